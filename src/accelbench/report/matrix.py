@@ -171,7 +171,7 @@ def html(matrix: Matrix, about: MatrixHeader) -> str:
         about=about,
         newest=moment(matrix.newest or "none"),
         rule=RULE,
-        sign=lambda cell: _plain(mark(cell)),
+        sign=plain_mark,
         kind=_kind,
         pieces=_OPTION.split,
         precisions=precisions,
@@ -180,7 +180,9 @@ def html(matrix: Matrix, about: MatrixHeader) -> str:
     )
 
 
-def _plain(marked: str) -> str:
+def plain_mark(cell: MatrixCell) -> str:
+    """The level with the documents' mark as a plain sign."""
+    marked = mark(cell)
     for emoji, sign in _SIGNS.items():
         marked = marked.replace(emoji, sign)
     return marked

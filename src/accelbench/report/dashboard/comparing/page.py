@@ -37,7 +37,7 @@ from accelbench.report.charts.axes import decades
 from accelbench.report.comparison_sentence import SideOfRatio, covers_one, names_of, sentence
 from accelbench.report.dashboard.asked import COLUMNS, MODEL, PageQuery, ResultColumn
 from accelbench.report.dashboard.results import table_query
-from accelbench.report.dashboard.site import Site
+from accelbench.report.dashboard.site import SitePages
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -239,16 +239,12 @@ _BESIDE = ("latency-distribution", "hardware-latency", "throughput-by-batch", "p
 _TOLD = frozenset((*ASKED, "machine")) - {"model", "options"}
 
 
-class ComparedPage:
-    """Answers the address of the comparison."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
+class ComparedPage(SitePages):
+    """The answer of /compare."""
 
     def page(self, request: Request) -> Response:
         """Chosen cells beside one of them."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
+        snapshot, query = self._requested(request)
         chosen = cells.named(snapshot, query.cells)
         base = _base(chosen, request.query_params.get("base", ""))
         sides = self._sides(snapshot, chosen, base)

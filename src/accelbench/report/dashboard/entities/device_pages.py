@@ -36,8 +36,7 @@ from accelbench.report.dashboard.entities.common_ground import (
 )
 from accelbench.report.dashboard.entities.lists import DEVICE, MOST_CELLS
 from accelbench.report.dashboard.entities.model_pages import name_of
-from accelbench.report.dashboard.pictures.pages import form_of, look_of, picture_file
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import NotThereError, SitePages
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -69,18 +68,14 @@ _LABELS = {
 }
 
 
-class DevicePages:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
+class DevicePages(SitePages):
+    """Devices and engines."""
 
     def all(self, request: Request) -> Response:
         """Every device of what was asked for; two of them beside each other where two are named."""
         if request.query_params.get("a") or request.query_params.get("b"):
             return self._beside(request, _two_devices(request))
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot, NEWEST_FIRST)
+        snapshot, query = self._requested(request, NEWEST_FIRST)
         return self.site.page(
             request,
             "devices.html",
@@ -93,12 +88,11 @@ class DevicePages:
 
     def device(self, request: Request) -> Response:
         """One device: what it is, how fast it can be, what it did, and what others are beside."""
-        snapshot, database = self.site.snapshot(), self.site.database
-        name = name_of(request)
+        snapshot, query = self._requested(request)
+        name, database = name_of(request), self.site.database
         about = entities.about_device(snapshot, name)
         if about is None:
             raise NotThereError(f"Nothing here is of a device {in_quotes(safe(name))}.")
-        query = self.site.asked(request, snapshot)
         cells, count = entities.of_device(snapshot, name, query.page)
         with database.asking():
             facts = _facts(database, about)
@@ -124,20 +118,15 @@ class DevicePages:
 
     def picture(self, request: Request) -> Response:
         """The roofline of a device as a file."""
-        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
-        chart = CHARTS[_ROOFLINE]
-        query = self._counted(snapshot, name_of(request))
-        body = self.site.pictures.file(snapshot, chart, query, form, look) if query.cells else None
-        if body is None:
-            raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
-        return picture_file(request, chart.name, form, body)
+        snapshot = self.site.snapshot()
+        cells = self._counted(snapshot, name_of(request))
+        return self._chart_file(request, snapshot, CHARTS[_ROOFLINE], cells)
 
     def engines(self, request: Request) -> Response:
         """Every engine; two of them beside each other on the same device where two are named."""
         if request.query_params.get("a") or request.query_params.get("b"):
             return self._beside(request, _two_engines(request))
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot, NEWEST_FIRST)
+        snapshot, query = self._requested(request, NEWEST_FIRST)
         return self.site.page(
             request,
             "engines.html",
@@ -151,17 +140,11 @@ class DevicePages:
 
     def speed_ups(self, request: Request) -> Response:
         """The distribution of either as a file."""
-        form, look = form_of(request), look_of(request)
-        of = request.path_params["of"]
+        of, snapshot = request.path_params["of"], self.site.snapshot()
         two = _two_devices(request) if of == "devices" else _two_engines(request)
-        snapshot = self.site.snapshot()
+        why = f"There is nothing to show: it needs {SPEED_UPS.needs}."
         made = self._picture(snapshot, two)
-        if made is None:
-            raise NotThereError(f"There is nothing to show: it needs {SPEED_UPS.needs}.")
-        key = ("speed-up file", snapshot.at, two.key, form, look)
-        pictures = self.site.pictures
-        body = pictures.once(key, lambda: pictures.drawn(made, form, look) or b"")
-        return picture_file(request, SPEED_UPS.name, form, body)
+        return self._picture_file(request, snapshot, SPEED_UPS.name, two.key, made, why)
 
     def _beside(self, request: Request, two: TwoSides) -> Response:
         snapshot = self.site.snapshot()
@@ -198,21 +181,19 @@ class DevicePages:
     def _ground(self, snapshot: Snapshot, two: TwoSides) -> CommonGround:
         if two.base == two.other:
             raise UsageError("These are one and the same.", "Choose another beside it.")
-        key = ("common ground", snapshot.at, two.key)
         database = self.site.database
-        return self.site.pictures.once(key, lambda: common_ground(snapshot, database, two))
+        key = ("common ground", two.key)
+        return self._once(snapshot, key, lambda: common_ground(snapshot, database, two))
 
     def _pair(self, snapshot: Snapshot, of_devices: bool) -> Sequence[str]:
-        key = ("most in common", snapshot.at, of_devices)
-        found = self.site.pictures.once(key, lambda: most_in_common(snapshot, of_devices))
+        key = ("most in common", of_devices)
+        found = self._once(snapshot, key, lambda: most_in_common(snapshot, of_devices))
         return found or _names(snapshot, DEVICE if of_devices else "runtime")[:2]
 
     def _picture(self, snapshot: Snapshot, two: TwoSides) -> Picture | None:
-        ground = self._ground(snapshot, two)
-        key = ("speed-ups", snapshot.at, two.key)
-        return self.site.pictures.once(
-            key, lambda: speed_ups_picture(ground.made, two.base, two.other)
-        )
+        made = self._ground(snapshot, two).made
+        key = ("speed-ups", two.key)
+        return self._once(snapshot, key, lambda: speed_ups_picture(made, two.base, two.other))
 
     def _counted(self, snapshot: Snapshot, name: str) -> PageQuery:
         """Some cells of a device, of its models the largest first: what a roofline is drawn of."""

@@ -23,9 +23,8 @@ from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.asked import NEWEST_FIRST, PageQuery, exactly_named, page_of
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.lists import CONFIGURATIONS, MOST_CELLS, MOST_LAUNCHES
-from accelbench.report.dashboard.pictures.pages import form_of, look_of, picture_file
 from accelbench.report.dashboard.pictures.pictures import chart_of
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import NotThereError, Site, SitePages
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.prediction_evidence import BATCH_SCALING, scaling_of
@@ -47,16 +46,17 @@ class VerifiedWay:
     launches: int  # how many are looked at
 
 
-class ModelPages:
-    """Each method answers one address."""
+class ModelPages(SitePages):
+    """Models."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        super().__init__(site)
+        #: One at a time: whoever asks meanwhile has the same.
+        self._predicting = threading.Lock()
 
     def all(self, request: Request) -> Response:
         """Every model of what was asked for."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot, NEWEST_FIRST)
+        snapshot, query = self._requested(request, NEWEST_FIRST)
         return self.site.page(
             request,
             "models.html",
@@ -105,16 +105,12 @@ class ModelPages:
 
     def picture(self, request: Request) -> Response:
         """One of its pictures as a file."""
-        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
+        snapshot, name = self.site.snapshot(), name_of(request)
         chart = chart_of(str(request.path_params["chart"]))
-        name = name_of(request)
         modes = entities.modes_of_model(snapshot, name)
         cells, _ = _shown(entities.of_model(snapshot, name, _mode(request, modes)))
         query = PageQuery(cells=tuple(cell["key"] for cell in cells))
-        body = self.site.pictures.file(snapshot, chart, query, form, look) if cells else None
-        if body is None:
-            raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
-        return picture_file(request, chart.name, form, body)
+        return self._chart_file(request, snapshot, chart, query)
 
     def _answers(self, snapshot: Snapshot, subject: Subject) -> list[str]:
         machines = {str(machine): machine for machine in snapshot.machines.values()}
@@ -135,6 +131,36 @@ class ModelPages:
 
         several = [[CHARTS[name] for name in names] for names in ((_FIRST,), *_DRAWN)]
         return [picture for charts in several if (picture := first(charts)) is not None]
+
+    def predictions(self, request: Request) -> Response:
+        """Latency and throughput over batches with bands, or why there are none."""
+        snapshot = self.site.snapshot()
+        name = name_of(request)
+        if entities.about_model(snapshot, name) is None:
+            raise NotThereError(f"Nothing here is of a model {in_quotes(safe(name))}.")
+        picture, why = self._scaling(snapshot, name)
+        return self.site.page(
+            request,
+            "model_predictions.html",
+            snapshot=snapshot,
+            entity=name,
+            drawn=picture,
+            why=why,
+        )
+
+    def predictions_file(self, request: Request) -> Response:
+        """The same as a file."""
+        snapshot, name = self.site.snapshot(), name_of(request)
+        made, why = self._scaling(snapshot, name)
+        return self._picture_file(request, snapshot, BATCH_SCALING.name, (name,), made, why)
+
+    def _scaling(self, snapshot: Snapshot, name: str) -> tuple[Picture | None, str]:
+        def made() -> tuple[Picture | None, str]:
+            with self.site.database.asking():
+                return scaling_of(self.site.database, name)
+
+        with self._predicting:
+            return self._once(snapshot, ("model predictions", name), made)
 
 
 def name_of(request: Request) -> str:
@@ -198,48 +224,3 @@ def _mode(request: Request, modes: Sequence[str]) -> str:
             f"It was not measured in a mode {in_quotes(safe(mode))}.", f"There are: {modes}."
         )
     return mode
-
-
-class ModelPredictions:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        #: One at a time: whoever asks meanwhile has the same.
-        self._predicting = threading.Lock()
-
-    def page(self, request: Request) -> Response:
-        """Latency and throughput over batches with bands, or why there are none."""
-        snapshot = self.site.snapshot()
-        name = name_of(request)
-        if entities.about_model(snapshot, name) is None:
-            raise NotThereError(f"Nothing here is of a model {in_quotes(safe(name))}.")
-        picture, why = self._scaling(snapshot, name)
-        return self.site.page(
-            request,
-            "model_predictions.html",
-            snapshot=snapshot,
-            entity=name,
-            drawn=picture,
-            why=why,
-        )
-
-    def picture(self, request: Request) -> Response:
-        """The same as a file."""
-        snapshot, name = self.site.snapshot(), name_of(request)
-        form, look = form_of(request), look_of(request)
-        made, why = self._scaling(snapshot, name)
-        if made is None:
-            raise NotThereError(why)
-        key = ("model prediction file", snapshot.at, name, form, look)
-        pictures = self.site.pictures
-        body = pictures.once(key, lambda: pictures.drawn(made, form, look) or b"")
-        return picture_file(request, BATCH_SCALING.name, form, body)
-
-    def _scaling(self, snapshot: Snapshot, name: str) -> tuple[Picture | None, str]:
-        def made() -> tuple[Picture | None, str]:
-            with self.site.database.asking():
-                return scaling_of(self.site.database, name)
-
-        with self._predicting:
-            return self.site.pictures.once(("model predictions", snapshot.at, name), made)

@@ -42,7 +42,7 @@ from accelbench.report.check import headline
 from accelbench.report.dashboard.asked import FACETS
 from accelbench.report.dashboard.entities.lists import DEVICE
 from accelbench.report.dashboard.runs.pages import progress_of
-from accelbench.report.dashboard.site import Site
+from accelbench.report.dashboard.site import Site, SitePages
 from accelbench.report.dashboard.snapshots.cells import named, newest_machine
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
@@ -209,11 +209,11 @@ class ToldBest:
     beside: str
 
 
-class OverviewPage:
+class OverviewPage(SitePages):
     """The answer of /."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        super().__init__(site)
         self._findings = FindingsKeeper(site.database)
 
     def page(self, request: Request) -> Response:

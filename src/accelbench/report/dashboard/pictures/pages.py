@@ -11,62 +11,51 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
-from accelbench.core.visible import csv_cell, in_quotes
+from accelbench.core.visible import csv_cell
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Sizes
-from accelbench.report.charts.palette import DARK, DARK_PAPER, LIGHT, LIGHT_PAPER, Look, on_dark
+from accelbench.report.charts.palette import DARK, DARK_PAPER, LIGHT_PAPER, Look, on_dark
 from accelbench.report.charts.theme import DIM
-from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.explore.points import summaries
 from accelbench.report.dashboard.pictures.pictures import MOST_CELLS, chart_of
-from accelbench.report.dashboard.results.page import Pages
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.results.page import cell_named
+from accelbench.report.dashboard.site import SitePages
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.pages.rendering import rendered
 from accelbench.store.samples import step_samples
 
-_KINDS = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html; charset=utf-8"}
-#: A picture that is opened by itself may colour itself, and nothing else.
-_OF_PICTURE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 #: Lines that are sent at once.
 _LINES = 2000
 
 
-class Downloads:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site, pages: Pages) -> None:
-        self.site, self._pages = site, pages
+class ChartPages(SitePages):
+    """Charts, and files."""
 
     def csv(self, request: Request) -> Response:
         """All cells of what was asked for."""
-        snapshot = self.site.snapshot()
-        rows = cells.every(snapshot, self.site.asked(request, snapshot))
+        rows = cells.every(*self._requested(request))
         headers = {"content-disposition": 'attachment; filename="cells.csv"'}
         return StreamingResponse(_lines(rows), 200, headers, "text/csv; charset=utf-8")
 
     def chart(self, request: Request) -> Response:
-        """A chart: shown where it is an SVG, kept where `download` is asked for."""
-        snapshot = self.site.snapshot()
+        """A chart as a file; an SVG says that there is nothing to draw."""
+        snapshot, query = self._requested(request)
         chart = chart_of(request.path_params["name"])
-        form = form_of(request)
-        query = self.site.asked(request, snapshot)
-        look = look_of(request)
-        body = self.site.pictures.file(snapshot, chart, query, form, look)
-        if body is None:
-            if form != "svg":
-                raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
-            body = _nothing(chart, look)
-        return picture_file(request, chart.name, form, body)
+
+        def body(form: str, look: Look) -> bytes | None:
+            drawn = self.site.pictures.file(snapshot, chart, query, form, look)
+            return _nothing(chart, look) if drawn is None and form == "svg" else drawn
+
+        why = f"There is nothing to show: {chart.title} needs {chart.needs}."
+        return self._file(request, chart.name, body, why)
 
     def cell(self, request: Request) -> Response:
         """A cell with its launches, every sample of them, and the run."""
         snapshot = self.site.snapshot()
-        cell = self._pages.named(snapshot, request.path_params["key"])
+        cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
         with database.asking():
             rows = details.rows_of(database, cell["results"])
@@ -85,37 +74,41 @@ class Downloads:
         headers = {"content-disposition": f'attachment; filename="cell-{cell["key"]}.json"'}
         return Response(body, 200, headers, "application/json")
 
+    def all(self, request: Request) -> Response:
+        """The charts that there is something to draw of; of thousands summaries come first."""
+        snapshot, query = self._requested(request)
+        page = cells.found(snapshot, replace(query, page=1))
+        many = page.count > MOST_CELLS
+        offered, bare = ([], []) if many else self._offered(snapshot, query)
+        key = ("summaries", query.query(order=False))
+        return self.site.filtered(
+            request,
+            "charts.html",
+            query,
+            snapshot,
+            found=page,
+            charts=offered,
+            bare=bare,
+            models=cells.largest_models(snapshot, query, _MOST_LISTED) if many else [],
+            summaries=self._once(snapshot, key, lambda: summaries(snapshot, query)) if many else [],
+        )
 
-def form_of(request: Request) -> str:
-    """The format that an address asks a picture in.
+    def alone(self, request: Request) -> Response:
+        """One chart, with what is drawn in it as a table."""
+        snapshot, query = self._requested(request)
+        chart = chart_of(request.path_params["name"])
+        made = self.site.pictures.of(snapshot, chart, query)
+        return self.site.page(
+            request, "chart.html", query, snapshot=snapshot, chart=chart, picture=made
+        )
 
-    Raises:
-        NotThereError: There is none such.
-    """
-    form = str(request.path_params["form"])
-    if form not in _KINDS:
-        raise NotThereError("A chart is an svg, a png or an html.")
-    return form
-
-
-def look_of(request: Request) -> Look:
-    """How an address wants a picture shown: on dark paper, in one column.
-
-    Raises:
-        UsageError: There is no such theme.
-    """
-    theme = request.query_params.get("theme") or LIGHT
-    if theme not in (LIGHT, DARK):
-        raise UsageError(f"There is no theme {in_quotes(safe(theme))}.", "It is light or dark.")
-    return Look(theme, narrow="narrow" in request.query_params)
-
-
-def picture_file(request: Request, name: str, form: str, body: bytes) -> Response:
-    """A picture: shown where it can be, kept where `download` is asked for."""
-    headers = {"content-security-policy": _OF_PICTURE}
-    if form == "html" or "download" in request.query_params:
-        headers["content-disposition"] = f'attachment; filename="{name}.{form}"'
-    return Response(body, 200, headers, _KINDS[form])
+    def _offered(
+        self, snapshot: Snapshot, query: PageQuery
+    ) -> tuple[list[tuple[Chart, Sizes]], list[Chart]]:
+        pictures = self.site.pictures
+        drawn = {chart: pictures.of(snapshot, chart, query) for chart in CHARTS.values()}
+        offered = [(chart, made.sizes) for chart, made in drawn.items() if made is not None]
+        return offered, [chart for chart, made in drawn.items() if made is None]
 
 
 def _lines(rows: Sequence[Row]) -> Iterator[str]:
@@ -141,50 +134,3 @@ def _nothing(chart: Chart, look: Look) -> bytes:
 
 #: Models that a store of thousands leads to from its summaries.
 _MOST_LISTED = 16
-
-
-class ChartPages:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-
-    def all(self, request: Request) -> Response:
-        """The charts that there is something to draw of; of thousands summaries come first."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
-        page = cells.found(snapshot, replace(query, page=1))
-        many = page.count > MOST_CELLS
-        offered, bare = ([], []) if many else self._offered(snapshot, query)
-        key = ("summaries", snapshot.at, query.query(order=False))
-        return self.site.filtered(
-            request,
-            "charts.html",
-            query,
-            snapshot,
-            found=page,
-            charts=offered,
-            bare=bare,
-            models=cells.largest_models(snapshot, query, _MOST_LISTED) if many else [],
-            summaries=self.site.pictures.once(key, lambda: summaries(snapshot, query))
-            if many
-            else [],
-        )
-
-    def alone(self, request: Request) -> Response:
-        """One chart, with what is drawn in it as a table."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
-        chart = chart_of(request.path_params["name"])
-        made = self.site.pictures.of(snapshot, chart, query)
-        return self.site.page(
-            request, "chart.html", query, snapshot=snapshot, chart=chart, picture=made
-        )
-
-    def _offered(
-        self, snapshot: Snapshot, query: PageQuery
-    ) -> tuple[list[tuple[Chart, Sizes]], list[Chart]]:
-        pictures = self.site.pictures
-        drawn = {chart: pictures.of(snapshot, chart, query) for chart in CHARTS.values()}
-        offered = [(chart, made.sizes) for chart, made in drawn.items() if made is not None]
-        return offered, [chart for chart, made in drawn.items() if made is None]

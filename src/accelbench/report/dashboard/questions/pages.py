@@ -28,7 +28,6 @@ from accelbench.query.filters import in_catalogue
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.predicted_measured import PREDICTED_MEASURED
 from accelbench.report.charts.words import safe
-from accelbench.report.dashboard.pictures.pages import form_of, look_of, picture_file
 from accelbench.report.dashboard.questions.forms import (
     FIGURES,
     PREDICT,
@@ -39,7 +38,7 @@ from accelbench.report.dashboard.questions.forms import (
     answer_table,
     models_of,
 )
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import Site, SitePages
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.full_report.contents import CAPTION, HEADERS, score_rows
 from accelbench.report.prediction_evidence import (
@@ -240,11 +239,13 @@ class CommandAnswer:
         return _VERDICTS.get(self.code, "")
 
 
-class QuestionPages:
-    """Each method answers one address."""
+class QuestionPages(SitePages):
+    """`recommend` and `predict`, and how good predictions are."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        super().__init__(site)
+        #: One at a time: whoever asks meanwhile has the same.
+        self._judging = threading.Lock()
         self._jobs = QuestionJobs[CommandAnswer]()
 
     def recommend(self, request: Request) -> Response:
@@ -387,6 +388,46 @@ class QuestionPages:
             for name, column in columns.items()
         }
 
+    def predictions(self, request: Request) -> Response:
+        """Predicted against measured, and batch scaling, or why there is neither."""
+        snapshot = self.site.snapshot()
+        evidence = self._evidence(snapshot)
+        drawn = self._pictures(snapshot)
+        return self.site.page(
+            request,
+            "predictions.html",
+            snapshot=snapshot,
+            evidence=evidence,
+            drawn=[(name, picture) for name, picture in drawn.items() if picture is not None],
+            headers_of_scores=HEADERS,
+            scores=score_rows(evidence.cases),
+            caption=CAPTION,
+        )
+
+    def picture(self, request: Request) -> Response:
+        """One of its pictures as a file."""
+        snapshot, name = self.site.snapshot(), str(request.path_params["name"])
+        made = self._pictures(snapshot).get(name)
+        why = "There is no such picture of predictions."
+        return self._picture_file(request, snapshot, name, (), made, why)
+
+    def _evidence(self, snapshot: Snapshot) -> PredictionEvidence:
+        def judged() -> PredictionEvidence:
+            with self.site.database.asking():
+                return evidence_in(self.site.database)
+
+        with self._judging:
+            return self._once(snapshot, ("evidence",), judged)
+
+    def _pictures(self, snapshot: Snapshot) -> dict[str, Picture | None]:
+        evidence = self._evidence(snapshot)
+        scored, scaled = PREDICTED_MEASURED.name, BATCH_SCALING.name
+        return self._once(
+            snapshot,
+            ("prediction pictures",),
+            lambda: {scored: evidence.picture, scaled: evidence.scaling_picture},
+        )
+
 
 def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.ProcessEnd:
     """A command that answered.
@@ -410,60 +451,3 @@ def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.Proce
     lines = [line for line in end.stderr.splitlines() if line.startswith("accelbench: ")]
     said = (lines[-1] if lines else end.last_line).removeprefix("accelbench: ")
     raise UsageError(safe(said, 600) or "The command came to no answer.")
-
-
-class PredictionPages:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        #: One at a time: whoever asks meanwhile has the same.
-        self._judging = threading.Lock()
-
-    def page(self, request: Request) -> Response:
-        """Predicted against measured, and batch scaling, or why there is neither."""
-        snapshot = self.site.snapshot()
-        evidence = self._evidence(snapshot)
-        drawn = self._pictures(snapshot)
-        return self.site.page(
-            request,
-            "predictions.html",
-            snapshot=snapshot,
-            evidence=evidence,
-            drawn=[(name, picture) for name, picture in drawn.items() if picture is not None],
-            headers_of_scores=HEADERS,
-            scores=score_rows(evidence.cases),
-            caption=CAPTION,
-        )
-
-    def picture(self, request: Request) -> Response:
-        """One of its pictures as a file."""
-        snapshot, form = self.site.snapshot(), form_of(request)
-        name = str(request.path_params["name"])
-        made = self._pictures(snapshot).get(name)
-        if made is None:
-            raise NotThereError("There is no such picture of predictions.")
-        look = look_of(request)
-        key = ("prediction file", snapshot.at, name, form, look)
-        body = self.site.pictures.once(
-            key, lambda: self.site.pictures.drawn(made, form, look) or b""
-        )
-        return picture_file(request, name, form, body)
-
-    def _evidence(self, snapshot: Snapshot) -> PredictionEvidence:
-        def judged() -> PredictionEvidence:
-            with self.site.database.asking():
-                return evidence_in(self.site.database)
-
-        with self._judging:
-            return self.site.pictures.once(("evidence", snapshot.at), judged)
-
-    def _pictures(self, snapshot: Snapshot) -> dict[str, Picture | None]:
-        evidence = self._evidence(snapshot)
-        return self.site.pictures.once(
-            ("prediction pictures", snapshot.at),
-            lambda: {
-                PREDICTED_MEASURED.name: evidence.picture,
-                BATCH_SCALING.name: evidence.scaling_picture,
-            },
-        )

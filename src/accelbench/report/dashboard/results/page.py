@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from accelbench.analysis.matrix import RULE, Matrix
-from accelbench.analysis.matrix import MatrixCell as Rated
 from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.analysis.ranks import ranks_of
 from accelbench.core.axes import AS_TOLD, columns
@@ -43,7 +42,7 @@ from accelbench.report.dashboard.results.table_query import (
     TableQuery,
     table_query,
 )
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import NotThereError, SitePages
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import (
     Cell,
@@ -53,7 +52,7 @@ from accelbench.report.dashboard.snapshots.cells import (
 )
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot, spent_of
 from accelbench.report.history import document
-from accelbench.report.matrix import mark, tells
+from accelbench.report.matrix import plain_mark, tells
 
 #: Columns of a pivot at most: more are no table that anybody reads.
 MOST_ACROSS = 24
@@ -364,17 +363,13 @@ def unlike(several: Sequence[Cell], across: ResultColumn) -> list[str]:
 _BESIDE = ("hardware-latency", "throughput-by-batch")
 
 
-class Results:
-    """Answers the address of the table."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
+class ResultPages(SitePages):
+    """The table, one configuration, and the matrix."""
 
     def page(self, request: Request) -> Response:
         """The rows of what was asked for, or groups of them."""
-        snapshot = self.site.snapshot()
-        pairs = request.query_params.multi_items()
-        query = table_query(pairs, self.site.asked(request, snapshot))
+        snapshot, asked = self._requested(request)
+        query = table_query(request.query_params.multi_items(), asked)
         groups = grouped(snapshot, query) if query.groups else None
         found = cells.found(snapshot, query, 0 if groups else PAGE)
         last = groups.pages if groups else found.pages
@@ -409,26 +404,10 @@ class Results:
             sizes=columns(*AS_TOLD),
         )
 
-
-def _chosen_beyond(request: Request, query: TableQuery) -> int:
-    chosen = {key for key in request.query_params.getlist("cell") if key}
-    return len(chosen) - len(query.cells)
-
-
-#: Launches that a matrix rests on at most.
-_MOST_OF_MATRIX = 1500
-
-
-class Pages:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-
     def cell(self, request: Request) -> Response:
         """One cell, with everything behind it."""
         snapshot = self.site.snapshot()
-        cell = self.named(snapshot, request.path_params["key"])
+        cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
         with database.asking():
             rows = details.rows_of(database, cell["results"][: details.MOST_LAUNCHES])
@@ -459,7 +438,7 @@ class Pages:
 
     def matrix(self, request: Request) -> Response:
         """What each platform is worth for each model, on one machine."""
-        snapshot, query = self._asked(request)
+        snapshot, query = self._requested(request)
         query = self._of_one(snapshot, query)
         chosen = cells.of_matrix(snapshot, query, _MOST_OF_MATRIX)
         ids = [key for cell in chosen for key in cell["results"]]
@@ -475,42 +454,43 @@ class Pages:
             matrix=made,
             looked_at=_tried(made),
             rule=RULE,
-            plain_mark=_plain_mark,
+            plain_mark=plain_mark,
             tells=tells,
             found=cells.found(snapshot, replace(query, page=1)),
             left_out=max(0, len(ids) - _MOST_OF_MATRIX),
         )
 
-    def named(self, snapshot: Snapshot, key: str) -> Cell:
-        """A cell by its key.
-
-        Raises:
-            NotThereError: There is none, or it is no more.
-        """
-        matches = cells.named(snapshot, [key])
-        if not matches:
-            raise NotThereError(
-                "There is no such configuration, or a later run has taken its place."
-            )
-        return matches[0]
-
-    def _asked(self, request: Request) -> tuple[Snapshot, PageQuery]:
-        snapshot = self.site.snapshot()
-        return snapshot, self.site.asked(request, snapshot)
-
     def _of_one(self, snapshot: Snapshot, query: PageQuery) -> PageQuery:
         """One machine and mode: what is not said is as `accelbench matrix` has it."""
-        choices = snapshot.known
+        modes = snapshot.known["mode"]
+        usual = ["inference"] if "inference" in modes else modes
         wanted = {
             "machine": query.chosen.get("machine") or cells.newest_machine(snapshot),
-            "mode": query.chosen.get("mode") or _first(choices["mode"], "inference"),
+            "mode": query.chosen.get("mode") or tuple(usual),
         }
         picks = {name: values[:1] for name, values in wanted.items() if values}
         return replace(query, chosen={**query.chosen, **picks})
 
 
-#: The documents' marks as signs of ordinary fonts; U+FE0E asks for the plain form.
-_SIGNS = {"✅": "✓", "⚠️": "⚠\ufe0e", "❌": "✗"}
+def cell_named(snapshot: Snapshot, key: str) -> Cell:
+    """A cell by its key.
+
+    Raises:
+        NotThereError: There is none, or it is no more.
+    """
+    matches = cells.named(snapshot, [key])
+    if not matches:
+        raise NotThereError("There is no such configuration, or a later run has taken its place.")
+    return matches[0]
+
+
+def _chosen_beyond(request: Request, query: TableQuery) -> int:
+    chosen = {key for key in request.query_params.getlist("cell") if key}
+    return len(chosen) - len(query.cells)
+
+
+#: Launches that a matrix rests on at most.
+_MOST_OF_MATRIX = 1500
 
 
 def _tried(made: Matrix) -> list[str]:
@@ -518,14 +498,3 @@ def _tried(made: Matrix) -> list[str]:
         name for name in made.hardware if any(one.cells[name].has_result for one in made.models)
     ]
     return tried or list(made.hardware)
-
-
-def _plain_mark(cell: Rated) -> str:
-    marked = mark(cell)
-    for emoji, sign in _SIGNS.items():
-        marked = marked.replace(emoji, sign)
-    return marked
-
-
-def _first(values: Sequence[str], usual: str) -> tuple[str, ...]:
-    return (usual,) if usual in values else tuple(values[:1])

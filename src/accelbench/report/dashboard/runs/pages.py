@@ -32,7 +32,7 @@ from accelbench.report.check import (
     sides,
     unusable_times,
 )
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import NotThereError, SitePages
 from accelbench.report.dashboard.snapshots import details
 
 if TYPE_CHECKING:
@@ -46,11 +46,16 @@ _MOST = 300
 _MOST_RUNS = 300
 
 
-class Runs:
-    """Each method answers one address."""
+#: Results of both runs that a page judges: `accelbench check` takes more time, and more of them.
+MOST_RESULTS = 4000
+#: Questions that a page lists.
+MOST_QUESTIONS = 400
+#: Runs that a list to choose from has.
+_EXITS = {Outcome.WORSE: "bad", Outcome.CANNOT_TELL: "busy"}
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+
+class RunPages(SitePages):
+    """All runs, one, and two beside each other."""
 
     def all(self, request: Request) -> Response:
         """Every run, those that go on first."""
@@ -114,22 +119,7 @@ class Runs:
             cells=cells[0]["cells"],
         )
 
-
-#: Results of both runs that a page judges: `accelbench check` takes more time, and more of them.
-MOST_RESULTS = 4000
-#: Questions that a page lists.
-MOST_QUESTIONS = 400
-#: Runs that a list to choose from has.
-_EXITS = {Outcome.WORSE: "bad", Outcome.CANNOT_TELL: "busy"}
-
-
-class RunComparison:
-    """Two runs beside each other."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-
-    def page(self, request: Request) -> Response:
+    def compared(self, request: Request) -> Response:
         """The verdict, what has to be said of it, and every figure."""
         snapshot = self.site.snapshot()
         base, other = (request.query_params.get(name, "") for name in ("a", "b"))
@@ -179,14 +169,13 @@ class RunComparison:
         if base == other:
             raise UsageError("A run is not compared with itself.", "Choose another run beside it.")
         self._refuse_many(base, other)
-        key = ("run against run", snapshot.at, base, other, allow)
 
         def made() -> tuple[Check, Json]:
             sought = BaselineQuery({}, (other,), None, allow)
             baseline = baseline_of_run(self.site.database, base, sought)
             return baseline.check(None), baseline.about(None)
 
-        return self.site.pictures.once(key, made)
+        return self._once(snapshot, ("run against run", base, other, allow), made)
 
     def _refuse_many(self, base: str, other: str) -> None:
         _, ((count,),) = self.site.database.query(
