@@ -81,7 +81,7 @@ class DevicePages(SitePages):
             "devices.html",
             query,
             snapshot=snapshot,
-            listed=entities.devices_in(snapshot, query),
+            listed=entities.listed(snapshot, query, DEVICE),
             names=_names(snapshot, DEVICE),
             pair=self._pair(snapshot, True),
         )
@@ -90,7 +90,7 @@ class DevicePages(SitePages):
         """One device: what it is, how fast it can be, what it did, and what others are beside."""
         snapshot, query = self._requested(request)
         name, database = name_of(request), self.site.database
-        about = entities.about_device(snapshot, name)
+        about = entities.about(snapshot, DEVICE, name)
         if about is None:
             raise NotThereError(f"Nothing here is of a device {in_quotes(safe(name))}.")
         cells, count = entities.of_device(snapshot, name, query.page)
@@ -108,7 +108,7 @@ class DevicePages(SitePages):
             calibrated=[(one, _limits(one)) for one in calibrated],
             roofline=self._roofline(snapshot, name),
             cells=cells,
-            implausible=entities.implausible_of_device(snapshot, name),
+            implausible=entities.implausible(snapshot, DEVICE, name),
             count=count,
             last=max(1, -(-count // PAGE)),
             others=[other for other in _names(snapshot, DEVICE) if other != name],
@@ -132,7 +132,7 @@ class DevicePages(SitePages):
             "engines.html",
             query,
             snapshot=snapshot,
-            listed=entities.engines_in(snapshot, query),
+            listed=entities.listed(snapshot, query, "runtime"),
             engines=_names(snapshot, "runtime"),
             pair=self._pair(snapshot, False),
             devices=_names(snapshot, DEVICE),

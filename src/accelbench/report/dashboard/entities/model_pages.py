@@ -62,7 +62,7 @@ class ModelPages(SitePages):
             "models.html",
             query,
             snapshot=snapshot,
-            listed=entities.models_in(snapshot, query),
+            listed=entities.listed(snapshot, query, "model"),
         )
 
     def model(self, request: Request) -> Response:
@@ -72,7 +72,7 @@ class ModelPages(SitePages):
         """
         snapshot = self.site.snapshot()
         name = name_of(request)
-        about = entities.about_model(snapshot, name)
+        about = entities.about(snapshot, "model", name)
         if about is None:
             raise NotThereError(f"Nothing here is of a model {in_quotes(safe(name))}.")
         modes = entities.modes_of_model(snapshot, name)
@@ -96,7 +96,7 @@ class ModelPages(SitePages):
             page=page,
             last=max(1, -(-count // CONFIGURATIONS)),
             told=len(told),
-            implausible=entities.implausible_of_model(snapshot, name),
+            implausible=entities.implausible(snapshot, "model", name),
             drawn=self._drawn(snapshot, query),
             verified=verified_ways(subject.rows),
             of_it=f"?{urlencode({'name': name, 'mode': mode})}",
@@ -136,7 +136,7 @@ class ModelPages(SitePages):
         """Latency and throughput over batches with bands, or why there are none."""
         snapshot = self.site.snapshot()
         name = name_of(request)
-        if entities.about_model(snapshot, name) is None:
+        if entities.about(snapshot, "model", name) is None:
             raise NotThereError(f"Nothing here is of a model {in_quotes(safe(name))}.")
         picture, why = self._scaling(snapshot, name)
         return self.site.page(
@@ -176,14 +176,11 @@ def verified_ways(rows: Sequence[Row]) -> list[VerifiedWay]:
         if row.get("status") == "ok" or row.get("reason") == "wrong_outputs":
             place = ("device_name", "hardware", "runtime", "precision")
             ways.setdefault(tuple(text(row, column) for column in place), []).append(row)
-    return sorted((_verified(several) for several in ways.values()), key=_how_bad)
+    every = (_verified(several) for several in ways.values())
+    return sorted(every, key=lambda way: (_WORDS.index(way.found), -(way.error or 0.0)))
 
 
 _WORDS = ("failed", "not_done", "ok", "reference")
-
-
-def _how_bad(way: VerifiedWay) -> tuple[object, ...]:
-    return _WORDS.index(way.found), -(way.error or 0.0)
 
 
 def _verified(rows: Sequence[Row]) -> VerifiedWay:

@@ -287,12 +287,8 @@ def _group(row: Row) -> SpreadGroup:
 
 def _spreads_without(snapshot: Snapshot, query: PageQuery, figure: ExploreFigure) -> int:
     where, values = query.where()
-    (row,) = snapshot.ask(
-        f"SELECT count(*) AS n FROM cell WHERE {where}"  # noqa: S608
-        f" AND NOT coalesce({COUNTS} AND {usable_sql(figure)}, false)",
-        values,
-    )
-    return int(number(row, "n") or 0)
+    has = f"coalesce({COUNTS} AND {usable_sql(figure)}, false)"
+    return snapshot.count(f"SELECT count(*) FROM cell WHERE {where} AND NOT {has}", values)  # noqa: S608
 
 
 #: More points than this are drawn as how many there are at each place.
@@ -340,12 +336,14 @@ def points_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> Exp
     count = int(number(about, "n") or 0)
     if not count:
         return None
-    across, up = (_axis(chosen, side, figure, about) for side, figure in _sides(chosen))
+    across, up = _axis(chosen, "x", chosen.x, about), _axis(chosen, "y", chosen.y, about)
     few = count <= MOST_POINTS
+    asked, words = query.where()
+    every = snapshot.count(f"SELECT count(*) FROM cell WHERE {asked}", words)  # noqa: S608
     found_where, found_values = _found(chosen)
     return ExploredPoints(
         count,
-        _without(snapshot, query, count) if not chosen.zoomed else 0,
+        0 if chosen.zoomed else every - count,
         across,
         up,
         _groups(snapshot, where, values, chosen),
@@ -391,10 +389,6 @@ def _found(chosen: ExploreQuery) -> tuple[str, list[object]]:
     return " AND ".join([f"contains({text}, ?)"] * len(words)) or "true", list(words)
 
 
-def _sides(chosen: ExploreQuery) -> tuple[tuple[str, ExploreFigure], tuple[str, ExploreFigure]]:
-    return ("x", chosen.x), ("y", chosen.y)
-
-
 def _axis(chosen: ExploreQuery, side: str, figure: ExploreFigure, about: Row) -> ChartAxis:
     ends = [number(about, f"{side}0"), number(about, f"{side}1")]
     ranges = chosen.ranges or {}
@@ -402,12 +396,6 @@ def _axis(chosen: ExploreQuery, side: str, figure: ExploreFigure, about: Row) ->
     usual = axis(figure.title, ends, zero=not chosen.zoomed)
     low, high = low or usual.low, high or usual.high
     return ChartAxis(figure.title, low, high, log=low > 0 and far([low, high]))
-
-
-def _without(snapshot: Snapshot, query: PageQuery, count: int) -> int:
-    where, values = query.where()
-    (row,) = snapshot.ask(f"SELECT count(*) AS n FROM cell WHERE {where}", values)  # noqa: S608
-    return int(number(row, "n") or 0) - count
 
 
 def _groups(
@@ -422,15 +410,15 @@ def _groups(
 
 
 def _rows(
-    snapshot: Snapshot, where: str, values: Sequence[object], chosen: ExploreQuery, most: int
+    snapshot: Snapshot,
+    where: str,
+    values: Sequence[object],
+    chosen: ExploreQuery,
+    most: int,
+    order: str = "lower(model)",
 ) -> list[Row]:
-    return list(
-        snapshot.ask(
-            f"SELECT {_columns(chosen)} FROM cell WHERE {where}"  # noqa: S608
-            f" ORDER BY lower(model), key LIMIT {most}",
-            values,
-        )
-    )
+    sql = f"SELECT {_columns(chosen)} FROM cell WHERE {where} ORDER BY {order}, key LIMIT {most}"  # noqa: S608
+    return [*snapshot.ask(sql, values)]
 
 
 def _columns(chosen: ExploreQuery) -> str:
@@ -479,13 +467,7 @@ def _front(
         return []
     up = f"{'-' * (y.better < 0)}({y.sql})"
     if not x.better:
-        return list(
-            snapshot.ask(
-                f"SELECT {_columns(chosen)} FROM cell WHERE {where}"  # noqa: S608
-                f" ORDER BY {up} DESC, key LIMIT {MOST_OF_FRONT // 2}",
-                values,
-            )
-        )
+        return _rows(snapshot, where, values, chosen, MOST_OF_FRONT // 2, f"{up} DESC")
     along = f"{'-' * (x.better > 0)}({x.sql})"
     return list(
         snapshot.ask(

@@ -195,15 +195,8 @@ _HEADERS = (
 #: Columns of figures.
 FIGURES = frozenset(
     (
-        "Batch",
-        "Latency, ms",
-        "From",
-        "To",
-        "Throughput",
-        "Memory, MB",
-        "Cost of a million",
-        "Off, held out",
-        "Score",
+        *("Batch", "Latency, ms", "From", "To", "Throughput", "Memory, MB", "Cost of a million"),
+        *("Off, held out", "Score"),
     )
 )
 #: Answers of which each has its sentence above the table; of more, the table says it shorter.
@@ -275,7 +268,9 @@ def _cheapest(answer: Document) -> str:
 
 def _rows(document: Document) -> Iterator[AnswerRow]:
     for figures in document.get("predictions", ()):
-        yield _predicted(figures)
+        ends = {end: figures[f"latency_{end}_ms"] for end in ("low", "high")}
+        told = {f"latency_{end}": value for end, value in ends.items()}
+        yield _row(figures, {**figures, **told, "figure": "mean"}, "predicted")
     for place in document.get("ranking", ()):
         yield _row({"currency": document.get("currency"), **place}, place)
     for answer in document.get("recommendations", ()):
@@ -290,11 +285,12 @@ def _rows(document: Document) -> Iterator[AnswerRow]:
                 yield _row({**about, "hardware": name, **score}, score.get("predictions") or {})
 
 
-def _row(about: Document, figures: Document) -> AnswerRow:
+def _row(about: Document, figures: Document, kind: str = "") -> AnswerRow:
     latency = figures.get("latency", figures.get("latency_ms"))
     memory = figures.get("memory_peak_mb", figures.get("memory_mb"))
-    kind = str(figures.get("provenance") or about.get("provenance") or about.get("basis") or "")
-    basis = str(about.get("basis") or "")
+    names = (figures.get("provenance"), about.get("provenance"), about.get("basis"))
+    told, basis = kind, str(about.get("basis") or "")
+    kind = kind or next((str(name) for name in names if name), "")
     if basis == "measured" and kind == "imported":
         basis = _of_others(about)
     elif "imported" in (about.get("rests_on") or ()) and basis != "predicted":
@@ -312,7 +308,7 @@ def _row(about: Document, figures: Document) -> AnswerRow:
                 "Unit": _rate(figures),
                 "Memory, MB": _figure(memory),
                 "Cost of a million": _cost(about),
-                "Rests on": f"{rated}; figures {kind}" if kind == "predicted" else rated,
+                "Rests on": f"{rated}; figures {kind}" if kind == "predicted" != told else rated,
                 "Off, held out": _off(figures),
                 "Score": _figure(about.get("score")),
             }
@@ -331,26 +327,6 @@ def _of_others(about: Document) -> str:
     """Who measured it, in the words of the other pages."""
     names = ", ".join(about.get("sources") or ())
     return f"measured by others: {names}" if names else "measured by others"
-
-
-def _predicted(figures: Document) -> AnswerRow:
-    return AnswerRow(
-        _said(
-            {
-                **_place(figures, figures),
-                "Latency, ms": _figure(figures["latency_ms"]),
-                "Statistic": "mean",
-                "From": _figure(figures["latency_low_ms"]),
-                "To": _figure(figures["latency_high_ms"]),
-                "Throughput": _figure(figures["throughput"]),
-                "Unit": _rate(figures),
-                "Memory, MB": _figure(figures["memory_mb"]),
-                "Rests on": str(figures["basis"]),
-                "Off, held out": _off(figures),
-            }
-        ),
-        "predicted",
-    )
 
 
 def _place(about: Document, figures: Document) -> dict[str, str]:

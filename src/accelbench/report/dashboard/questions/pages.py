@@ -355,8 +355,7 @@ class QuestionPages(SitePages):
         if form is RECOMMEND and not models and "task" not in values:
             raise UsageError("Neither a model nor a task is named.", "Name one.")
         for name in models:
-            (row,) = snapshot.ask("SELECT count(*) AS n FROM cell WHERE model = ?", [name])
-            stored = int(str(row["n"]))
+            stored = snapshot.count("SELECT count(*) FROM cell WHERE model = ?", [name])
             if in_catalogue(name):
                 continue
             if form is PREDICT and stored:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.analysis.matrix import RULE, Matrix
+from accelbench.analysis.matrix import RULE
 from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.analysis.ranks import ranks_of
 from accelbench.core.axes import AS_TOLD, columns
@@ -151,8 +151,7 @@ def _several(snapshot: Snapshot, query: TableQuery, name: str) -> bool:
         return False
     where, values = query.where()
     distinct = f"count(DISTINCT coalesce({GROUPS[name].column}::VARCHAR, ''))"
-    (found,) = snapshot.ask(f"SELECT {distinct} AS n FROM cell WHERE {where}", values)  # noqa: S608
-    return (number(found, "n") or 0) > 1
+    return snapshot.count(f"SELECT {distinct} FROM cell WHERE {where}", values) > 1  # noqa: S608
 
 
 def _list(snapshot: Snapshot, query: TableQuery, groups: Sequence[str]) -> GroupPage:
@@ -171,8 +170,7 @@ def _list(snapshot: Snapshot, query: TableQuery, groups: Sequence[str]) -> Group
     )
     count = int(number(rows[0], "all_groups") or 0) if rows else 0
     if not rows:  # beyond the last page
-        (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({sql})", values)  # noqa: S608
-        count = int(number(found, "n") or 0)
+        count = snapshot.count(f"SELECT count(*) FROM ({sql})", values)  # noqa: S608
     of_rows = [_group(query, row, groups) for row in rows]
     return GroupPage(count, _with_cells(snapshot, query, of_rows))
 
@@ -224,8 +222,7 @@ def _lines(
         values,
     )
     if not rows:  # beyond the last page
-        (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({distinct})", values)  # noqa: S608
-        return [], int(number(found, "n") or 0)
+        return [], snapshot.count(f"SELECT count(*) FROM ({distinct})", values)  # noqa: S608
     return [(row["value"], text(row, "mode")) for row in rows], int(number(rows[0], "every") or 0)
 
 
@@ -312,13 +309,11 @@ def _with_cells(
 ) -> list[ResultGroup]:
     keys = [group.key for group in groups if group.key]
     by_key = {cell["key"]: cell for cell in cells.named(snapshot, keys)}
-    made = []
-    for group in groups:
-        cell = by_key.get(group.key)
-        known = interval(cell, query.figure) if cell else None
-        values = {**vars(group), "cell": cell, "interval": known}
-        made.append(ResultGroup(**values))
-    return made
+    return [
+        replace(group, cell=cell, interval=interval(cell, query.figure) if cell else None)
+        for group in groups
+        for cell in (by_key.get(group.key),)
+    ]
 
 
 def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup], mode: str) -> PivotRow:
@@ -379,6 +374,7 @@ class ResultPages(SitePages):
             found = found if groups else cells.found(snapshot, query)
         shown = result_rows.shown(found.cells, query.columns, costed=snapshot.costed)
         cells.told_apart(list(found.cells), result_rows.told_by(shown))
+        chosen = request.query_params.getlist("cell")
         return self.site.filtered(
             request,
             "results.html",
@@ -391,7 +387,7 @@ class ResultPages(SitePages):
             if query.columns
             else result_rows.in_common(found.cells, shown, snapshot.machines),
             picked_cells=cells.named(snapshot, query.cells),
-            left_out=_chosen_beyond(request, query),
+            left_out=len({key for key in chosen if key}) - len(query.cells),
             all_columns=[
                 column for name, column in COLUMNS.items() if name != "cost" or snapshot.costed
             ],
@@ -446,13 +442,15 @@ class ResultPages(SitePages):
         machine = snapshot.machines.get(next(iter(query.chosen.get("machine", ())), ""))
         best = not query.chosen.get("precision")
         made = matrix_on(rows, machine, self.site.local, best_precision=best)
+        lines = (line.cells.items() for line in made.models)
+        tried = {name for line in lines for name, rated in line if rated.has_result}
         return self.site.filtered(
             request,
             "matrix.html",
             query,
             snapshot,
             matrix=made,
-            looked_at=_tried(made),
+            looked_at=[one for one in made.hardware if one in tried] or list(made.hardware),
             rule=RULE,
             plain_mark=plain_mark,
             tells=tells,
@@ -484,17 +482,5 @@ def cell_named(snapshot: Snapshot, key: str) -> Cell:
     return matches[0]
 
 
-def _chosen_beyond(request: Request, query: TableQuery) -> int:
-    chosen = {key for key in request.query_params.getlist("cell") if key}
-    return len(chosen) - len(query.cells)
-
-
 #: Launches that a matrix rests on at most.
 _MOST_OF_MATRIX = 1500
-
-
-def _tried(made: Matrix) -> list[str]:
-    tried = [
-        name for name in made.hardware if any(one.cells[name].has_result for one in made.models)
-    ]
-    return tried or list(made.hardware)

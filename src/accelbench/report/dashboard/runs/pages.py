@@ -68,7 +68,6 @@ class RunPages(SitePages):
             [_MOST_RUNS],
         )
         ended = [str(row["run_id"]) for row in runs if row["status"] != "unfinished"]
-        count = snapshot.ask("SELECT count(*) AS runs FROM run")[0]["runs"]
         live = self.site.journals.unfinished(ended)
         going = {run.run_id for run in live}
         return self.site.page(
@@ -77,7 +76,7 @@ class RunPages(SitePages):
             snapshot=snapshot,
             runs=[row for row in runs if row["run_id"] not in going],
             live=live,
-            count=count,
+            count=snapshot.count("SELECT count(*) FROM run"),
         )
 
     def one(self, request: Request) -> Response:
@@ -104,7 +103,6 @@ class RunPages(SitePages):
         else:
             rows = details.results_of(self.site.database, run_id)
             counts = dict(Counter(str(row["status"]) for row in rows))
-        cells = snapshot.ask("SELECT count(*) AS cells FROM cell WHERE run_id = ?", [run_id])
         return self.site.page(
             request,
             "run.html",
@@ -116,7 +114,7 @@ class RunPages(SitePages):
             counts=counts,
             rows=rows[:_MOST],
             more=max(0, len(rows) - _MOST),
-            cells=cells[0]["cells"],
+            cells=snapshot.count("SELECT count(*) FROM cell WHERE run_id = ?", [run_id]),
         )
 
     def compared(self, request: Request) -> Response:

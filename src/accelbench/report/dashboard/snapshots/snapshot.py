@@ -209,11 +209,13 @@ class Snapshot:
                 row["options"] = json.loads(str(row["options"] or "{}"))
         return rows
 
+    def count(self, sql: str, values: Sequence[object] = ()) -> int:
+        """The number that is the only answer to a question."""
+        ((number,),) = (row.values() for row in self.ask(sql, values))
+        return int(str(number or 0))
+
     def whole(
-        self,
-        sql: str,
-        values: Sequence[object] = (),
-        columns: str = "*",
+        self, sql: str, values: Sequence[object] = (), columns: str = "*"
     ) -> list[dict[str, object]]:
         """The cells that a question names by where they lie (`rowid AS place`), in its order.
 
@@ -253,24 +255,14 @@ def taken(
         # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
         labels = [str(label or "") for label in runs.column("label").to_pylist()]
         of_checks = list(map(is_of_a_check, labels))
-        of_runs = [
-            list(machines),
-            [ids[machine] for machine in machines.values()],
-            ran_with,
-            of_checks,
-        ]
-        con.execute(_RAN, of_runs)
+        ran_on = {run: ids[machine] for run, machine in machines.items()}
+        con.execute(_RAN, [list(ran_on), list(ran_on.values()), ran_with, of_checks])
         ran = con.sql("FROM ran").to_arrow_table()
         tell(SnapshotStep.RESULTS, int(results))
         cells = gathered(con).to_arrow_table()
     tell(SnapshotStep.CONFIGURATIONS, int(results))
-    memory = duckdb.connect(
-        config={
-            "threads": 2,
-            "enable_external_access": "false",
-            "autoload_known_extensions": "false",
-        }
-    )
+    closed = dict.fromkeys(("enable_external_access", "autoload_known_extensions"), "false")
+    memory = duckdb.connect(config={"threads": 2, **closed})
     for name, table in (("cell", cells), ("run", runs), ("ran", ran)):
         memory.register(f"{name}_read", table)
         order = f"ORDER BY {AS_THEY_LIE}" if name == "cell" else ""
@@ -282,7 +274,6 @@ def taken(
     unmatched = without_a_place(memory, by_id, prices)
     memory.execute("SET lock_configuration = true")
     ((count,),) = memory.execute("SELECT count(*) FROM cell").fetchall()
-    ran_on = {run: ids[machine] for run, machine in machines.items()}
     known = _known(memory)
     counts = int(results), int(count)
     return Snapshot(memory, known, by_id, ran_on, *counts, at, prices, costed, unmatched)
