@@ -72,12 +72,7 @@ def document(matrix: Matrix, about: MatrixHeader) -> dict[str, object]:
         "precision": about.precision,
         "mode": about.mode,
         "newest_result": matrix.newest or None,
-        "rule": {
-            "high": HIGH,
-            "near_best": NEAR_BEST,
-            "medium": MEDIUM,
-            "text": list(RULE),
-        },
+        "rule": {"high": HIGH, "near_best": NEAR_BEST, "medium": MEDIUM, "text": list(RULE)},
         "format_version": FORMAT_VERSION,
     }
 

@@ -14,13 +14,7 @@ from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
 from accelbench.core.visible import visible
-from accelbench.core.worth import (
-    FAILED,
-    LAUNCHED,
-    OF_IMPORT_SQL,
-    launches_failed,
-    mostly_failed,
-)
+from accelbench.core.worth import FAILED, LAUNCHED, OF_IMPORT_SQL, launches_failed, mostly_failed
 
 #: Columns in which another series of a question is the same.
 QUESTION = (

@@ -158,12 +158,7 @@ def legend(**more: object) -> Spec:
 
 
 def layer(
-    kind: str,
-    encoding: Spec,
-    *,
-    of: Sequence[Row] | None = None,
-    where: str = "",
-    **mark: object,
+    kind: str, encoding: Spec, *, of: Sequence[Row] | None = None, where: str = "", **mark: object
 ) -> Spec:
     """Marks of one kind, of data of their own or of the records that fulfil an expression."""
     data = {} if of is None else {"data": {"values": list(of)}}

@@ -17,13 +17,7 @@ from accelbench.report.charts.axes import (
     words,
 )
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import (
-    PAINTED,
-    Record,
-    hardware_legend,
-    kind_legend,
-    record,
-)
+from accelbench.report.charts.marks import PAINTED, Record, hardware_legend, kind_legend, record
 from accelbench.report.charts.theme import DIM, INK, PAPER
 from accelbench.report.charts.words import EVERYTHING, emulated, in_common, left_out, told, unique
 

@@ -32,13 +32,7 @@ from accelbench.report.charts.marks import (
     record,
     whiskers,
 )
-from accelbench.report.charts.theme import (
-    GROUP_COLOURS,
-    GROUP_SHAPES,
-    PAPER,
-    REST_COLOUR,
-    WIDE,
-)
+from accelbench.report.charts.theme import GROUP_COLOURS, GROUP_SHAPES, PAPER, REST_COLOUR, WIDE
 from accelbench.report.charts.words import (
     DEVICES,
     EVERYTHING,

@@ -10,14 +10,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
 from accelbench.report.charts.axes import Spec, axis, layer, named, numbers, view, words
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import (
-    COLOUR,
-    DASHED,
-    UNUSABLE,
-    Record,
-    hardware_legend,
-    record,
-)
+from accelbench.report.charts.marks import COLOUR, DASHED, UNUSABLE, Record, hardware_legend, record
 from accelbench.report.charts.theme import ALERT, INK, MIDDLE_TICK, REST_COLOUR
 from accelbench.report.charts.words import (
     EVERYTHING,

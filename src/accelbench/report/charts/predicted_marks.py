@@ -174,11 +174,7 @@ def in_common(figures: Sequence[PredictedFigures]) -> str:
 def kind_notes(records: Sequence[Record], *, cut: bool = False) -> list[str]:
     """What squares, bands and circles are; and that a band is cut off, where one is."""
     known = any(record["kind"] == Provenance.MEASURED for record in records)
-    return [
-        _PREDICTED_NOTE,
-        *([_BEYOND_NOTE] if cut else []),
-        *([_MEASURED_NOTE] if known else []),
-    ]
+    return [_PREDICTED_NOTE, *([_BEYOND_NOTE] if cut else []), *([_MEASURED_NOTE] if known else [])]
 
 
 def kind_dots(place: Spec, tooltip: Sequence[Spec], size: int = 55) -> list[Spec]:

@@ -7,16 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.core.nouns import counted, digits
-from accelbench.report.charts.axes import (
-    NUMBER,
-    ChartAxis,
-    Spec,
-    axis,
-    grouped,
-    layer,
-    view,
-    words,
-)
+from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis, grouped, layer, view, words
 from accelbench.report.charts.axes import legend as legend_of
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
 from accelbench.report.charts.marks import Record

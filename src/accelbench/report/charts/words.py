@@ -103,10 +103,7 @@ EVERYTHING = tuple(
 #: apart without.
 _FIRST = ("mode", _SCENARIO, PLACE, DEVICES, "runtime", "precision", "batch_size", SOFTWARE)
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
-COMMON = (
-    *("mode", PLACE, DEVICES, "runtime", "precision", "batch_size"),
-    *SHAPES,
-)
+COMMON = (*("mode", PLACE, DEVICES, "runtime", "precision", "batch_size"), *SHAPES)
 _SHORT = {"batch_size": "batch", **{axis.column: axis.short for axis in AXES}}
 _BARE = ("model", "mode", PLACE, DEVICES, "runtime", "precision", "scenario", SOFTWARE, "machine")
 #: What a submission says of itself at length: names are told apart by it where nothing else does.
@@ -182,9 +179,15 @@ def told(
         if len(set(finer)) > len(set(keys)) or name in needed:
             keys, chosen = finer, [*chosen, name]
     mixed = len({point.kind for point in whole}) > 1
-    kinds = [_kind(point) if mixed else "" for point in points]
+    kinds = [
+        f" ({point.kind})" if mixed and point.kind != Provenance.MEASURED else ""
+        for point in points
+    ]
     names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
-    apart = [_with_kind(*pair, mixed) for pair in zip(names, points, strict=True)]
+    apart = [
+        f"{name}{kind}" if name or not mixed else point.kind
+        for name, kind, point in zip(names, kinds, points, strict=True)
+    ]
     common = [
         name
         for name in (*COMMON, _SCENARIO)
@@ -229,16 +232,6 @@ def unique(names: Sequence[str]) -> list[str]:
         seen[name] += 1
         labels.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return labels
-
-
-def _kind(point: Point) -> str:
-    return "" if point.kind == Provenance.MEASURED else f" ({point.kind})"
-
-
-def _with_kind(name: str, point: Point, mixed: bool) -> str:
-    if not mixed:
-        return name
-    return f"{name}{_kind(point)}" if name else point.kind
 
 
 def _fitting(rows: Sequence[Row], chosen: Sequence[str], rooms: Sequence[int]) -> list[str]:
@@ -310,7 +303,11 @@ def _versions(among: Sequence[Point]) -> list[str]:
     ran = {(point.row.get("device_name"), software(point.row)) for point in among}
     every = [{_DEVICE: device, **dict(versions)} for device, versions in ran]
     names = sorted({name for environment in every for name in environment} - {_DEVICE})
-    ours = sorted((name for name in names if name not in DESCRIBING), key=_base)
+    engines = {*engine_packages(), "accelbench"}  # their versions say most
+    ours = sorted(
+        (name for name in names if name not in DESCRIBING),
+        key=lambda name: name.rpartition(".")[2] not in engines,
+    )
     theirs = sorted((name for name in names if name in DESCRIBING), key=_WORDY.__contains__)
     return [
         *(own_names := _telling(every, ours, ())),
@@ -332,11 +329,6 @@ def _telling(every: Sequence[Row], names: Iterable[str], known: Sequence[str]) -
         if now > count:
             chosen, count = [*chosen, name], now
     return chosen
-
-
-def _base(name: str) -> bool:
-    """Whether it is no engine: an engine's version says most."""
-    return name.rpartition(".")[2] not in {*engine_packages(), "accelbench"}
 
 
 def _software(point: Point, names: Sequence[str]) -> str:

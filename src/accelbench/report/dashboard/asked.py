@@ -191,9 +191,8 @@ class PageQuery:
         """The same as an address says it; what is as it is anyway is left out."""
         parameters = [("model", self.model)] if self.model else []
         parameters += [(name, choice) for name in FACETS for choice in self.chosen.get(name, ())]
-        parameters += [
-            (name, day) for name, day in (("from", self.since), ("to", self.until)) if day
-        ]
+        days = (("from", self.since), ("to", self.until))
+        parameters += [(name, day) for name, day in days if day]
         parameters += [
             (f"{name}{end}", exactly(limit))
             for name, limits in self.bounds.items()
@@ -227,17 +226,16 @@ class PageQuery:
 
     def without(self, name: str) -> Self:
         """Without one of its filters."""
+        query = replace(self, page=1)
         if name in FACETS:
-            return replace(self, chosen={k: v for k, v in self.chosen.items() if k != name}, page=1)
+            return replace(query, chosen={k: v for k, v in self.chosen.items() if k != name})
         if name in NUMBERS:
-            return replace(self, bounds={k: v for k, v in self.bounds.items() if k != name}, page=1)
-        return replace(
-            self,
-            model="" if name == "model" else self.model,
-            since="" if name == "from" else self.since,
-            until="" if name == "to" else self.until,
-            page=1,
-        )
+            return replace(query, bounds={k: v for k, v in self.bounds.items() if k != name})
+        if name == "model":
+            return replace(query, model="")
+        if name == "from":
+            return replace(query, since="")
+        return replace(query, until="") if name == "to" else query
 
     def where(self, but: str = "") -> tuple[str, list[object]]:
         """As SQL over cells and its parameters; one facet may be left out, to count its values."""
@@ -251,12 +249,10 @@ class PageQuery:
             if name != but:
                 parts.append(f"{FACETS[name]} IN ({', '.join('?' * len(wanted))})")
                 values += wanted
-        if self.since:
-            parts.append("moment >= ?::TIMESTAMP")
-            values.append(self.since)
-        if self.until:
-            parts.append("moment < ?::DATE + INTERVAL 1 DAY")
-            values.append(self.until)
+        days = {"moment >= ?::TIMESTAMP": self.since}
+        days["moment < ?::DATE + INTERVAL 1 DAY"] = self.until
+        parts += [part for part, day in days.items() if day]
+        values += filter(None, days.values())
         for name, limits in self.bounds.items():
             for comparison, limit in zip((">=", "<="), limits, strict=True):
                 if limit is not None:

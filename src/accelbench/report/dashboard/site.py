@@ -15,12 +15,7 @@ from accelbench.core.device_facts import MOST_OF_PEAK
 from accelbench.core.devices import cards
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import name_of
-from accelbench.core.nouns import (
-    NO_DATA,
-    NOT_APPLICABLE,
-    UNKNOWN_DEVICE,
-    UNKNOWN_MACHINE,
-)
+from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, UNKNOWN_DEVICE, UNKNOWN_MACHINE
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE

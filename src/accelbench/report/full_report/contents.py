@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from accelbench.core.nouns import NO_DATA, counted
 from accelbench.query.findings.collected import NOTHING, Findings
 from accelbench.query.findings.finding import (
-    ConfigurationEvidence,
     FindingKind,
     StoreFinding,
     crowded,
@@ -121,24 +120,20 @@ def told_findings(findings: Findings, anchors: Mapping[str, str]) -> list[Senten
     foremost = findings.foremost
     if not foremost:
         return [Sentence(NOTHING)]
-    return [_told(finding, anchors) for finding in foremost]
-
-
-def _told(finding: StoreFinding, anchors: Mapping[str, str]) -> Sentence:
-    return Sentence(finding.sentence, list(_links(finding, anchors)), finding.command)
+    return [Sentence(one.sentence, list(_links(one, anchors)), one.command) for one in foremost]
 
 
 def _links(finding: StoreFinding, anchors: Mapping[str, str]) -> Iterable[EvidenceLink]:
     section = _SECTIONS.get(finding.kind, RESULTS)
-    lines = [(each, anchor) for each in finding.evidence if (anchor := _anchor(each, anchors))]
+    lines = [
+        (each, anchor)
+        for each in finding.evidence
+        if (anchor := next((anchors[key] for key in each.results if key in anchors), ""))
+    ]
     if finding.evidence and len(lines) == len(finding.evidence) <= _MOST_LINKS:
         yield from (EvidenceLink(each.name, anchor) for each, anchor in lines)
     elif finding.evidence:
         yield EvidenceLink(counted(len(finding.evidence), "configuration"), section)
-
-
-def _anchor(evidence: ConfigurationEvidence, anchors: Mapping[str, str]) -> str:
-    return next((anchors[key] for key in evidence.results if key in anchors), "")
 
 
 def task_section(findings: Findings) -> list[Section]:
@@ -172,17 +167,12 @@ def _best(best: Best | None, several: frozenset[str]) -> str:
 def more_findings(findings: Findings) -> list[Section]:
     """What is less important than what stands at the head."""
     foremost = findings.foremost
-    rest: Sequence[str] = [
-        f"{finding.sentence} {_next(finding)}".rstrip()
+    rest = [
+        f"{finding.sentence}{f' Next: {finding.command}' if finding.command else ''}"
         for finding in findings.every
         if finding not in foremost
     ]
-    block: Block = Text(rest, listed=True)
-    return [Section("More findings", [block])] if rest else []
-
-
-def _next(finding: StoreFinding) -> str:
-    return f"Next: {finding.command}" if finding.command else ""
+    return [Section("More findings", [Text(rest, listed=True)])] if rest else []
 
 
 #: More lines of what a chart shows are in the database, and in `db export`.

@@ -144,10 +144,7 @@ def crawled(
 
 
 async def _crawl(
-    app: ASGIApp,
-    wanted: WantedPages,
-    tell: Callable[[CrawlPace], None],
-    stopped: threading.Event,
+    app: ASGIApp, wanted: WantedPages, tell: Callable[[CrawlPace], None], stopped: threading.Event
 ) -> dict[Address, PageAnswer]:
     made: dict[Address, PageAnswer] = {}
     counts = Counter[tuple[str, str, bool]]()

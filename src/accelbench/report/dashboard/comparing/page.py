@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import log
 from urllib.parse import urlencode
 
@@ -78,7 +79,10 @@ def picture_of(
     told = [ratio[0] for ratio in ratios if ratio]
     least, most = min(told, default=1.0), max(told, default=1.0)
     bounds = min(1.0 / _FURTHEST, least), max(_FURTHEST, most)
-    clipped = [ratio and tuple(_within(end, *bounds) for end in ratio) for ratio in ratios]
+    clipped = [
+        ratio and tuple(end and min(max(end, bounds[0]), bounds[1]) for end in ratio)
+        for ratio in ratios
+    ]
     ends = [end for ratio in clipped if ratio for end in ratio if end is not None]
     if not ends:
         return None
@@ -95,10 +99,6 @@ def picture_of(
     ]
     ticks = [(place(tick) or 0.0, f"{tick:g}×") for tick in _ticks(low, high)]
     return IntervalPicture(marks, ticks, place(1.0) or 0.0)
-
-
-def _within(end: float | None, least: float, most: float) -> float | None:
-    return None if end is None else min(max(end, least), most)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -118,16 +118,10 @@ def _ticks(low: float, high: float) -> list[float]:
 def _beyond(known: Sequence[float], low: float, high: float) -> Iterator[float]:
     """A round ratio towards an end that a mark reaches and no tick does: 1.3× of one at 1.33."""
     apart = _APART * log(high / low)
-    for step in _STEPS:
-        tick = round(int(high / step + 1e-6) * step, 4)
-        if log(tick / known[-1]) >= apart:
-            yield tick
-            break
-    for step in _STEPS:
-        tick = round(int(low / step + 0.999999) * step, 4)
-        if log(known[0] / tick) >= apart:
-            yield tick
-            break
+    above = (round(int(high / step + 1e-6) * step, 4) for step in _STEPS)
+    below = (round(int(low / step + 0.999999) * step, 4) for step in _STEPS)
+    yield from islice((tick for tick in above if log(tick / known[-1]) >= apart), 1)
+    yield from islice((tick for tick in below if log(known[0] / tick) >= apart), 1)
 
 
 @dataclass(frozen=True)
@@ -184,11 +178,7 @@ def _side(cell: Cell, rows: Sequence[Row]) -> Side | None:
 
 
 def _beside(
-    cell: Cell,
-    side: Side | None,
-    first: Cell,
-    base: Side | None,
-    known: Histories,
+    cell: Cell, side: Side | None, first: Cell, base: Side | None, known: Histories
 ) -> ComparedCell:
     questions = [
         (name, cell.get(name), first.get(name))
@@ -215,12 +205,10 @@ def _beside(
         asked=questions,
         differs=differs,
         doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(differs)],
-        of_other_runs=_runs(side).isdisjoint(_runs(base)),
+        of_other_runs={str(row.get("run_id")) for row in side.rows}.isdisjoint(
+            str(row.get("run_id")) for row in base.rows
+        ),
     )
-
-
-def _runs(side: Side) -> set[str]:
-    return {str(row.get("run_id")) for row in side.rows}
 
 
 def _why_not(cell: Cell, side: Side | None) -> str:
@@ -246,7 +234,9 @@ class ComparedPage(SitePages):
         """Chosen cells beside one of them."""
         snapshot, query = self._requested(request)
         chosen = cells.named(snapshot, query.cells)
-        base = _base(chosen, request.query_params.get("base", ""))
+        named = request.query_params.get("base", "")
+        # The first, if none is named.
+        base = next((n for n, cell in enumerate(chosen) if cell["key"] == named), 0)
         sides = self._sides(snapshot, chosen, base)
         names = names_of(chosen, {key: held.name for key, held in snapshot.machines.items()})
         columns = _differing(chosen)
@@ -296,11 +286,6 @@ def _address(keys: Sequence[str], base: str) -> str:
     """This page of other cells, or against another; the first is what others are compared with."""
     pairs = [*(("cell", key) for key in keys), *([("base", base)] if base else [])]
     return f"?{urlencode(pairs)}"
-
-
-def _base(chosen: Sequence[Cell], key: str) -> int:
-    """Which of the cells the others are compared with: the first, where none is named."""
-    return next((n for n, cell in enumerate(chosen) if cell["key"] == key), 0)
 
 
 def _differing(chosen: Sequence[Cell]) -> list[ResultColumn]:

@@ -180,20 +180,9 @@ def most_in_common(snapshot: Snapshot, of_devices: bool) -> tuple[str, str] | No
 def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> CommonGround:
     """Everything that both have answered; of more than a page can take a choice over all."""
     condition, values = two.where()
-    found = cast(
-        "list[Cell]",
-        snapshot.ask(
-            _COMMON.format(
-                side=two.column,
-                alike=two.alike,
-                way=", ".join(two.axis.along),
-                condition=condition,
-                launches=_MOST_LAUNCHES,
-                most=MOST_READ,
-            ),
-            [*values, *values],
-        ),
-    )
+    words = {"side": two.column, "alike": two.alike, "way": ", ".join(two.axis.along)}
+    sql = _COMMON.format(condition=condition, launches=_MOST_LAUNCHES, most=MOST_READ, **words)
+    found = cast("list[Cell]", snapshot.ask(sql, [*values, *values]))
     count = int(number(cast("Row", found[0]), "every") or 0) if found else 0
     held = len({str(cast("Row", cell)["question"]) for cell in found})
     by_result = {result: cell["key"] for cell in found for result in cell["results"]}
@@ -203,26 +192,19 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
         placed = [_placed(row, two) for row in rows]
         runs = {text(row, "run_id") for row in rows}
         machines = {run: snapshot.machines.get(snapshot.ran.get(run, "")) for run in runs}
-        by_run = (
-            [
-                (machines[run], [row for row in placed if text(row, "run_id") == run])
-                for run in sorted(runs)
-            ]
-            if len(runs) < _FEW_RUNS
-            else [(None, placed)]
-        )
+        by_run = [
+            (machines[run], [row for row in placed if text(row, "run_id") == run])
+            for run in sorted(runs)
+        ]
+        if len(runs) >= _FEW_RUNS:
+            by_run = [(None, placed)]
         known = histories_of(database, by_run)
     made = speed_ups(placed, two.axis, _place(two.base, two), _place(two.other, two), known)
-    sides = [
-        sorted(
-            {
-                str(machines[text(row, "run_id")])
-                for row in placed
-                if two.axis.value(row) == _place(side, two) and machines[text(row, "run_id")]
-            }
-        )
-        for side in (two.base, two.other)
-    ]
+    ran_on: dict[Key, set[str]] = {}
+    for row in placed:
+        if machine := machines[text(row, "run_id")]:
+            ran_on.setdefault(two.axis.value(row), set()).add(str(machine))
+    sides = [sorted(ran_on.get(_place(side, two), ())) for side in (two.base, two.other)]
     return CommonGround(made, count, held, by_result, sides)
 
 

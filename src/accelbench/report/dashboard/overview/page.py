@@ -20,8 +20,8 @@ from accelbench.analysis.points import Point, points
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.nouns import counted
-from accelbench.core.rows import Row
-from accelbench.core.vocabulary import Provenance, Quality
+from accelbench.core.rows import Row, texts
+from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import failing_in, failing_sql, marked
 from accelbench.exchange.titles import title
 from accelbench.query.findings.collected import NOTHING, Findings, findings_of
@@ -102,6 +102,10 @@ class OverviewFindings:
     #: where nothing was
     unjudged: str = ""
 
+    def address(self, row: Row) -> str:
+        """Of the cell that a launch is of."""
+        return f"/cell/{self.keys.get(str(row.get('result_id')), '')}"
+
     def cells_of(self, results: Iterable[Sequence[str]]) -> list[str]:
         """The cells of some configurations, each once."""
         cells = (next((self.keys[r] for r in each if r in self.keys), "") for each in results)
@@ -114,7 +118,7 @@ def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
     if not machine:
         return OverviewFindings()
     chosen = snapshot.ask(_CHOSEN, [machine])
-    keys = {str(result): str(row["key"]) for row in chosen for result in _listed(row["results"])}
+    keys = {result: str(row["key"]) for row in chosen for result in texts(row, "results")}
     here = snapshot.machines[machine]
     ids = list(keys)
     with database.asking():
@@ -133,10 +137,6 @@ def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
     made = findings_of(rows, every, older, check, snapshot.sign)
     many = int(str(chosen[0]["many"])) if chosen else 0
     return OverviewFindings(str(here), made, every, keys, (len(chosen), many), unjudged)
-
-
-def _listed(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, (list, tuple)) else []
 
 
 class FindingsKeeper:
@@ -222,10 +222,8 @@ class OverviewPage(SitePages):
             return RedirectResponse(f"/results?{request.url.query}", status_code=307)
         snapshot = self.site.snapshot()
         known = self._findings.of(snapshot, self.site.patience)
-        ended = [
-            str(row["run_id"])
-            for row in snapshot.ask("SELECT run_id FROM run WHERE status <> 'unfinished'")
-        ]
+        runs = snapshot.ask("SELECT run_id FROM run WHERE status <> 'unfinished'")
+        ended = [str(row["run_id"]) for row in runs]
         live = [run for run in self.site.journals.unfinished(ended) if run.written]
         return self.site.page(
             request,
@@ -262,12 +260,16 @@ def _other_machines(snapshot: Snapshot) -> list[dict[str, object]]:
 def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
     findings, looked_at = known.findings, known.looked_at
     foremost = findings.foremost
-    reasons = [(why, point) for point in known.points if (why := _why(point)) is not None]
+    measured = (point for point in known.points if point.kind == Provenance.MEASURED)
+    reasons = [(why, point) for point in measured if (why := why_unsteady(point)) is not None]
     reasons.sort(key=lambda pair: (list(WHY).index(pair[0]), title(pair[1].row)))
     shown = reasons[:_MOST_UNSTEADY]
     apart = _apart(known, snapshot, [point.row for _, point in shown])
     unsteady = [
-        (_name(known, point.row, words), describe_unsteady(why, point))
+        (
+            (f"{title(point.row)} {words}".rstrip(), known.address(point.row)),
+            describe_unsteady(why, point),
+        )
         for (why, point), words in zip(shown, apart, strict=True)
     ]
     return {
@@ -298,13 +300,13 @@ def _told(finding: StoreFinding, known: OverviewFindings, snapshot: Snapshot) ->
         beside = urlencode([("cell", key) for key in cells])
         links.append(("beside each other", f"/compare?{beside}"))
     elif len(cells) > _COMPARED:
+        filters = {name: values for name, values in finding.filters.items() if name in FACETS}
         narrowed = urlencode(
             [
-                (name, value)
-                for name, values in finding.filters.items()
-                if name in FACETS
-                for value in values
-                if value in snapshot.known.get(name, ())
+                (n, v)
+                for n, values in filters.items()
+                for v in values
+                if v in snapshot.known.get(n, ())
             ]
         )
         where = f"/results?{narrowed}" if narrowed else "/results"
@@ -312,20 +314,11 @@ def _told(finding: StoreFinding, known: OverviewFindings, snapshot: Snapshot) ->
     return ToldFinding(finding, links)
 
 
-def _why(point: Point) -> Quality | None:
-    return why_unsteady(point) if point.kind == Provenance.MEASURED else None
-
-
 def _apart(known: OverviewFindings, snapshot: Snapshot, rows: Sequence[Row]) -> list[str]:
     """Of configurations with the same name what sets each apart: threads, an option."""
     keys = [known.keys.get(str(row.get("result_id")), "") for row in rows]
     apart = {str(cell["key"]): str(cell.get("apart") or "") for cell in named(snapshot, keys)}
     return [apart.get(key, "") for key in keys]
-
-
-def _name(known: OverviewFindings, row: Row, apart: str) -> tuple[str, str]:
-    address = f"/cell/{known.keys.get(str(row.get('result_id')), '')}"
-    return f"{title(row)} {apart}".rstrip(), address
 
 
 def _task(task: TaskBest, known: OverviewFindings) -> dict[str, object]:
@@ -344,6 +337,5 @@ def _best(best: Best | None, known: OverviewFindings, several: frozenset[str]) -
     if best is None:
         return None
     row = best.point.row
-    key = known.keys.get(str(row.get("result_id")), "")
     name = f"{model(row)} · {way(row, several)} · {question(row)}"
-    return ToldBest(name, f"/cell/{key}", best.point.kind, best.figure, best.beside)
+    return ToldBest(name, known.address(row), best.point.kind, best.figure, best.beside)

@@ -139,8 +139,7 @@ class Pictures:
 
     def subject(self, snapshot: Snapshot, page_query: PageQuery) -> Subject:
         """What every chart of what was asked for is of."""
-        key = ("common", snapshot.at, page_query.query(order=False))
-        return self.once(key, lambda: self._common(snapshot, page_query))[2]
+        return self._once_common(snapshot, page_query)[2]
 
     def file(
         self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str, look: Look

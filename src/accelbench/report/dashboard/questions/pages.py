@@ -41,11 +41,7 @@ from accelbench.report.dashboard.questions.forms import (
 from accelbench.report.dashboard.site import Site, SitePages
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.full_report.contents import CAPTION, HEADERS, score_rows
-from accelbench.report.prediction_evidence import (
-    BATCH_SCALING,
-    PredictionEvidence,
-    evidence_in,
-)
+from accelbench.report.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
 from accelbench.store.scratch import temporary_folder
 
 T = TypeVar("T")

@@ -179,12 +179,7 @@ def _known(name: str, values: Sequence[str], known: Iterable[str]) -> tuple[str,
 
 
 #: What nobody has to be told: it is so where nothing else was asked for.
-_UNREMARKABLE = {
-    "scenario": SINGLE_STREAM,
-    "devices": 1,
-    "data": "synthetic",
-    "weights": "random",
-}
+_UNREMARKABLE = {"scenario": SINGLE_STREAM, "devices": 1, "data": "synthetic", "weights": "random"}
 #: What came of it: two lines of different figures may still say the same of what was asked for.
 _OUTCOMES = tuple(
     COLUMNS[name]

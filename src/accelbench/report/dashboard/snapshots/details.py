@@ -97,17 +97,11 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
         " environment::VARCHAR FROM benchmark_runs WHERE run_id = ?",
         [run_id],
     )
-    for run, label, command, status, started, commit, environment in rows:
+    for *words, environment in rows:
         facts = json.loads(str(environment)) if environment else {}
-        return RunSummary(
-            str(run),
-            str(label or ""),
-            str(command or ""),
-            str(status or ""),
-            str(started or ""),
-            str(commit or ""),
-            facts if isinstance(facts, Mapping) else {},
-        )
+        known = facts if isinstance(facts, Mapping) else {}
+        run, label, command, status, started_at, commit = (str(word or "") for word in words)
+        return RunSummary(run, label, command, status, started_at, commit, known)
     return None
 
 
