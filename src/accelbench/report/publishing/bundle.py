@@ -340,8 +340,8 @@ def publish(
             rows = rows_of_table(snapshot)
             modules = sorted(path.name for path in reader.glob("*.js"))
             chosen = chosen_pages(snapshot, most)
-            own = PublishedPages(rows, modules, chosen.sentence)
-            app = application(copy, keeper=keeper, instead=own.routes)
+            table = partial(published_pages, rows=rows, modules=modules, left_out=chosen.sentence)
+            app = application(copy, keeper=keeper, instead=table)
             made = crawled(app, WantedPages(_FIRST, chosen.every, most), tell)
         return _placed(folder, made, rows, reader, snapshot, title, chosen.sentence)
     finally:
@@ -426,29 +426,24 @@ def _write_table(into: Path, reader: Path) -> None:
 
 #: Rows that stand in the page itself, as many as the script shows at once.
 PAGE = 100
-#: Seconds that a page of a bundle waits for what it shows.
 
 
-class PublishedPages:
-    """Each method answers one address."""
+def published_pages(
+    site: Site, rows: Sequence[Row], modules: Sequence[str], left_out: str = ""
+) -> list[Route]:
+    """The addresses that a bundle has instead of those of the server, for an application."""
+    site.patience, site.for_others = _PATIENCE, True
+    site.menu = tuple(page for page in PAGES if published(Address(page[1])))
+    site.without_pages = left_out
 
-    def __init__(self, rows: Sequence[Row], modules: Sequence[str], left_out: str = "") -> None:
-        self._rows, self._modules, self._left_out = rows, modules, left_out
+    def table(request: Request) -> Response:
+        return site.page(
+            request,
+            "published_results.html",
+            snapshot=site.snapshot(),
+            rows=rows[:PAGE],
+            count=len(rows),
+            modules=modules,
+        )
 
-    def routes(self, site: Site) -> list[Route]:
-        """The addresses, for the application of a site."""
-        site.patience, site.for_others = _PATIENCE, True
-        site.menu = tuple(page for page in PAGES if published(Address(page[1])))
-        site.without_pages = self._left_out
-
-        def table(request: Request) -> Response:
-            return site.page(
-                request,
-                "published_results.html",
-                snapshot=site.snapshot(),
-                rows=self._rows[:PAGE],
-                count=len(self._rows),
-                modules=self._modules,
-            )
-
-        return [Route(TABLE, table)]
+    return [Route(TABLE, table)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -146,38 +147,28 @@ class FindingsKeeper:
         self._database = database
         self._lock = threading.Lock()
         self._at = ""
-        self._made: OverviewFindings | None = None
-        self._trouble = ""
-        self._there = threading.Event()
+        self._work = Future[OverviewFindings]()
+        self.trouble = ""  # why there are none
 
     def of(self, snapshot: Snapshot, patience: float) -> OverviewFindings | None:
         """Those of a snapshot; None if they are not worked out within `patience` seconds."""
         with self._lock:
             if self._at != snapshot.at:
-                self._at, self._made, self._trouble = snapshot.at, None, ""
-                self._there = threading.Event()
+                self._at, self._work = snapshot.at, Future()
                 # No daemon: an interpreter that ends under a reader of DuckDB aborts.
-                work = threading.Thread(target=self._work, args=(snapshot, self._there))
-                work.start()
-            there = self._there
-        there.wait(patience)
-        return self._made if there.is_set() else None
+                threading.Thread(target=self._find, args=(snapshot, self._work)).start()
+            work = self._work
+        if not wait([work], patience).done:
+            return None
+        error = work.exception()  # a page says so, as of any other trouble
+        self.trouble = str(error) if error else ""
+        return OverviewFindings() if error else work.result()
 
-    @property
-    def trouble(self) -> str:
-        """Why there are none; "" where there are."""
-        return self._trouble
-
-    def _work(self, snapshot: Snapshot, there: threading.Event) -> None:
-        made, trouble = OverviewFindings(), ""
+    def _find(self, snapshot: Snapshot, work: Future[OverviewFindings]) -> None:
         try:
-            made = worked_out(self._database, snapshot)
-        except Exception as error:  # a page says so, as of any other trouble
-            trouble = str(error)
-        with self._lock:
-            if self._at == snapshot.at:
-                self._made, self._trouble = made, trouble
-        there.set()
+            work.set_result(worked_out(self._database, snapshot))
+        except Exception as error:
+            work.set_exception(error)
 
 
 #: Configurations that a finding leads to one by one, or beside each other.

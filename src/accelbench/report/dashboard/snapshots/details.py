@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, cast
 from accelbench.analysis.history import Series
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.warned import warned as all_warned
-from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.columns import BY_NAME
 from accelbench.core.rows import Json, Row, number
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.runs.live import LISTED
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.other_series import QUESTION, VARIED, with_others
@@ -33,13 +33,6 @@ if TYPE_CHECKING:
 #: A cell of a sweep has five launches; of an import whose versions nobody told, any number.
 MOST_LAUNCHES = 40
 BY_METRIC = {metric.name: metric for metric in METRICS}
-#: What a list of results shows.
-_LISTED = (
-    *("model", "runtime", "hardware", "precision", "batch_size"),
-    *(*columns(*AS_TOLD), "mode", "launch", "arm"),
-    *("status", "reason", "message", "provenance", "emulated", "quality"),
-    *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
-)
 #: Results by their ids: found by one column, and read whole by where they lie. Of a million results
 #: that takes 41 ms of processor time for five of them; a list of ids beside all columns takes 237.
 _OF_RESULTS = """
@@ -111,7 +104,7 @@ def results_of(database: Database, run_id: str) -> list[Row]:
     Of a fleet's run it is what its nodes measured as well.
     """
     names, rows = database.query(
-        f"SELECT {', '.join(_LISTED)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
+        f"SELECT {', '.join(LISTED)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
         " FROM benchmark_results WHERE run_id = ? OR run_id IN (SELECT fleet.run_id FROM fact AS"
         " fleet WHERE fleet.kind = 'run_started' AND fleet.body->>'fleet' = ?)"
         " ORDER BY finished_at DESC, result_id",
