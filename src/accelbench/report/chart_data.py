@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from accelbench.analysis.accuracies import accuracy_places
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.analysis.run_noise import histories
 from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
+from accelbench.core.calibration import CalibratedLimits, TimedCollectives
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.core.worth import THIS_ARM_SQL, failing_in, failing_sql, marked
+from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.query.calibrations import stored_collectives, stored_limits
 from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
 from accelbench.query.histories import histories_on
-from accelbench.query.matrices import LocalPlatforms
+from accelbench.query.matrices import LocalPlatforms, matrix_on
 from accelbench.query.stored_results import accuracies_in, of_machine, rows_of, runs_to_judge
+from accelbench.report.charts.chart import Roof
 from accelbench.store.samples import step_ms, step_samples
 
 if TYPE_CHECKING:
     from accelbench.analysis.history import Series
     from accelbench.analysis.machines import Machine
+    from accelbench.analysis.matrix import Matrix
     from accelbench.exchange.imports.records import Record
     from accelbench.exchange.prices import Prices
     from accelbench.report.charts.chart import Subject
     from accelbench.store.database import Database
+
 
 Filters = Mapping[str, Sequence[str | int]]
 
@@ -51,19 +57,12 @@ _CELL = ("case_id", "device_fingerprint", "threads", "provenance")
 def subject_in(
     database: Database, filters: Filters, machine: str | None, prices: Prices | None = None
 ) -> Subject:
-    """What a database has of one machine.
-
-    Args:
-        database: which.
-        filters: column → the values that count.
-        machine: else that of the newest result.
-        prices: what figures cost by, where the user gave any.
+    """What a database has of one machine: the one that is named, else that of the newest result.
 
     Raises:
         NothingMeasuredError: There is nothing of what was asked for.
     """
     from accelbench.report.charts.chart import Subject
-    from accelbench.report.charts.gathered import collectives_of, matrix_of, roofs_of
 
     where, values = pictured_where(filters)
     with database.asking():
@@ -132,11 +131,6 @@ def _with_ranks(database: Database, rows: Sequence[Row]) -> list[Row]:
 def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = None) -> Subject:
     """What result files say, as `run --output-dir` and `db export` write them.
 
-    Args:
-        files: which.
-        filters: column → the values that count.
-        prices: what figures cost by, where the user gave any.
-
     Raises:
         UsageError: One of them is no such file, or there is nothing of what was asked for.
     """
@@ -144,7 +138,6 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
     from accelbench.exchange.imports.ours import runs_told, told_as_json
     from accelbench.exchange.imports.records import object_of
     from accelbench.report.charts.chart import Subject
-    from accelbench.report.charts.gathered import matrix_of
 
     rows: dict[str, Row] = {}
     samples: dict[str, list[float]] = {}
@@ -181,7 +174,6 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
 
 
 def _samples_in(record: Record) -> list[float]:
-    """Of a result in a file."""
     samples = record.of("samples").values.get("step") or ()
     steps = None
     if record.has("sampling") and (sampling := record.of("sampling")).has("step"):
@@ -225,3 +217,73 @@ def _series(database: Database, where: str, values: Sequence[object]) -> Sequenc
         database, METRICS[0], f"{where} AND {COMPARABLE_SQL}", values, LEAST_EFFECT
     )
     return sorted(all_series, key=lambda series: not series.is_eventful)
+
+
+#: Peaks without a calibration are another program's, or of a detector that told them.
+_PEAKS = """
+SELECT hardware, device_name, arg_max(peak_compute_flops, measured_at),
+    arg_max(peak_bandwidth_bytes_per_s, measured_at)
+FROM hardware_info WHERE peak_compute_flops > 0 AND peak_bandwidth_bytes_per_s > 0
+GROUP BY 1, 2
+"""
+
+
+def matrix_of(rows: Iterable[Row], machine: Machine | None, local: LocalPlatforms) -> Matrix | None:
+    """Of inference, each platform in the best precision that ran, as `matrix` shows it unasked.
+
+    `machine` is None if the rows are of several; `local` are the platforms of the one that asks.
+    """
+    inference = [
+        row
+        for row in rows
+        if row.get("mode") == "inference" and row.get("provenance") in ("measured", "imported")
+    ]
+    return matrix_on(inference, machine, local, best_precision=True) if inference else None
+
+
+def roofs_of(database: Database, rows: Iterable[Row]) -> list[Roof]:
+    """Limits of the devices whose results have counted operations: measured, else documented."""
+    devices = {
+        (str(row.get("hardware")), str(row["device_name"]), str(row.get("precision")))
+        for row in rows
+        if row.get("flops") and row.get("device_name")
+    }
+    if not devices:
+        return []
+    calibrated = stored_limits(database)
+    _, peaks = database.query(_PEAKS)
+    pairs = cast("list[tuple[str, str, float, float]]", peaks)
+    told = {(str(kind), str(name)): (float(a), float(b)) for kind, name, a, b in pairs}
+    return [
+        roof
+        for kind, name, precision in sorted(devices)
+        for roof in _roofs(kind, name, precision, calibrated.get((kind, name)), told)
+    ]
+
+
+def collectives_of(database: Database, machine: str, rows: Iterable[Row]) -> list[TimedCollectives]:
+    """What was timed among ranks on a machine, of the platforms that results are of."""
+    platforms = {str(row.get("hardware")) for row in rows}
+    known = stored_collectives(database, machine)
+    return [timed for timed in known if timed.hardware in platforms]
+
+
+def _roofs(
+    kind: str,
+    name: str,
+    precision: str,
+    limits: CalibratedLimits | None,
+    told: Mapping[tuple[str, str], Sequence[float]],
+) -> list[Roof]:
+    if limits is not None and (peak := limits.peak(precision)) is not None:
+        source = f"measured on {limits.day} by hardware --calibrate"
+        return [Roof(kind, name, precision, peak, limits.bandwidth, source, limits.day)]
+    if (kind, name) in told and precision == "fp32" and limits is None:
+        compute, bandwidth = told[kind, name]
+        return [Roof(kind, name, precision, compute, bandwidth, "measured here")]
+    return [
+        Roof(kind, name, precision, peak, roofline.bytes_per_second, roofline.source)
+        for roofline in rooflines_of(kind)
+        if (peak := roofline.operations_per_second(precision)) is not None
+        and is_called(roofline, name)
+    ]

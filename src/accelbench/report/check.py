@@ -1,13 +1,10 @@
-"""A check in plain JSON values, and in the words that its tables share.
-
-A check as Markdown: what a pull request shows of it.
-"""
+"""A check as JSON, in sentences, and as Markdown for a pull request."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from accelbench.analysis.checking import BAD, Check, CheckedQuestion, JudgedSet, Outcome
 from accelbench.analysis.judging import Judged, Judgement
@@ -44,23 +41,16 @@ def ordered(check: Check) -> list[CheckedQuestion]:
     """What is bad first, of one answer that which became worse by the most."""
     return sorted(
         check.questions,
-        key=lambda question: (
-            _ORDER.index(question.outcome),
-            -_worse_by(question),
-            title(question.row),
-        ),
+        key=lambda question: (_place(question), -_worse_by(question), title(question.row)),
     )
 
 
 def _worse_by(question: CheckedQuestion) -> float:
-    """The worst of the figures that its answer is of; 0 where none was judged."""
-    of_it = [
-        figure.worse_by
-        for figure in question.figures
-        if figure.answer.value == question.outcome.value
-    ]
-    every = [figure.worse_by for figure in question.figures]
-    return round(max(of_it or every, default=0.0), 3)  # as it is shown: alike are in order of names
+    every = question.figures
+    of_it = [one.worse_by for one in every if one.answer.value == question.outcome.value]
+    return round(
+        max(of_it or [one.worse_by for one in every], default=0.0), 3
+    )  # as it is shown: alike are in order of names
 
 
 def sides(about: Json) -> str:
@@ -162,10 +152,7 @@ def change(figure: Judged) -> str:
 
 def unusable_times(check: Check) -> list[str]:
     """Return a sentence for each reason for which times are not judged; it precedes all tables."""
-    titles_by_reason: dict[str, list[str]] = {}
-    for question in ordered(check):
-        if question.unusable:
-            titles_by_reason.setdefault(question.unusable, []).append(title(question.row))
+    titles_by_reason = _titles_by(ordered(check), lambda question: question.unusable)
     return [
         f"Not judged: {listed(titles, _MOST_NAMED, '; ')}. Their {why}."
         for why, titles in titles_by_reason.items()
@@ -195,10 +182,8 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
         )
     launched = [figure for figure in figures if not figure.plain and not figure.paired]
     if launched:
-        yield (
-            f"Judged by launches (Welch's t at 1 %{_sided(launched)}):"
-            f" {_limits(launched, 'launches')}."
-        )
+        sided = ", one-sided" if any(figure.runs is not None for figure in launched) else ""
+        yield f"Judged by launches (Welch's t at 1 %{sided}): {_limits(launched, 'launches')}."
         runs = [figure.runs for figure in launched if figure.runs and figure.metric.timed]
         if runs:
             learned = any(math.isfinite(run.freedom) for run in runs)
@@ -217,12 +202,9 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
         more = f"; and {len(differs) - 8} more, see --json" if len(differs) > 8 else ""
         yield f"Not alike: {'; '.join(differs[:8])}{more}."
     allow = "" if check.may_miss else ", which --allow missing lets pass"
+    of_baseline = ("of the baseline was", "of the baseline were")
     for rows, verbs, words in (
-        (
-            check.not_measured,
-            ("of the baseline was", "of the baseline were"),
-            f"measured now{allow}",
-        ),
+        (check.not_measured, of_baseline, f"measured now{allow}"),
         (check.not_before, ("is", "are"), "in the baseline"),
     ):
         if rows:
@@ -234,14 +216,21 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
 
 def _reasons(check: Check) -> Iterable[str]:
     """Yield why configurations are open; a reason of many names only their number."""
-    titles_by_reason: dict[str, list[str]] = {}
-    for question in ordered(check):
-        if question.why and question.why != question.unusable:
-            titles_by_reason.setdefault(question.why, []).append(title(question.row))
-    for why, titles in titles_by_reason.items():
+    open_questions = [one for one in ordered(check) if one.why != one.unusable]
+    for why, titles in _titles_by(open_questions, lambda question: question.why).items():
         many = len(titles) > _MOST_NAMED
         for name in [f"{len(titles):,} configurations"] if many else titles:
             yield f"{name}: {why}."
+
+
+def _titles_by(
+    questions: Iterable[CheckedQuestion], reason: Callable[[CheckedQuestion], str]
+) -> dict[str, list[str]]:
+    titles: dict[str, list[str]] = {}
+    for question in questions:
+        if why := reason(question):
+            titles.setdefault(why, []).append(title(question.row))
+    return titles
 
 
 def _of_the_set(judged: JudgedSet | None) -> Iterable[str]:
@@ -274,18 +263,11 @@ def answer(figure: Judged) -> str:
     return f"within {_percent(figure.limit)}" if _is_within(figure) else figure.answer.value
 
 
-def _sided(figures: Iterable[Judged]) -> str:
-    """Return that the test is one-sided, as it is between runs."""
-    return ", one-sided" if any(figure.runs is not None for figure in figures) else ""
-
-
 def _percent(value: float) -> str:
-    """10%, 3.2%."""
     return f"{100 * value:.2g}%"
 
 
 def _share(value: float) -> str:
-    """A share by its sign; beyond ten times nobody wants to know how much."""
     return f"{value:+.1%}" if value < _MUCH else f"> +{_MUCH:.0%}"
 
 
@@ -379,17 +361,12 @@ def summary(check: Check, about: Json) -> str:
     lines += [f"{markdown(sides(about), begins=True)}.", ""]
     for sentence in unusable_times(check):
         lines += [markdown(sentence, begins=True), ""]
-    seen = [
-        question for question in ordered(check) if question.outcome in (*BAD, Outcome.CANNOT_TELL)
-    ]
+    seen = [one for one in ordered(check) if one.outcome in (*BAD, Outcome.CANNOT_TELL)]
     rest = [question for question in ordered(check) if question not in seen]
     if seen:
         lines += [*table(_HEADINGS, _rows(seen), _RIGHT), ""]
     if rest:
-        lines += [
-            f"<details><summary>{len(rest)} {'other' if len(rest) == 1 else 'others'}</summary>",
-            "",
-        ]
+        lines += [f"<details><summary>{counted(len(rest), 'other')}</summary>", ""]
         lines += [*table(_HEADINGS, _rows(rest), _RIGHT), "", "</details>", ""]
     lines += [f"- {markdown(sentence, begins=True)}" for sentence in sentences(check, about)]
     return "\n".join(lines) + "\n\n"

@@ -131,7 +131,6 @@ def _kind(side: Side) -> dict[str, object]:
 
 
 def _error(side: Side) -> float | None:
-    """How far outputs are from the reference's, in the launch that is furthest off."""
     return max((error for row in side.rows if (error := error_of(row)) is not None), default=None)
 
 

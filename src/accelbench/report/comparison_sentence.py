@@ -31,39 +31,29 @@ _TEN = 9.95
 
 @dataclass(frozen=True)
 class SideOfRatio:
-    """What is compared with the base.
+    """What is compared with the base."""
 
-    Attributes:
-        name: what it is called.
-        ratio: items in the same time.
-        memory: how many times as much.
-        refused: why nothing is told of it.
-        doubts: what else is not alike.
-    """
-
-    name: str
-    ratio: Ratio | None = None
-    memory: float | None = None
-    refused: str = ""
-    doubts: Sequence[str] = ()
+    name: str  # what it is called
+    ratio: Ratio | None = None  # items in the same time
+    memory: float | None = None  # how many times as much
+    refused: str = ""  # why nothing is told of it
+    doubts: Sequence[str] = ()  # what else is not alike
 
 
 def sentence(base: str, others: Sequence[SideOfRatio]) -> str:
-    """What a comparison comes to.
-
-    Args:
-        base: the name of what the others are compared with.
-        others: in any order.
-    """
+    """What a comparison comes to."""
     compared = [side for side in others if side.ratio is not None and not side.refused]
     if not others:
         return ""
+    refused = [side for side in others if side not in compared]
+    alone = len(refused) == 1
     if not compared:
-        return _begun(_nothing(base, others))
+        what = f"{refused[0].name} is not" if len(others) == 1 else "Nothing is"
+        return _begun(f"{what} compared with {base}: {_reasons(others)}.")
     if len(others) == 1:
         return _begun(_pair(base, compared[0]))
-    refused = [side for side in others if side not in compared]
-    more = f" {_begun(_not_compared(refused))}" if refused else ""
+    which = f"{refused[0].name} is" if alone else f"{len(refused)} are"
+    more = f" {_begun(f'{which} not compared: {_reasons(refused)}.')}" if refused else ""
     return _begun(_several(base, compared)) + more
 
 
@@ -96,12 +86,7 @@ def _places(end: float, digits: int) -> int:
 
 
 def names_of(rows: Sequence[Row], machines: Mapping[str, str]) -> list[str]:
-    """What each of several configurations is called beside the others: by what tells them apart.
-
-    Args:
-        rows: of which some columns differ.
-        machines: the name of each, by its id.
-    """
+    """Name each of several configurations by what tells it from the others."""
     several = [_parts(row, machines) for row in rows]
     differ = [n for n in several[0] if len({parts[n] for parts in several}) > 1] if several else []
     usuals = [_name([parts[n] for n in differ if parts[n]]) for parts in several]
@@ -152,34 +137,28 @@ def _pair(base: str, side: SideOfRatio) -> str:
     ratio = side.ratio
     if ratio is None:
         return ""
-    if not ratio.told and not covers_one(ratio):
-        slower = ratio.value < 1.0
-        first, second = (base, side.name) if slower else (side.name, base)
-        return (
-            f"{first} is faster than {second}, by how much can't be told:"
-            f" {_factor(_turned(ratio) if slower else ratio)}{_single(ratio)}{_doubts(side)}."
-        )
     if covers_one(ratio):
         return (
             f"Can't tell whether {side.name} or {base} is faster: {side.name} is"
             f" {_factor(ratio)} as fast{_single(ratio)}{_memory(side.memory)}{_doubts(side)}."
         )
-    if ratio.value < 1.0:
-        memory = 1.0 / side.memory if side.memory else None
-        return (
-            f"{base} is {_factor(_turned(ratio))} as fast as {side.name}{_single(ratio)}"
-            f"{_memory(memory)}{_doubts(side)}."
-        )
-    return (
-        f"{side.name} is {_factor(ratio)} as fast as {base}{_single(ratio)}"
-        f"{_memory(side.memory)}{_doubts(side)}."
-    )
+    slower = ratio.value < 1.0
+    first, second = (base, side.name) if slower else (side.name, base)
+    factor, memory = _factor(_turned(ratio) if slower else ratio), side.memory
+    if not ratio.told:
+        told = f"{first} is faster than {second}, by how much can't be told: {factor}"
+        return f"{told}{_single(ratio)}{_doubts(side)}."
+    if slower:
+        memory = 1.0 / memory if memory else None
+    told = f"{first} is {factor} as fast as {second}"
+    return f"{told}{_single(ratio)}{_memory(memory)}{_doubts(side)}."
 
 
 def _several(base: str, compared: Sequence[SideOfRatio]) -> str:
     """Of several the fastest, and by how much; or which of them may be."""
     itself = SideOfRatio(base)
-    every = sorted([itself, *compared], key=_value, reverse=True)
+    values = {id(side): side.ratio.value for side in compared if side.ratio}
+    every = sorted([itself, *compared], key=lambda one: values.get(id(one), 1.0), reverse=True)
     best = every[0]
     rivals = [side for side in every if side is best or _ends(side)[1] >= _ends(best)[0]]
     unknown = [side for side in compared if side.ratio is not None and not side.ratio.told]
@@ -208,8 +187,9 @@ def _resting_on(compared: Sequence[SideOfRatio]) -> str:
     """Of several ratios, how many nobody knows the spread of launches of; "" of none."""
     single = sum(bool(side.ratio and side.ratio.no_interval) for side in compared)
     within = sum(bool(side.ratio and side.ratio.of == SAMPLES) for side in compared)
+    many = len(compared)
     parts = [
-        f"{_part(count, len(compared))} {what}"
+        f"{'all' if count == many else f'{count} of {many} ratios'} {what}"
         for count, what in (
             (single, "without an interval: single figures"),
             (within, "within single launches"),
@@ -217,22 +197,6 @@ def _resting_on(compared: Sequence[SideOfRatio]) -> str:
         if count
     ]
     return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _part(count: int, every: int) -> str:
-    return "all" if count == every else f"{count} of {every} ratios"
-
-
-def _nothing(base: str, others: Sequence[SideOfRatio]) -> str:
-    if len(others) == 1:
-        return f"{others[0].name} is not compared with {base}: {others[0].refused}."
-    return f"Nothing is compared with {base}: {_reasons(others)}."
-
-
-def _not_compared(refused: Sequence[SideOfRatio]) -> str:
-    if len(refused) == 1:
-        return f"{refused[0].name} is not compared: {refused[0].refused}."
-    return f"{len(refused)} are not compared: {_reasons(refused)}."
 
 
 def _reasons(sides: Sequence[SideOfRatio]) -> str:
@@ -244,10 +208,6 @@ def _named(sides: Sequence[SideOfRatio]) -> str:
     if len(names) > _LISTED + 1:
         return f"{', '.join(names[:_LISTED])} and {counted(len(names) - _LISTED, 'other')}"
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _value(side: SideOfRatio) -> float:
-    return 1.0 if side.ratio is None else side.ratio.value
 
 
 def _ends(side: SideOfRatio) -> tuple[float, float]:

@@ -16,10 +16,7 @@ def document(
 ) -> dict[str, object]:
     """All that is known of it; shares are of the figure itself, by its own sign.
 
-    Args:
-        series: what is told.
-        points: with every point; of ten million results they are most of what is written.
-        same: other series that the same jobs measured.
+    `same` are other series that the same jobs measured. Points are most of what is written.
     """
     course, gap = series.course, series.gap
     steps = course.steps if course else ()

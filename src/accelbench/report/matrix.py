@@ -1,18 +1,7 @@
-"""The compatibility matrix as a document for machines, in the shape of the selection guide.
+"""The compatibility matrix as JSON, as one HTML file and as Markdown. Pure.
 
-    {"timestamp", "hardware_types",
-     "model_families": {family: {"hardware_compatibility":
-         {hardware: {"compatible", "performance_rating", …}}}}}
-
-with the same below "models", and more keys in each cell. docs/matrix-schema.json describes it.
-
-The compatibility matrix as one HTML file: no network, no script, light and dark. Pure.
-
-Each cell opens to the reason behind it (`<details>`), so that the page can be read without
-a mouse and attached to a mail; printed, all are open. The marks are plain signs, not emoji:
-where no emoji font is installed those are empty boxes.
-
-The compatibility matrix as Markdown: two tables, and the reason behind each cell. Pure.
+Each cell of the page opens to its reason (`<details>`), so that it can be read without a mouse and
+attached to a mail. The marks are plain signs: without an emoji font emoji are empty boxes.
 """
 
 from __future__ import annotations
@@ -83,12 +72,7 @@ def document(matrix: Matrix, about: MatrixHeader) -> dict[str, object]:
         "precision": about.precision,
         "mode": about.mode,
         "newest_result": matrix.newest or None,
-        "rule": {
-            "high": HIGH,
-            "near_best": NEAR_BEST,
-            "medium": MEDIUM,
-            "text": list(RULE),
-        },
+        "rule": {"high": HIGH, "near_best": NEAR_BEST, "medium": MEDIUM, "text": list(RULE)},
         "format_version": FORMAT_VERSION,
     }
 
@@ -182,7 +166,7 @@ def html(matrix: Matrix, about: MatrixHeader) -> str:
         about=about,
         newest=moment(matrix.newest or "none"),
         rule=RULE,
-        sign=lambda cell: _plain(mark(cell)),
+        sign=plain_mark,
         kind=_kind,
         pieces=_OPTION.split,
         precisions=precisions,
@@ -191,7 +175,9 @@ def html(matrix: Matrix, about: MatrixHeader) -> str:
     )
 
 
-def _plain(marked: str) -> str:
+def plain_mark(cell: MatrixCell) -> str:
+    """The level with the documents' mark as a plain sign."""
+    marked = mark(cell)
     for emoji, sign in _SIGNS.items():
         marked = marked.replace(emoji, sign)
     return marked

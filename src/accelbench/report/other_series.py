@@ -1,9 +1,4 @@
-"""Runs that a history leaves out, and series of the same question with other options. Pure.
-
-Runs that came to no figure: what is newer than a line's points, and what has no line at all.
-
-Read in one pass beside the one that points are made of (`report.series`).
-"""
+"""Runs without a result in a history, and series of the same question with other options. Pure."""
 
 from __future__ import annotations
 
@@ -19,13 +14,7 @@ from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
 from accelbench.core.visible import visible
-from accelbench.core.worth import (
-    FAILED,
-    LAUNCHED,
-    OF_IMPORT_SQL,
-    launches_failed,
-    mostly_failed,
-)
+from accelbench.core.worth import FAILED, LAUNCHED, OF_IMPORT_SQL, launches_failed, mostly_failed
 
 #: Columns in which another series of a question is the same.
 QUESTION = (
@@ -42,13 +31,7 @@ _MOST_NAMED = 3
 def with_others(
     all_series: Sequence[Series], candidates: Iterable[Row], same: Sequence[str] = QUESTION
 ) -> list[Series]:
-    """Return the series, each with the other series of its question that are not among them.
-
-    Args:
-        all_series: the series that are shown.
-        candidates: rows with the columns of QUESTION and VARIED, `series_key` and `runs`.
-        same: columns in which other series are the same.
-    """
+    """Return the series, each with the other series of its question that are not among them."""
     shown = {series.row.get("series_key") for series in all_series}
     by_question: dict[tuple[str, ...], list[Row]] = {}
     for row in candidates:
@@ -182,14 +165,7 @@ class Nothing:
         points: Sequence[HistoryPoint],
         may_be: Callable[[str], bool] | None = None,
     ) -> Gap | None:
-        """The newest run that came to nothing, where no point of a line is as new.
-
-        Args:
-            series: its key.
-            case: its case and its device.
-            points: of the line.
-            may_be: whether a run may be one of the line; any may, where nothing is said.
-        """
+        """The newest run that came to nothing, if no point of a line is as new."""
         if not self._of:
             return None
         last = max(point.moment for point in points)
@@ -203,14 +179,7 @@ class Nothing:
         points: Sequence[HistoryPoint],
         may_be: Callable[[str], bool] | None = None,
     ) -> list[Gap]:
-        """Return every run that has no point in a line, in order of time.
-
-        Args:
-            series: its key.
-            case: its case and its device.
-            points: of the line.
-            may_be: whether a run may be one of the line; any may if it is None.
-        """
+        """Return every run that may be of a line and has no point in it, in order of time."""
         runs = {point.run_id for point in points}
         keys = dict.fromkeys(((series,), case, (case[0], "")))
         known = (gap for key in keys if key in self._of for gap in self._of[key].gaps)
@@ -218,11 +187,7 @@ class Nothing:
         return sorted({gap for gap in kept if may_be is None or may_be(gap.run_id)})
 
     def unseen(self, lines: Mapping[str, object]) -> list[Unseen]:
-        """Series that ran twice and more and have no point, by key.
-
-        Args:
-            lines: the series that have one.
-        """
+        """Series that ran twice and more and have no point, by key."""
         return [
             Unseen(key[0], len(entry.ran), entry.newest, tuple(entry.metrics))
             for key, entry in sorted(self._of.items())
@@ -239,17 +204,7 @@ def _why(
     emulated: bool,
     unusable: str,
 ) -> str:
-    """Return why a run has no result, as the end of a sentence.
-
-    Args:
-        metric: the one that was asked for.
-        counts: how many launches were tried and failed.
-        reason: of a launch that failed.
-        wrong: whether the outputs of a launch were wrong.
-        ran: whether a launch succeeded.
-        emulated: whether a launch ran on an emulated device.
-        unusable: the reasons of its unusable launches; empty if there are none.
-    """
+    """Return why a run has no result, as the end of a sentence."""
     if wrong:
         return "wrong outputs"
     cause = str(reason or "").replace("_", " ")

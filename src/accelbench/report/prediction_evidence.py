@@ -1,7 +1,6 @@
-"""What a store's predictor is worth, for report and dashboard: errors on unseen models, scaling.
+"""How good a store's predictor is, for report and dashboard: errors on unseen models, scaling.
 
-Everything is of the predictor that is kept beside the store; a small store's is fitted where none
-is. Nothing of it is written.
+The predictor is the one kept beside the store; that of a small store is fitted, and not written.
 """
 
 from __future__ import annotations
@@ -50,19 +49,14 @@ _SCALED = "Predicted from all that was measured, these circles among it."
 
 @dataclass(frozen=True)
 class PredictionEvidence:
-    """What is known of a store's predictor.
+    """What is known of a store's predictor."""
 
-    Attributes:
-        cases: of each target the measured cases, each predicted by who does not know its model.
-        scaling: predictions over batches of models that were measured at several.
-        not_scaled: models with several batches that are not among them.
-        why: in a sentence, why there are no cases; empty where there are.
-    """
-
+    #: of each target the measured cases, each predicted by who does not know its model
     cases: Mapping[str, EvaluatedCases] = field(default_factory=dict)
+    #: predictions over batches of models that were measured at several
     scaling: PredictionAnswer | None = None
-    not_scaled: int = 0
-    why: str = ""
+    not_scaled: int = 0  # models with several batches that are not among them
+    why: str = ""  # in a sentence, why there are no cases; empty where there are
 
     @property
     def picture(self) -> Picture | None:
@@ -82,12 +76,7 @@ class PredictionEvidence:
 def evidence_in(
     database: Database, among: Callable[[PredictedCase], bool] = lambda _: True
 ) -> PredictionEvidence:
-    """What a store says of its own predictor.
-
-    Args:
-        database: the store.
-        among: which of its cases are judged and scaled; all are learned from.
-    """
+    """What a store says of its own predictor; `among` tells which cases are judged and scaled."""
     from accelbench.predict.stored_cases import stored_cases
 
     stored = stored_cases(database)
@@ -101,12 +90,7 @@ def evidence_in(
 
 
 def scaling_of(database: Database, model: str) -> tuple[Picture | None, str]:
-    """Predictions of one model over batches; else why there are none.
-
-    Args:
-        database: the store.
-        model: by its name in results.
-    """
+    """Predictions of one model over batches; else why there are none."""
     from accelbench.predict.stored_cases import stored_cases
 
     stored = stored_cases(database)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from accelbench.report.charts.time_axis import axis, lines, said, utc
+from accelbench.report.charts.trend import lines, said, time_axis, utc
 
 
 def words(first: str, last: str, most: int = 4) -> list[str]:
@@ -53,7 +53,7 @@ def test_a_moment_of_another_zone_is_in_utc() -> None:
 
 
 def test_an_axis_of_what_is_no_moment_is_left_to_whoever_draws() -> None:
-    assert axis(["of old", "2026-01-02"], 4) == {"tickCount": 4}
-    assert "06:00" not in str(axis(["of old"], 4))
-    known = axis(["2026-01-02", "2026-01-03"], 4)
+    assert time_axis(["of old", "2026-01-02"], 4) == {"tickCount": 4}
+    assert "06:00" not in str(time_axis(["of old"], 4))
+    known = time_axis(["2026-01-02", "2026-01-03"], 4)
     assert known["values"]["expr"].count(",") + 1 == known["labelExpr"].count("? [")

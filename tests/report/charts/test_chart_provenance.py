@@ -9,9 +9,9 @@ from made_up_charts import result, results, subject_for, values
 
 from accelbench.analysis.points import points
 from accelbench.query.matrices import LocalPlatforms
+from accelbench.report.chart_data import matrix_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, picture
-from accelbench.report.charts.gathered import matrix_of
 from accelbench.report.charts.pareto import front
 from accelbench.report.charts.theme import PAPER
 

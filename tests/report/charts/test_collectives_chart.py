@@ -11,9 +11,9 @@ from made_up_charts import values
 
 from accelbench.core.calibration import TimedCollectives
 from accelbench.core.protocols import Device
+from accelbench.report.chart_data import collectives_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject, picture
-from accelbench.report.charts.gathered import collectives_of
 from made_up_calibration import calibrated_store, made_calibration, with_collectives
 
 LAB = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 24 * 2**30}

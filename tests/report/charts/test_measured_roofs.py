@@ -8,9 +8,9 @@ from typing import Any
 from made_up_charts import points, result
 
 from accelbench.core.protocols import Device
+from accelbench.report.chart_data import roofs_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Roof, Subject, picture
-from accelbench.report.charts.gathered import roofs_of
 from accelbench.store.database import Database
 from made_up_calibration import calibrated_store, made_calibration
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from accelbench.exchange.prices import Prices
 from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper, taken
-from accelbench.report.publishing.bundle import PublishedPages
+from accelbench.report.publishing.bundle import published_pages
 from accelbench.store.database import Database
 
 PRICES = Prices({"cpu": 0.36, "NVIDIA A100": 3.6, "office": 7.2})
@@ -149,7 +149,7 @@ def test_prices_of_nothing_here_are_named(database: Database) -> None:
 
 def test_a_bundle_tells_nobody_of_prices_of_nothing_in_it(database: Database) -> None:
     keeper = SnapshotKeeper(database, prices=Prices({"secret-lab": 1.0, "cpu": 1.0}))
-    app = application(database, keeper=keeper, instead=PublishedPages([], []).routes)
+    app = application(database, keeper=keeper, instead=lambda site: published_pages(site, [], []))
     page = TestClient(app, base_url="http://127.0.0.1:8501").get("/results").text
     assert "Results" in page
     assert "secret-lab" not in page

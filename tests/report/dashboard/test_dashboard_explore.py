@@ -219,9 +219,9 @@ def test_a_picture_has_its_room_and_one_for_dark_paper_and_for_a_phone(there: Te
 def test_thousands_are_summarised_and_no_alphabet_chooses(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from accelbench.report.dashboard.pictures import pages as chart_pages
+    from accelbench.report.dashboard.pictures import pages
 
-    monkeypatch.setattr(chart_pages, "MOST_CELLS", 3)
+    monkeypatch.setattr(pages, "MOST_CELLS", 3)
     text = page(visitor(database), "/charts")
     assert "are too many for pictures of single models" in text
     assert "/explore/distribution.svg?of=latency&amp;by=place" in text

@@ -18,9 +18,8 @@ from accelbench.analysis.ratios import interval_within
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import SpreadKind, Statistic
 from accelbench.measure.launches import interval_of
-from accelbench.report.dashboard.asked import PageQuery, asked
+from accelbench.report.dashboard.asked import COLUMNS, GROUPS, PageQuery, asked
 from accelbench.report.dashboard.results import page as grouping
-from accelbench.report.dashboard.results.columns import COLUMNS, GROUPS
 from accelbench.report.dashboard.results.table_query import TableQuery, table_query
 from accelbench.report.dashboard.snapshots import cells
 from accelbench.report.dashboard.snapshots.cells import interval

@@ -18,8 +18,8 @@ from plain_cells import Cell
 from shown_rows import row_figures, row_launches
 from walked_store import IN_CSV, IN_FILES, MANY, Held, WalkedStore
 
-from accelbench.report.dashboard.explore.query import FIGURES as EXPLORED
-from accelbench.report.dashboard.results.columns import COLUMNS
+from accelbench.report.dashboard.asked import COLUMNS
+from accelbench.report.dashboard.explore.points import FIGURES as EXPLORED
 from accelbench.report.dashboard.snapshots.snapshot import taken
 from accelbench.report.publishing.bundle import rows_of_table, write_results
 from accelbench.store.database import Database

@@ -9,10 +9,9 @@ from dashboard_world import result, store
 
 from accelbench.report.charts import draw
 from accelbench.report.full_report.as_markdown import html, markdown
-from accelbench.report.full_report.contents import Figure, Section, Table, Text
+from accelbench.report.full_report.contents import Figure, Section, Table, Text, predictions
 from accelbench.report.full_report.parts import report
 from accelbench.report.full_report.report_data import known_in
-from accelbench.report.full_report.told_findings import predictions
 from accelbench.report.prediction_evidence import PredictionEvidence, evidence_in
 from accelbench.store.database import Database
 

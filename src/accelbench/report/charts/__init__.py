@@ -13,11 +13,7 @@ from accelbench.report.charts.bars import (
     MODES,
     PRECISIONS,
 )
-from accelbench.report.charts.by_batch import (
-    LATENCY_BY_BATCH,
-    MEMORY_BY_BATCH,
-    THROUGHPUT_BY_BATCH,
-)
+from accelbench.report.charts.by_batch import LATENCY_BY_BATCH, MEMORY_BY_BATCH, THROUGHPUT_BY_BATCH
 from accelbench.report.charts.chart import Chart
 from accelbench.report.charts.cold_warm import COLD_WARM
 from accelbench.report.charts.collectives import COLLECTIVES, COMMUNICATION

@@ -9,10 +9,12 @@ from statistics import median
 from accelbench.analysis.points import Point
 from accelbench.core.figures import items
 from accelbench.core.precision import is_exact
-from accelbench.report.charts.axes import Spec, axis
+from accelbench.report.charts.axes import Spec, axis, layer, named
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
+    Panel,
     Record,
+    arranged,
     dots,
     ends,
     hardware_legend,
@@ -20,8 +22,7 @@ from accelbench.report.charts.marks import (
     record,
     tooltip,
 )
-from accelbench.report.charts.panels import Panel, arranged
-from accelbench.report.charts.theme import INK
+from accelbench.report.charts.theme import MIDDLE_TICK
 from accelbench.report.charts.words import emulated, safe
 
 _TITLE = "latency of an item, ms"
@@ -47,12 +48,8 @@ def _rank(point: Point) -> tuple[bool, bool, float]:
 
     Nor does what is quantised with a large or an unknown error, as everywhere unasked.
     """
-    return not point.usable, not is_exact(point.row), _item_ms(point)
-
-
-def _item_ms(point: Point) -> float:
     assert point.latency is not None
-    return point.latency.value / items(point.row)
+    return not point.usable, not is_exact(point.row), point.latency.value / items(point.row)
 
 
 def _name(point: Point) -> str:
@@ -71,7 +68,10 @@ def _drawn(subject: Subject) -> ChartBody | None:
     scale = axis(_TITLE, ends(records))
     panels = []
     for mode in modes:
-        several = sorted((datum for datum in records if datum["mode"] == mode), key=_order)
+        several = sorted(
+            (datum for datum in records if datum["mode"] == mode),
+            key=lambda datum: (datum["architecture"], datum["line"], datum["value"]),
+        )
         title = mode if len(modes) > 1 else ""
         panels.append(Panel(title, (), several, _layers(several, scale.of("value")), {"step": 22}))
     notes = ["Of each model and platform its fastest way and batch."]
@@ -101,19 +101,9 @@ def _record(point: Point, alone: bool) -> Record:
     return record(point, each, architecture=architecture, line=line)
 
 
-def _order(datum: Record) -> tuple[str, str, float]:
-    return datum["architecture"], datum["line"], datum["value"]
-
-
 def _layers(records: Sequence[Record], x: Spec) -> list[Spec]:
     names = list(dict.fromkeys(datum["line"] for datum in records))
-    y = {
-        "field": "line",
-        "type": "nominal",
-        "title": None,
-        "sort": names,
-        "axis": {"grid": True, "ticks": False, "domain": False},
-    }
+    y = named("line", names, grid=True)
     marks = dots({"x": x, "y": y, "tooltip": tooltip(_TITLE, records)}, 70)
     if all(datum["line"] != datum["architecture"] for datum in records):
         return [marks]
@@ -124,12 +114,8 @@ def _layers(records: Sequence[Record], x: Spec) -> list[Spec]:
         for name in names
     }
     middles = [{"line": name, "middle": median(of)} for name, of in known.items() if of]
-    tick: Spec = {
-        "data": {"values": middles},
-        "mark": {"type": "tick", "thickness": 2.5, "size": 20, "color": INK},
-        "encoding": {"x": {**x, "field": "middle"}, "y": y},
-    }
-    return [marks, tick]
+    place = {"x": {**x, "field": "middle"}, "y": y}
+    return [marks, layer("tick", place, of=middles, **MIDDLE_TICK)]
 
 
 ARCHITECTURES = Chart(

@@ -1,12 +1,12 @@
-"""Axes of figures: where they begin and end, where their lines stand. Pure.
+"""Parts of specifications that charts share: axes, channels, layers, tooltips. Pure.
 
-Both are said in the specification, not left to the program that draws: panels can share them, and
-a logarithmic axis has a line at 1, 2, 5 or at each decade instead of at every digit.
+Ends and lines of axes are in the specification: panels can share them, and a logarithmic axis has a
+line at 1, 2, 5 or at each decade instead of at every digit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from typing import Any
@@ -38,19 +38,12 @@ _DIGITS: Sequence[Sequence[float]] = (
 
 @dataclass(frozen=True)
 class ChartAxis:
-    """What a figure is, and from where to where it goes.
+    """What a figure is, and from where to where it goes."""
 
-    Attributes:
-        title: with its unit.
-        low: where it begins.
-        high: where it ends.
-        log: whether each step multiplies.
-    """
-
-    title: str
-    low: float
-    high: float
-    log: bool = False
+    title: str  # with its unit
+    low: float  # where it begins
+    high: float  # where it ends
+    log: bool = False  # whether each step multiplies
 
     def of(self, field: str, **more: object) -> Spec:
         """The channel that shows a field on it."""
@@ -90,13 +83,9 @@ def far(values: Iterable[float | None]) -> bool:
 def axis(
     title: str, values: Iterable[float | None], *, log: bool | None = None, zero: bool = True
 ) -> ChartAxis:
-    """An axis for these values: logarithmic where they are far apart, else from zero.
+    """An axis for these values: logarithmic if they are far apart, else from zero.
 
-    Args:
-        title: what they are, with the unit.
-        values: all that it has to hold, ends of intervals too.
-        log: whether it is, where that is not for the values to say.
-        zero: whether it begins there, where it is not logarithmic.
+    `log` and `zero` decide it instead.
     """
     known = _known(values) or [1.0]
     low, high = min(known), max(known)
@@ -140,20 +129,61 @@ def decades(low: float, high: float) -> list[float]:
 def grid(
     across: str, heads: Sequence[str], down: str, lines: Iterable[Any], **head: Any
 ) -> dict[str, Spec]:
-    """Both axes of a heat map: columns under their heads, lines in their order.
+    """Both axes of a heat map: columns under their heads, lines in their order."""
+    top = named(across, heads, orient="top", labelAngle=0, **head)
+    return {"x": top, "y": named(down, lines)}
 
-    Args:
-        across: the field that columns are of.
-        heads: the columns.
-        down: the field that lines are of.
-        lines: their names, each as often as it has cells.
-        head: more of the axis of the heads.
-    """
-    plain: Spec = {"ticks": False, "domain": False}
-    top: Spec = {"orient": "top", "labelAngle": 0, **plain, **head}
-    column: Spec = {"field": across, "type": "nominal", "sort": list(heads), "title": None}
-    line: Spec = {"field": down, "type": "nominal", "sort": list(dict.fromkeys(lines))}
-    return {"x": {**column, "axis": top}, "y": {**line, "title": None, "axis": plain}}
+
+def named(field: str, order: Iterable[Any], **axis: object) -> Spec:
+    """An axis of names in their order, each as often as it has marks."""
+    form = {"ticks": False, "domain": False, **axis}
+    names = list(dict.fromkeys(order))
+    return {"field": field, "type": "nominal", "title": None, "sort": names, "axis": form}
+
+
+def as_stored(field: str) -> Spec:
+    """The channel of a field that has a colour, a form or the like itself."""
+    return {"field": field, "type": "nominal", "scale": None}
+
+
+def grouped(field: str, values: Mapping[str, object], legend: Spec | None) -> Spec:
+    """The channel that tells groups apart: of each its colour, form or the like."""
+    scale = {"domain": list(values), "range": list(values.values())}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
+
+
+def legend(**more: object) -> Spec:
+    """A legend without a title, whose symbols are seen even if its marks are not."""
+    return {"title": None, "symbolOpacity": 1, **more}
+
+
+def layer(
+    kind: str, encoding: Spec, *, of: Sequence[Row] | None = None, where: str = "", **mark: object
+) -> Spec:
+    """Marks of one kind, of data of their own or of the records that fulfil an expression."""
+    data = {} if of is None else {"data": {"values": list(of)}}
+    filtered = {"transform": [{"filter": where}]} if where else {}
+    return {**data, **filtered, "mark": {"type": kind, **mark}, "encoding": encoding}
+
+
+def words(*fields: str) -> list[Spec]:
+    """Names in a tooltip."""
+    return [{"field": name, "type": "nominal"} for name in fields]
+
+
+def numbers(*fields: str, **titles: str) -> list[Spec]:
+    """Numbers in a tooltip: whole ones, and those that have a title and four digits."""
+    form: Spec = {"type": "quantitative", "format": NUMBER}
+    return [
+        *({"field": name, "type": "quantitative"} for name in fields),
+        *({"field": name, "title": title, **form} for name, title in titles.items()),
+    ]
+
+
+def view(records: Sequence[Row], width: int | Spec, height: int | Spec, *layers: Spec) -> Spec:
+    """Layers over the same records, in one frame."""
+    size = {"width": width, "height": height}
+    return {"data": {"values": list(records)}, **size, "layer": list(layers)}
 
 
 def _known(values: Iterable[float | None]) -> list[float]:

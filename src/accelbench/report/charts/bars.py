@@ -1,9 +1,6 @@
-"""Bars beside each other along an axis: platforms, precisions, engines, modes.
+"""Bars along an axis: platforms, precisions, engines, modes. Pure.
 
 In each panel stands one question of one model, at every place of the axis where it was answered.
-Pure.
-
-Charts along an axis: platforms, precisions, engines, modes beside each other. Pure.
 """
 
 from __future__ import annotations
@@ -17,22 +14,22 @@ from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
 from accelbench.report.charts import axes
-from accelbench.report.charts.axes import Spec
+from accelbench.report.charts.axes import Spec, layer, named
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
-    COLOUR,
-    DASHED,
-    PAINT,
+    MOST_PANELS,
+    PAINTED,
+    Panel,
     Record,
+    arranged,
     beyond,
     cut_off,
+    haloed,
     kind_legend,
     record,
     tooltip,
     whiskers,
 )
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.theme import INK, PAPER
 from accelbench.report.charts.words import (
     EVERYTHING,
     OF_A_STAND_IN,
@@ -115,7 +112,6 @@ class _AnsweredQuestion:
 
 
 def _questions(points: Iterable[Point], beside: Comparison) -> list[_AnsweredQuestion]:
-    """Every question that was answered, in the order of their first points."""
     groups = alike_together(points, lambda point: _question(point, beside))
     return [
         # A single answer has a single place: of most questions of thousands there is one.
@@ -175,21 +171,12 @@ def _at_every_batch(
     for one in questions:
         if one.places > 1:
             batches.setdefault(same(one), []).append(one)
-    return [_together(sorted(batches[same(panel)], key=_batch_of), axis) for panel in panels]
-
-
-def _together(several: Sequence[_AnsweredQuestion], axis: ComparisonAxis) -> _AnsweredQuestion:
-    """Questions of one panel as one."""
-    points = [point for one in several for point in one.points]
-    return _AnsweredQuestion(several[0].key, points, _places(points, axis))
-
-
-def _batch_of(question: _AnsweredQuestion) -> int:
-    return _batch(question.points[0])
-
-
-def _left_out(axis: ComparisonAxis) -> str:
-    return "bar" if axis.name in _AT_EVERY_BATCH else "slower bar"
+    made = []
+    for panel in panels:
+        several = sorted(batches[same(panel)], key=lambda one: _batch(one.points[0]))
+        points = [point for one in several for point in one.points]
+        made.append(_AnsweredQuestion(several[0].key, points, _places(points, axis)))
+    return made
 
 
 def _batch(point: Point) -> int:
@@ -197,7 +184,6 @@ def _batch(point: Point) -> int:
 
 
 def _places(points: Sequence[Point], axis: ComparisonAxis) -> int:
-    """At how many places it was answered."""
     return len({axis.value(point.row) for point in points})
 
 
@@ -218,33 +204,28 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
         for scale, panel in zip(scales, shown, strict=True)
     ]
     titles = [safe(panel.points[0].row.get("model"), 36) for panel in shown]
+    always = _always(comparison.axis)
     panels = [
         Panel(
             title,
-            [_of_all(panel.points, comparison, drawn, devices)],
+            [told(panel.points, _TOLD, always, among=drawn, devices=devices).together],
             bars,
             _layers(bars, scale, scale.title),
             {"step": 21},
         )
         for title, panel, bars, scale in zip(titles, shown, records, named, strict=True)
     ]
+    slower = "bar" if comparison.axis.name in _AT_EVERY_BATCH else "slower bar"
     notes = [
         *axes.own_axes(scales),
         *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
         *left_out(len(groups) - len(shown), "panel", advice="name the models to see"),
-        *left_out(sum(panel.more for panel in shown), _left_out(comparison.axis)),
+        *left_out(sum(panel.more for panel in shown), slower),
         *left_out(_not_among(groups, questions, comparison), *_QUESTIONS),
         *_emulated(subject.points, shown, comparison),
     ]
     everything = [bar for bars in records for bar in bars]
     return ChartBody(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
-
-
-def _of_all(
-    points: Sequence[Point], comparison: Comparison, drawn: Sequence[Point], devices: Devices
-) -> str:
-    """What all bars of a panel have in common."""
-    return told(points, _TOLD, _always(comparison.axis), among=drawn, devices=devices).together
 
 
 def _emulated(
@@ -278,13 +259,9 @@ def _kept(points: Sequence[Point], comparison: Comparison) -> _Beside:
         while len(kept) > _MOST_BARS and _batch(kept[0]) != _batch(kept[-1]):
             kept = [point for point in kept if _batch(point) != _batch(kept[-1])]
     else:
-        kept = sorted(points, key=_time)
+        kept = sorted(points, key=lambda point: point.item_ms)
     kept = kept[:_MOST_BARS]
     return _Beside(sorted(kept, key=place), len(points) - len(kept))
-
-
-def _time(point: Point) -> float:
-    return point.item_ms
 
 
 def _always(axis: ComparisonAxis) -> tuple[str, ...]:
@@ -303,9 +280,8 @@ def _bars(
         span = comparison.figure(cell)
         assert span is not None
         label = f"{name}{_USELESS}".strip() if useless else name
-        timed = not comparison.of_memory
-        more = {"bar": label, "said": figure(span.value)}
-        bars.append(record(cell, span, timed=timed, rate=comparison.more_is_better, **more))
+        form = {"timed": not comparison.of_memory, "rate": comparison.more_is_better}
+        bars.append(record(cell, span, **form, bar=label, said=figure(span.value)))
     return bars
 
 
@@ -325,99 +301,69 @@ def _longest(bars: Sequence[Record]) -> float:
 
 
 def _layers(records: Sequence[Record], scale: axes.ChartAxis, title: str) -> list[Spec]:
-    y = {
-        "field": "bar",
-        "type": "nominal",
-        "title": None,
-        "sort": [bar["bar"] for bar in records],
-        "axis": {"labelLimit": 270, "ticks": False, "domain": False},
-    }
+    y = named("bar", (bar["bar"] for bar in records), labelLimit=270)
     place = {"y": y, "x": scale.of("value")}
-    area: Spec = {
-        "mark": {"type": "bar", "strokeWidth": 1.5, "height": {"band": 0.74}},
-        "encoding": {
-            **place,
-            "fill": PAINT,
-            "stroke": COLOUR,
-            "strokeDash": DASHED,
-            "tooltip": tooltip(title, records),
-        },
-    }
-    figures: Spec = {
-        "mark": {
-            "type": "text",
-            "align": "left",
-            "dx": 5,
-            "dy": -2,
-            "fontSize": 11.5,
-            "color": INK,
-        },
-        "encoding": {**place, "text": {"field": "said"}},
-    }
-    halo = {**figures, "mark": {**figures["mark"], "stroke": PAPER, "strokeWidth": 3}}
-    return [area, *whiskers(records, "x", place, scale, yOffset=_BELOW), halo, figures]
-
-
-def _chart(
-    name: str, title: str, answers: str, needs: str, axis: str, figure: Figure, axis_title: str
-) -> Chart:
-    comparison = Comparison(AXES[axis], figure, axis_title)
-    return Chart(name, title, answers, needs, lambda subject: compared(subject, comparison))
+    painted = {**place, **PAINTED, "tooltip": tooltip(title, records)}
+    area = layer("bar", painted, strokeWidth=1.5, height={"band": 0.74})
+    figures = haloed({**place, "text": {"field": "said"}}, dx=5, dy=-2)
+    return [area, *whiskers(records, "x", place, scale, yOffset=_BELOW), *figures]
 
 
 _LATENCY = "latency of a batch, ms"
+
+
+def _chart(
+    name: str,
+    title: str,
+    answers: str,
+    needs: str,
+    figure: Figure = lambda point: point.latency,
+    axis_title: str = _LATENCY,
+    axis: str = "",
+) -> Chart:
+    comparison = Comparison(AXES[axis or name], figure, axis_title)
+    return Chart(name, title, answers, needs, lambda subject: compared(subject, comparison))
+
 
 HARDWARE_LATENCY = _chart(
     "hardware-latency",
     "Hardware: latency",
     "how fast each platform is",
     "a model on two platforms",
-    "hardware",
-    lambda point: point.latency,
-    _LATENCY,
+    axis="hardware",
 )
 HARDWARE_THROUGHPUT = _chart(
     "hardware-throughput",
     "Hardware: throughput",
     "how many items a second each platform brings",
     "a model on two platforms",
-    "hardware",
     lambda point: point.throughput,
     "throughput, items/s",
+    "hardware",
 )
 HARDWARE_MEMORY = _chart(
     "hardware-memory",
     "Hardware: memory",
     "how much memory each platform takes",
     "a model on two platforms, with its memory",
-    "hardware",
     lambda point: point.memory,
     "peak memory, MB (2^20)",
+    "hardware",
 )
 PRECISIONS = _chart(
-    "precision",
-    "Precisions",
-    "what a narrower precision brings",
-    "a model in two precisions",
-    "precision",
-    lambda point: point.latency,
-    _LATENCY,
+    "precision", "Precisions", "what a narrower precision brings", "a model in two precisions"
 )
 FRAMEWORKS = _chart(
     "framework",
     "Frameworks",
     "which engine is fastest on the same platform",
     "a model by two engines on a platform",
-    "runtime",
-    lambda point: point.latency,
-    _LATENCY,
+    axis="runtime",
 )
 MODES = _chart(
     "training-inference",
     "Training against inference",
     "how much longer a training step takes than an inference step",
     "a model in inference and in training",
-    "mode",
-    lambda point: point.latency,
-    _LATENCY,
+    axis="mode",
 )

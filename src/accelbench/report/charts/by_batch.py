@@ -1,24 +1,34 @@
-"""What a larger batch does to latency, throughput and memory. Pure.
-
-Lines of what differs in its batch alone: which there are, how each looks. Pure.
-"""
+"""What a larger batch does to latency, throughput and memory. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, floor, log2
 
 from accelbench.analysis.points import FigureInterval, Point, alike_together
 from accelbench.analysis.questions import AXES, Key
 from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import number
 from accelbench.hardware.common import colour_of
-from accelbench.report.charts.axes import ChartAxis, Spec, in_their_unit, own_axes, shared
+from accelbench.report.charts.axes import (
+    ChartAxis,
+    Spec,
+    grouped,
+    in_their_unit,
+    layer,
+    legend,
+    own_axes,
+    shared,
+)
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
+    MOST_PANELS,
+    Panel,
     Record,
+    arranged,
     beyond,
     cut_off,
     dots,
@@ -28,8 +38,7 @@ from accelbench.report.charts.marks import (
     tooltip,
     whiskers,
 )
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.theme import LINE_WIDTHS, PANEL_WIDE, engine_dashes
+from accelbench.report.charts.theme import INK, LINE_WIDTHS, PANEL_WIDE, engine_dashes
 from accelbench.report.charts.words import (
     ALIKE,
     OF_A_STAND_IN,
@@ -70,13 +79,10 @@ def lines_of(
 ) -> list[Line]:
     """A single batch shows nothing of what a larger one does, and is no line.
 
-    Args:
-        points: what may be on lines.
-        devices: all devices that there are, of which these may be of a few alone.
-        fewest: batches of a line; of 1 a mark may stand alone.
-        names_by: what a line is called by.
+    Lines have `fewest` batches or more: of 1 a mark may stand alone.
     """
-    groups = alike_together(points, _but_for_its_batch, only=True)
+    batch = AXES["batch"]
+    groups = alike_together(points, lambda one: (one.kind, one.question(batch)), only=True)
     ordered = [
         sorted(line, key=lambda point: number(point.row, "batch_size") or 0)
         for line in groups.values()
@@ -86,13 +92,6 @@ def lines_of(
         return []
     names = told([line[0] for line in ordered], names_by, longest=60, devices=devices).apart
     return [Line(line, name) for line, name in zip(ordered, names, strict=True)]
-
-
-_BATCH = AXES["batch"]
-
-
-def _but_for_its_batch(point: Point) -> object:
-    return point.kind, point.question(_BATCH)
 
 
 def most_common(lines: Sequence[Line]) -> list[Line]:
@@ -115,37 +114,36 @@ def side_by_side(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def way_of(records: Sequence[Record]) -> dict[str, Spec]:
-    """How a line ran, by its platform's colour, its engine's dashes and a width, in one legend."""
+def way_of(records: Sequence[Record], *, in_panels: bool = False) -> dict[str, Spec]:
+    """How a line ran, by its platform's colour, its engine's dashes and a width, in one legend.
+
+    In panels of one device each the marks have that device's colour, and the legend has none.
+    """
     first = {str(record["line"]): record for record in reversed(records)}
     names = list(dict.fromkeys(str(record["line"]) for record in records))
-    hardware = {name: str(first[name]["hardware"]) for name in names}
-    engines = [str(first[name]["runtime"]) for name in names]
+    engines = {name: str(first[name]["runtime"]) for name in names}
     seen: Counter[tuple[str, str]] = Counter()
-    widths = []
-    for name, engine in zip(names, engines, strict=True):
-        widths.append(LINE_WIDTHS[seen[hardware[name], engine] % len(LINE_WIDTHS)])
-        seen[hardware[name], engine] += 1
-    legend = (
-        {
-            "title": None,
-            "symbolType": "stroke",
-            "symbolSize": 700,
-            "symbolOpacity": 1,
-        }
-        if len(names) > 1
-        else None
-    )
-    form: Spec = {"field": "line", "type": "nominal", "sort": names, "legend": legend}
-    colours = {"domain": names, "range": [colour_of(hardware[name]) for name in names]}
-    return {
-        "color": {**form, "scale": colours},
-        "strokeDash": {
-            **form,
-            "scale": {"domain": names, "range": [engine_dashes(engine) for engine in engines]},
-        },
-        "strokeWidth": {**form, "scale": {"type": "ordinal", "domain": names, "range": widths}},
+    widths = {}
+    for name, engine in engines.items():
+        kind = ("" if in_panels else str(first[name]["hardware"]), engine)
+        widths[name] = LINE_WIDTHS[seen[kind] % len(LINE_WIDTHS)]
+        seen[kind] += 1
+    ink = {"symbolStrokeColor": INK} if in_panels else {}
+    strokes = legend(symbolType="stroke", symbolSize=700, **ink) if len(names) > 1 else None
+
+    def channel(values: Mapping[str, object]) -> Spec:
+        return grouped("line", values, strokes) | {"sort": names}
+
+    width = channel(widths)
+    width["scale"]["type"] = "ordinal"
+    ways = {
+        "strokeDash": channel({name: engine_dashes(one) for name, one in engines.items()}),
+        "strokeWidth": width,
     }
+    if in_panels:
+        return {"color": COLOUR, "detail": {"field": "line", "type": "nominal"}, **ways}
+    colours = {name: colour_of(str(first[name]["hardware"])) for name in names}
+    return {"color": channel(colours), **ways}
 
 
 #: An interval is drawn this many times further than all figures reach.
@@ -170,24 +168,20 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
     shown = shown[:MOST_PANELS]
     records = [_records(panel, figure, title) for panel in shown]
     axes = shared(title, [reach(several) for several in records])
+    # Those that would be on lines of these panels, had their times a meaning.
+    works = {line.panel for panel in shown for line in panel}
+    stand_ins = lines_of([point for point in known if not point.timed])
+    like_these = sum(len(line.points) for line in stand_ins if line.panel in works)
     notes = [
         *own_axes(axes),
         *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
         *left_out(len(panels) - len(shown), "panel", advice="name the models to see"),
         *left_out(len(lines) - len(kept), "line"),
-        *_emulated(known, shown, title),
+        *emulated(like_these, *([OF_A_STAND_IN] if "memory" in title else [])),
     ]
     drawn = [point for panel in shown for line in panel for point in line.points]
     everything = [datum for several in records for datum in several]
     return ChartBody(_body(shown, records, axes, subject.devices), drawn, notes, everything)
-
-
-def _emulated(known: Sequence[Point], shown: Sequence[Sequence[Line]], title: str) -> list[str]:
-    """How many would be on lines of these panels, had their times a meaning."""
-    panels = {line.panel for panel in shown for line in panel}
-    lines = lines_of([point for point in known if not point.timed])
-    number = sum(len(line.points) for line in lines if line.panel in panels)
-    return emulated(number, OF_A_STAND_IN) if "memory" in title else emulated(number)
 
 
 def _records(lines: Sequence[Line], figure: Figure, title: str) -> list[Record]:
@@ -201,27 +195,28 @@ def _records(lines: Sequence[Line], figure: Figure, title: str) -> list[Record]:
     return records
 
 
-def reach(records: Sequence[Record]) -> list[float | None]:
+def reach(records: Sequence[Record], furthest: float = _FURTHEST) -> list[float | None]:
     """What an axis has to hold: figures, and of their intervals what is not too far from them."""
-    least = min(datum["value"] for datum in records) / _FURTHEST
-    most = max(datum["value"] for datum in records) * _FURTHEST
+    least = min(datum["value"] for datum in records) / furthest
+    most = max(datum["value"] for datum in records) * furthest
     return [end and min(max(end, least), most) for end in ends(records)]
 
 
-def batch_axis(records: Sequence[Record]) -> Spec:
-    """The channel of batches, of all panels alike: each doubles."""
+def batch_axis(records: Sequence[Record], field: str = "at", *, powers: bool = False) -> Spec:
+    """The channel of batches, of all panels alike: each doubles.
+
+    Its lines are at the batches, or at the powers of two among them.
+    """
     batches = sorted({datum["batch"] for datum in records})
+    ticks = [2**n for n in range(ceil(log2(batches[0])), floor(log2(batches[-1])) + 1)]
+    lines = ticks if powers and len(ticks) > 1 else batches
+    ends = [batches[0] / MARGIN, batches[-1] * MARGIN]
     return {
-        "field": "at",
+        "field": field,
         "type": "quantitative",
         "title": "batch size (log)",
-        "scale": {
-            "type": "log",
-            "base": 2,
-            "domain": [batches[0] / MARGIN, batches[-1] * MARGIN],
-            "nice": False,
-        },
-        "axis": {"values": batches, "format": "d", "labelOverlap": True, "grid": False},
+        "scale": {"type": "log", "base": 2, "domain": ends, "nice": False},
+        "axis": {"values": lines, "format": "d", "labelOverlap": True, "grid": False},
     }
 
 
@@ -259,20 +254,11 @@ def line_layers(
     """Lines over batches with their intervals, and a band around what was predicted."""
     y = scale.of("value")
     place = {"x": x, "y": y}
-    band: Spec = {
-        "transform": [{"filter": "datum.kind === 'predicted' && isValid(datum.low)"}],
-        "mark": {"type": "area", "opacity": 0.22, "clip": True},
-        "encoding": {
-            "x": x,
-            "y": {**y, "field": "low"},
-            "y2": {"field": "high"},
-            "color": way["color"],
-        },
-    }
-    line: Spec = {
-        "mark": {"type": "line"},
-        "encoding": {**place, **way},
-    }
+    ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    where = "datum.kind === 'predicted' && isValid(datum.low)"
+    channels = {"x": x, **ends, "color": way["color"]}
+    band = layer("area", channels, where=where, opacity=0.22, clip=True)
+    line = layer("line", {**place, **way})
     banded = any(datum["kind"] == "predicted" and datum["low"] for datum in records)
     solid = [datum for datum in records if datum["kind"] != "predicted"]
     coloured = {**place, "color": COLOUR}

@@ -1,7 +1,4 @@
-"""What a chart is: a declaration that turns what is known into a picture's specification. Pure.
-
-A specification is Vega-Lite as plain values. Nothing here draws; `draw` does.
-"""
+"""A chart: a declaration that turns results into the specification of a picture. Pure."""
 
 from __future__ import annotations
 
@@ -84,30 +81,19 @@ class ChartBody:
 
 @dataclass(frozen=True)
 class ChartLabel:
-    """What a chart is called.
+    """What a chart is called."""
 
-    Attributes:
-        name: of its file, and in an address.
-        title: above it.
-        answers: the question that it answers; the words of whoever cannot see it.
-        needs: what has to be known before there is anything to show.
-    """
-
-    name: str
-    title: str
-    answers: str
-    needs: str
+    name: str  # of its file, and in an address
+    title: str  # above it
+    answers: str  # the question that it answers; the words of whoever cannot see it
+    needs: str  # what has to be known before there is anything to show
 
 
 @dataclass(frozen=True)
 class Chart(ChartLabel):
-    """One chart of results.
+    """One chart of results."""
 
-    Attributes:
-        draw: its body; None where there is nothing to show.
-    """
-
-    draw: Callable[[Subject], ChartBody | None]
+    draw: Callable[[Subject], ChartBody | None]  # its body; None where there is nothing to show
 
 
 #: Width and height in pixels, of the picture as it is and of the one in one column.
@@ -153,7 +139,6 @@ def pictured(label: ChartLabel, drawn: ChartBody, machine: str = "") -> Picture:
 
 
 def _figures(record: Row) -> Row:
-    """A row of a table: without what is of the drawing alone."""
     return {name: value for name, value in record.items() if name not in _OF_DRAWING}
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accelbench.core.rows import number
-from accelbench.report.charts.axes import Spec, axis
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import (
-    COLOUR,
-    DASHED,
-    PAINT,
-    Record,
-    hardware_legend,
-    kind_legend,
-    record,
+from accelbench.report.charts.axes import (
+    Spec,
+    axis,
+    grouped,
+    layer,
+    legend,
+    named,
+    numbers,
+    view,
+    words,
 )
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.marks import PAINTED, Record, hardware_legend, kind_legend, record
 from accelbench.report.charts.theme import DIM, INK, PAPER
 from accelbench.report.charts.words import EVERYTHING, emulated, in_common, left_out, told, unique
 
@@ -52,10 +54,12 @@ def _drawn(subject: Subject) -> ChartBody | None:
         phases = [(label, cell.metric(column)) for column, (label, _) in _PHASES.items()]
         for label, span in [*phases, (_WARM[0], cell.latency)]:
             if span is not None:
-                warm = label == _WARM[0]
                 about = record(cell, span, cell=name, phase=label)
-                # Only the steady step is of no use where its interval is too wide.
-                records.append(about if warm else _without_quality(about) | {"paint": PAPER})
+                if label != _WARM[0]:
+                    # Only the steady step is of no use where its interval is too wide.
+                    about.pop("quality", None)
+                    about["paint"] = PAPER
+                records.append(about)
     notes = [
         "In its platform's colour: a step in the steady state.",
         *in_common(named.together),
@@ -65,72 +69,29 @@ def _drawn(subject: Subject) -> ChartBody | None:
     return ChartBody(_body(records), shown, notes, records)
 
 
-def _without_quality(about: Record) -> Record:
-    return {name: value for name, value in about.items() if name != "quality"}
-
-
 def _body(records: Sequence[Record]) -> Spec:
     labels = {datum["phase"] for datum in records}
     phases = [phase for phase in (*_PHASES.values(), _WARM) if phase[0] in labels]
-    y = {
-        "field": "cell",
-        "type": "nominal",
-        "sort": list(dict.fromkeys(datum["cell"] for datum in records)),
-        "title": None,
-        "axis": {"labelLimit": 430, "ticks": False, "domain": False, "grid": True},
-    }
+    y = named("cell", (datum["cell"] for datum in records), labelLimit=430, grid=True)
     x = axis("time, ms", [datum["value"] for datum in records]).of("value")
     warm = f"datum.phase === '{_WARM[0]}'"
-    forms = {"domain": [name for name, _ in phases], "range": [form for _, form in phases]}
-    legend = {"title": None, "symbolOpacity": 1, "columns": 3}
-    link: Spec = {
-        "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.5, "color": DIM},
-        "encoding": {
-            "x": {**x, "aggregate": "min"},
-            "x2": {"field": "value", "aggregate": "max"},
-            "y": y,
-        },
-    }
-    cold: Spec = {
-        "transform": [{"filter": f"!({warm})"}],
-        "mark": {"type": "point", "size": 70, "stroke": INK, "fill": PAPER, "opacity": 1},
-        "encoding": {"x": x, "y": y, "tooltip": _TOLD},
-    }
-    steady: Spec = {
-        "transform": [{"filter": warm}],
-        "mark": {"type": "point", "size": 95, "strokeWidth": 1.8, "opacity": 1},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "stroke": COLOUR,
-            "strokeDash": DASHED,
-            "fill": PAINT,
-            "tooltip": _TOLD,
-        },
-    }
-    shape = {"field": "phase", "type": "nominal", "scale": forms, "legend": None}
-    cold["encoding"]["shape"] = steady["encoding"]["shape"] = shape
-    unseen: Spec = {
-        "mark": {"type": "point", "size": 70, "stroke": INK, "opacity": 0},
-        "encoding": {"shape": {**shape, "legend": legend}},
-    }
-    return {
-        "data": {"values": list(records)},
-        "width": 380,
-        "height": {"step": 22},
-        "layer": [
-            *(link, unseen),
-            *kind_legend(records, bars=True),
-            *hardware_legend(records),
-            *(cold, steady),
-        ],
-    }
+    shape = grouped("phase", dict(phases), None)
+    place = {"x": x, "y": y, "shape": shape, "tooltip": [*_TOLD, *numbers(value="ms")]}
+    ends = {"x": {**x, "aggregate": "min"}, "x2": {"field": "value", "aggregate": "max"}, "y": y}
+    plain: Spec = {"size": 70, "stroke": INK}
+    steps = {**shape, "legend": legend(columns=3)}
+    layers = [
+        layer("rule", ends, strokeWidth=1, opacity=0.5, color=DIM),
+        layer("point", {"shape": steps}, opacity=0, **plain),
+        *kind_legend(records, bars=True),
+        *hardware_legend(records),
+        layer("point", place, where=f"!({warm})", fill=PAPER, opacity=1, **plain),
+        layer("point", {**place, **PAINTED}, where=warm, size=95, strokeWidth=1.8, opacity=1),
+    ]
+    return view(records, 380, {"step": 22}, *layers)
 
 
-_TOLD = [
-    *({"field": name, "type": "nominal"} for name in ("cell", "phase", "kind", "quality")),
-    {"field": "value", "type": "quantitative", "title": "ms", "format": ",.4~r"},
-]
+_TOLD = words("cell", "phase", "kind", "quality")
 
 COLD_WARM = Chart(
     "cold-warm",

@@ -1,34 +1,38 @@
-"""Collectives by themselves over the size of their buffer: bus bandwidth, and time. Pure.
-
-GB/s |        ....o----o        µs |               o
-     |     .o'                     |            .'
-     |  .o'                        | o----o--o'
-     +--1 KiB-----16 MiB           +--1 KiB----16 MiB
-
-What of a step of several processes is communication, and what of that nothing covers. Pure.
-"""
+"""Collectives over the size of their buffer, and the communication of a step. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.ranks import StepParts, step_parts
 from accelbench.core.calibration import ProbeFigure, TimedCollectives
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import number
-from accelbench.report.charts.axes import ChartAxis, Spec, axis
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import Record, record, whiskers
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.theme import (
-    GROUP_COLOURS,
-    GROUP_SHAPES,
-    INK,
-    PAPER,
-    REST_COLOUR,
-    WIDE,
+from accelbench.report.charts.axes import (
+    ChartAxis,
+    Spec,
+    axis,
+    grouped,
+    layer,
+    legend,
+    named,
+    numbers,
+    view,
+    words,
 )
+from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.marks import (
+    MOST_PANELS,
+    Panel,
+    Record,
+    arranged,
+    labels,
+    record,
+    whiskers,
+)
+from accelbench.report.charts.theme import GROUP_COLOURS, GROUP_SHAPES, PAPER, REST_COLOUR, WIDE
 from accelbench.report.charts.words import (
     DEVICES,
     EVERYTHING,
@@ -63,8 +67,10 @@ def _drawn(subject: Subject) -> ChartBody | None:
     if not every:
         return None
     shown = every[: MOST_PANELS // 2]
-    rates = [[_rate(timed, entry) for entry in timed.figures] for timed in shown]
-    times = [[_time(timed, entry) for entry in timed.figures] for timed in shown]
+    rates, times = (
+        [[{**_about(timed, entry), **made(entry)} for entry in timed.figures] for timed in shown]
+        for made in (_rate, _time)
+    )
     # On a logarithmic axis devices that are far apart are seen beside each other.
     rate_axis = axis(_RATE, [end for panel in rates for end in _ends(panel)], log=True)
     time_axis = axis(_TIME, [end for panel in times for end in _ends(panel)], log=True)
@@ -113,19 +119,17 @@ def _about(timed: TimedCollectives, entry: ProbeFigure) -> Record:
     }
 
 
-def _rate(timed: TimedCollectives, entry: ProbeFigure) -> Record:
+def _rate(entry: ProbeFigure) -> Record:
     low, high = (end and end / 1e9 for end in (entry.low, entry.high))
-    return {**_about(timed, entry), "value": entry.value / 1e9, "low": low, "high": high}
+    return {"value": entry.value / 1e9, "low": low, "high": high}
 
 
-def _time(timed: TimedCollectives, entry: ProbeFigure) -> Record:
+def _time(entry: ProbeFigure) -> Record:
     low, high = (end and entry.spec.work / end * 1e6 for end in (entry.high, entry.low))
-    value = entry.step_seconds * 1e6
-    return {**_about(timed, entry), "value": value, "low": low, "high": high}
+    return {"value": entry.step_seconds * 1e6, "low": low, "high": high}
 
 
 def _row(rate: Record, time: Record) -> Record:
-    """A size of a collective as the table of figures has it: both figures, with their intervals."""
     plain = {name: rate[name] for name in ("device", "ranks", "collective", "bytes")}
     ends = {"GB/s": rate, "µs": time}
     return plain | {
@@ -147,17 +151,12 @@ def _across(scale: ChartAxis) -> Spec:
 
 def _lines(names: Sequence[str]) -> dict[str, Spec]:
     """How lines are told apart: by colour and, where marks meet, by form."""
-    domain = list(dict.fromkeys(names))
-    form: Spec = {"field": "collective", "type": "nominal"}
-    legend = {"title": None, "columns": 4, "symbolSize": 90, "symbolOpacity": 1}
+    several = dict.fromkeys(names)
+    shown = legend(columns=4, symbolSize=90)
     ranges = {"color": GROUP_COLOURS, "shape": GROUP_SHAPES}
     return {
-        channel: {
-            **form,
-            "legend": legend,
-            "scale": {"domain": domain, "range": [all_[i % len(all_)] for i in range(len(domain))]},
-        }
-        for channel, all_ in ranges.items()
+        channel: grouped("collective", dict(zip(several, cycle(values), strict=False)), shown)
+        for channel, values in ranges.items()
     }
 
 
@@ -166,19 +165,11 @@ def _layers(
 ) -> list[Spec]:
     place = {"x": x, "y": scale.of("value")}
     coloured = {**place, "color": lines["color"]}
-    told: list[Spec] = [
-        *({"field": name, "type": "nominal"} for name in ("collective", "device")),
-        *({"field": name, "type": "quantitative"} for name in ("ranks", "bytes")),
-        *(
-            {"field": name, "type": "quantitative", "title": title, "format": ",.4~r"}
-            for name, title in (("value", scale.title), ("low", "95 % from"), ("high", "95 % to"))
-        ),
-    ]
-    line: Spec = {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": coloured}
-    marks: Spec = {
-        "mark": {"type": "point", "filled": True, "size": 46, "opacity": 1},
-        "encoding": {**coloured, "shape": lines["shape"], "tooltip": told},
-    }
+    figures = numbers("ranks", "bytes", value=scale.title, low="95 % from", high="95 % to")
+    tips = [*words("collective", "device"), *figures]
+    line = layer("line", coloured, strokeWidth=1.8)
+    channels = {**coloured, "shape": lines["shape"], "tooltip": tips}
+    marks = layer("point", channels, filled=True, size=46, opacity=1)
     return [line, *whiskers(records, "y", coloured, scale, strokeWidth=2.4), marks]
 
 
@@ -254,44 +245,14 @@ def _records(point: Point, parts: StepParts, name: str) -> list[Record]:
 
 
 def _body(records: Sequence[Record], scale: ChartAxis) -> Spec:
-    y: Spec = {
-        "field": "bar",
-        "type": "nominal",
-        "title": None,
-        "sort": list(dict.fromkeys(datum["bar"] for datum in records)),
-        "axis": {"labelLimit": 480, "ticks": False, "domain": False},
-    }
-    parts: Spec = {
-        "field": "part",
-        "type": "nominal",
-        "scale": {"domain": list(_PARTS), "range": list(_PARTS.values())},
-        "legend": {"title": None, "symbolType": "square", "columns": 3},
-    }
-    told_of: list[Spec] = [
-        {"field": "bar", "type": "nominal", "title": "configuration"},
-        {"field": "part", "type": "nominal"},
-        {"field": "value", "type": "quantitative", "title": "ms", "format": ",.4~r"},
-    ]
-    segments: Spec = {
-        "mark": {"type": "bar", "stroke": PAPER, "strokeWidth": 1, "height": {"band": 0.7}},
-        "encoding": {
-            "x": scale.of("place"),
-            "x2": {"field": "end"},
-            "y": y,
-            "fill": parts,
-            "tooltip": told_of,
-        },
-    }
-    words: Spec = {
-        "mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 11.5, "color": INK},
-        "encoding": {"x": scale.of("end"), "y": y, "text": {"field": "said"}},
-    }
-    return {
-        "data": {"values": list(records)},
-        "width": WIDE,
-        "height": {"step": _BAR},
-        "layer": [segments, words],
-    }
+    y = named("bar", (datum["bar"] for datum in records), labelLimit=480)
+    parts = grouped("part", _PARTS, {"title": None, "symbolType": "square", "columns": 3})
+    tips = [{**words("bar")[0], "title": "configuration"}, *words("part"), *numbers(value="ms")]
+    ends = {"x": scale.of("place"), "x2": {"field": "end"}, "y": y}
+    bars = {**ends, "fill": parts, "tooltip": tips}
+    segments = layer("bar", bars, stroke=PAPER, strokeWidth=1, height={"band": 0.7})
+    place = {"x": scale.of("end"), "y": y, "text": {"field": "said"}}
+    return view(records, WIDE, {"step": _BAR}, segments, labels(place, align="left", dx=5))
 
 
 COMMUNICATION = Chart(

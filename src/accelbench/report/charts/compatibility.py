@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from accelbench.analysis.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.core.worth import COMPARABLE
-from accelbench.report.charts.axes import Spec, grid
+from accelbench.report.charts.axes import Spec, grid, grouped, layer, view
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import Record
-from accelbench.report.charts.theme import INK
+from accelbench.report.charts.marks import Record, labels
 from accelbench.report.charts.words import figure, left_out, safe
 from accelbench.report.matrix import precisions
 
@@ -83,31 +82,14 @@ def _rated(point: Point) -> bool:
 
 def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
     levels = {record["level"] for record in records}
-    domain = [level for level in _LEVELS if level in levels]
     place = grid("hardware", hardware, "model", (record["model"] for record in records))
-    colour = {
-        "field": "level",
-        "type": "nominal",
-        "scale": {"domain": domain, "range": [_LEVELS[level] for level in domain]},
-        "legend": {"title": None, "symbolType": "square", "columns": 5},
-    }
-    tooltip = [{"field": name} for name in ("model", "hardware", "level", "precision", "why")]
-    return {
-        "data": {"values": list(records)},
-        "width": {"step": 82},
-        "height": {"step": 24},
-        "encoding": place,
-        "layer": [
-            {
-                "mark": {"type": "rect", "stroke": "#ffffff", "strokeWidth": 2},
-                "encoding": {"fill": colour, "tooltip": tooltip},
-            },
-            {
-                "mark": {"type": "text", "fontSize": 11.5, "color": INK},
-                "encoding": {"text": {"field": "rating"}},
-            },
-        ],
-    }
+    shown = {"title": None, "symbolType": "square", "columns": 5}
+    fills = {level: fill for level, fill in _LEVELS.items() if level in levels}
+    tips = [{"field": name} for name in ("model", "hardware", "level", "precision", "why")]
+    channels = {"fill": grouped("level", fills, shown), "tooltip": tips}
+    fields = layer("rect", channels, stroke="#ffffff", strokeWidth=2)
+    text = labels({"text": {"field": "rating"}})
+    return {"encoding": place, **view(records, {"step": 82}, {"step": 24}, fields, text)}
 
 
 COMPATIBILITY = Chart(

@@ -1,17 +1,12 @@
-"""What figures cost, by the user's prices: beside each other, along batches, in training. Pure.
-
-Bars and lines are those of the other charts. Amounts are in the currency of the prices, and below
-the title stands what an hour costs, and what has no price.
-"""
+"""Costs by the user's prices: beside each other, along batches, in training. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from accelbench.analysis.costs import PRICE, cost_notes, items_of
-from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import AXES
-from accelbench.report.charts.bars import Comparison, compared
+from accelbench.report.charts.bars import Comparison, Figure, compared
 from accelbench.report.charts.by_batch import along_batches
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.words import emulated, safe
@@ -21,8 +16,7 @@ _STEPS = 1_000_000
 
 
 def _beside(subject: Subject) -> ChartBody | None:
-    comparison = Comparison(AXES["hardware"], lambda point: point.cost, _title(subject))
-    return _told(subject, compared(subject, comparison))
+    return _compared(subject, lambda point: point.cost, _title(subject))
 
 
 def _along_batches(subject: Subject) -> ChartBody | None:
@@ -31,14 +25,11 @@ def _along_batches(subject: Subject) -> ChartBody | None:
 
 def _of_training(subject: Subject) -> ChartBody | None:
     title = f"cost of a million training steps, {subject.sign.strip()}"
-    return _told(subject, compared(subject, Comparison(AXES["hardware"], _steps, title)))
+    return _compared(subject, lambda one: one.step_cost and one.step_cost.times(_STEPS), title)
 
 
-def _steps(point: Point) -> FigureInterval | None:
-    cost = point.step_cost
-    if cost is None:
-        return None
-    return cost.times(_STEPS)
+def _compared(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
+    return _told(subject, compared(subject, Comparison(AXES["hardware"], figure, title)))
 
 
 def _title(subject: Subject) -> str:

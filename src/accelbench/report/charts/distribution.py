@@ -8,17 +8,10 @@ from statistics import median, quantiles
 from accelbench.analysis.points import Point
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
-from accelbench.report.charts.axes import Spec, axis
+from accelbench.report.charts.axes import Spec, axis, layer, named, numbers, view, words
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import (
-    COLOUR,
-    DASHED,
-    UNUSABLE,
-    Record,
-    hardware_legend,
-    record,
-)
-from accelbench.report.charts.theme import ALERT, INK, REST_COLOUR
+from accelbench.report.charts.marks import COLOUR, DASHED, UNUSABLE, Record, hardware_legend, record
+from accelbench.report.charts.theme import ALERT, INK, MIDDLE_TICK, REST_COLOUR
 from accelbench.report.charts.words import (
     EVERYTHING,
     emulated,
@@ -141,67 +134,40 @@ def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
 
 
 def _body(records: Sequence[Record], summary: Sequence[Record]) -> Spec:
-    names = [datum["launch"] for datum in summary]
-    y: Spec = {
-        "field": "launch",
-        "type": "nominal",
-        "sort": names,
-        "title": None,
-        "axis": {"labelLimit": 470, "ticks": False, "domain": False},
+    y = named("launch", (datum["launch"] for datum in summary), labelLimit=470)
+    x = axis(_TITLE, [datum["ms"] for datum in records], zero=False).of("ms")
+    heights = {"field": "place", "type": "ordinal", "scale": {"paddingOuter": 1}}
+    steps = {
+        "shape": _either("datum.out", "cross", "circle"),
+        "stroke": _either("datum.out", ALERT, REST_COLOUR),
+        "opacity": _either("datum.out", 1, 0.4),
+        "size": _either("datum.out", 46, 20),
+        "fill": _either("datum.out", ALERT, "transparent"),
     }
-    every = [datum["ms"] for datum in records]
-    x = axis(_TITLE, every, zero=False).of("ms")
-    out = "datum.out"
-    samples: Spec = {
-        "data": {"values": list(records)},
-        "mark": {"type": "point", "strokeWidth": 1.2},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "yOffset": {"field": "place", "type": "ordinal", "scale": {"paddingOuter": 1}},
-            "shape": {"condition": {"test": out, "value": "cross"}, "value": "circle"},
-            "stroke": {"condition": {"test": out, "value": ALERT}, "value": REST_COLOUR},
-            "opacity": {"condition": {"test": out, "value": 1}, "value": 0.4},
-            "size": {"condition": {"test": out, "value": 46}, "value": 20},
-            "fill": {"condition": {"test": out, "value": ALERT}, "value": "transparent"},
-        },
+    half = {
+        "x": {**x, "field": "q1"},
+        "x2": {"field": "q3"},
+        "y": y,
+        "fill": COLOUR,
+        "fillOpacity": _either(UNUSABLE, 0, 0.55),
+        "stroke": COLOUR,
+        "strokeDash": DASHED,
+        "strokeWidth": _either(UNUSABLE, 1.5, 0),
+        "tooltip": [*words("launch", "quality"), *numbers(**_SAID), *words("statistic", "date")],
     }
-    box: Spec = {
-        "mark": {"type": "bar", "height": 12},
-        "encoding": {
-            "x": {**x, "field": "q1"},
-            "x2": {"field": "q3"},
-            "y": y,
-            "fill": COLOUR,
-            "fillOpacity": {"condition": {"test": UNUSABLE, "value": 0}, "value": 0.55},
-            "stroke": COLOUR,
-            "strokeWidth": {"condition": {"test": UNUSABLE, "value": 1.5}, "value": 0},
-            "strokeDash": DASHED,
-            "tooltip": [
-                *({"field": name, "type": "nominal"} for name in ("launch", "quality")),
-                *(
-                    {"field": name, "title": title, "type": "quantitative", "format": ",.4~r"}
-                    for name, title in _SAID.items()
-                ),
-                *({"field": name, "type": "nominal"} for name in ("statistic", "date")),
-            ],
-        },
-    }
-    interval: Spec = {
-        "transform": [{"filter": "isValid(datum.low)"}],
-        "mark": {"type": "rule", "strokeWidth": 2.5, "color": INK},
-        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
-    }
-    middle: Spec = {
-        "mark": {"type": "tick", "thickness": 2.5, "size": 20, "color": INK},
-        "encoding": {"x": {**x, "field": "value"}, "y": y},
-    }
-    return {
-        "data": {"values": list(summary)},
-        "width": 400,
-        "height": {"step": 32, "for": "position"},
-        "layer": [*hardware_legend(summary), samples, box, interval, middle],
-    }
+    ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}
+    layers = [
+        *hardware_legend(summary),
+        layer("point", {"x": x, "y": y, "yOffset": heights, **steps}, of=records, strokeWidth=1.2),
+        layer("bar", half, height=12),
+        layer("rule", ends, where="isValid(datum.low)", strokeWidth=2.5, color=INK),
+        layer("tick", {"x": {**x, "field": "value"}, "y": y}, **MIDDLE_TICK),
+    ]
+    return view(summary, 400, {"step": 32, "for": "position"}, *layers)
+
+
+def _either(test: str, value: object, otherwise: object) -> Spec:
+    return {"condition": {"test": test, "value": value}, "value": otherwise}
 
 
 #: What is told of a launch.

@@ -1,16 +1,9 @@
-"""Drawing: a specification as SVG, PNG or a page that can be pointed at; no browser, no network.
+"""Draw a specification as SVG, PNG or a page that can be pointed at; no browser, no network.
 
 vl-convert brings its own engine: 0.6 s for the first picture of a process, 0.04 s for each after.
-
-Which letters a picture made of dots can show: those that some font of this machine has.
-
-A renderer draws one empty box for every letter that no font has, emoji most often. It is asked:
-what is drawn as a code point that nobody has assigned is a box.
-
-A specification for a page in which nothing is pointed at and marks say nothing. Pure.
-
-Drawing works out what is told of every mark, and its words for whoever cannot see it. Of thousands
-of marks that is a fourth of the time of a report, which has both as a table below its picture.
+Tooltips and descriptions of thousands of marks are a fourth of the time of a report, which has both
+as a table: `still` leaves them out. A letter that no font has is drawn as the box of an unassigned
+code point; PNGs have its code point instead.
 """
 
 from __future__ import annotations
@@ -18,11 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
 
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.rows import Row
@@ -30,6 +21,7 @@ from accelbench.core.visible import visible
 from accelbench.report.charts.axes import Spec
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.font_metrics import FONT, fitted
+from accelbench.report.charts.palette import respelled
 from accelbench.report.charts.theme import PAPER
 from accelbench.report.pages.rendering import Drawn, rendered
 
@@ -40,73 +32,43 @@ _OF_A_RECORD = "datum"
 
 def still(spec: Spec) -> Spec:
     """The same picture: without what is told of marks, and without figures that only this told."""
-    bare = _untold(spec)
-    assert isinstance(bare, dict)
-    drawn = _of_fields(bare, _Named(frozenset(_words(bare))))
+    named = frozenset(_words(spec))
+    # An expression names fields within it: all of them, as nobody looks for more than a name.
+    expressions = "\n".join(word for word in named if _OF_A_RECORD in word)
+    drawn = _bare(spec, lambda field: field in named or field in expressions)
     assert isinstance(drawn, dict)
     return {**drawn, "config": {**drawn.get("config", {}), "aria": False}}
 
 
-@dataclass(frozen=True)
-class _Named:
-    """What a specification names: a field is a text of its own, or is within an expression."""
-
-    words: frozenset[str]
-
-    @cached_property
-    def expressions(self) -> str:
-        """All of them, where nobody looks for more than a name."""
-        return "\n".join(word for word in self.words if _OF_A_RECORD in word)
-
-    def names(self, field: str) -> bool:
-        """Whether a field may be drawn by."""
-        return field in self.words or field in self.expressions
-
-
-def _untold(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {
-            name: member if _is_data(name, member) else _untold(member)
-            for name, member in value.items()
-            if name != _TOLD
-        }
-    return [_untold(member) for member in value] if isinstance(value, list | tuple) else value
-
-
 def _words(value: object) -> Iterator[str]:
-    """Every text but those of data: fields are named in channels, transforms and expressions."""
+    """Every text but those of data and tooltips: fields are named in them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for name, member in value.items():
-            if not _is_data(name, member):
+            if name != _TOLD and not _is_data(name, member):
                 yield from _words(member)
     elif isinstance(value, list | tuple):
         for member in value:
             yield from _words(member)
 
 
-def _of_fields(value: object, named: _Named) -> object:
+def _bare(value: object, is_drawn: Callable[[str], bool]) -> object:
+    """The same without tooltips, its records with the fields that are drawn."""
     if isinstance(value, Mapping):
-        made: dict[str, Any] = {}
-        for name, member in value.items():
-            if _is_data(name, member):
-                made[name] = {**member, "values": _still_drawn(member["values"], named)}
-            else:
-                made[name] = _of_fields(member, named)
-        return made
-    if isinstance(value, list | tuple):
-        return [_of_fields(member, named) for member in value]
-    return value
+        return {
+            name: {**member, "values": _thinned(member["values"], is_drawn)}
+            if _is_data(name, member)
+            else _bare(member, is_drawn)
+            for name, member in value.items()
+            if name != _TOLD
+        }
+    return [_bare(one, is_drawn) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _still_drawn(records: Sequence[Row], named: _Named) -> list[Row]:
-    """Records with the fields that are named, and no other."""
-    fields = {field for record in records for field in record}
-    kept = {field for field in fields if named.names(field)}
-    return [
-        {field: value for field, value in record.items() if field in kept} for record in records
-    ]
+def _thinned(records: Sequence[Row], is_drawn: Callable[[str], bool]) -> list[Row]:
+    kept = {field for field in {name for one in records for name in one} if is_drawn(field)}
+    return [{name: value for name, value in one.items() if name in kept} for one in records]
 
 
 def _is_data(name: str, member: object) -> bool:
@@ -120,12 +82,7 @@ _NOBODYS = "\U000f0000"
 
 
 def drawable(text: str, engine: ModuleType) -> str:
-    """Text with the letters that would be boxes as their code points, `<U+1F600>`.
-
-    Args:
-        text: what is to be drawn.
-        engine: the renderer, vl-convert.
-    """
+    """Text with the letters that would be boxes as their code points, `<U+1F600>`."""
     if _KNOWN.fullmatch(text):
         return text
     return "".join(
@@ -134,18 +91,13 @@ def drawable(text: str, engine: ModuleType) -> str:
     )
 
 
-@cache
 def _has(letter: str, engine: ModuleType) -> bool:
-    """Half a millisecond a letter, once."""
-    return _glyphs_drawn(letter, engine) != _box(engine)
+    return _glyphs_drawn(letter, engine) != _glyphs_drawn(_NOBODYS, engine)
 
 
 @cache
-def _box(engine: ModuleType) -> bytes:
-    return _glyphs_drawn(_NOBODYS, engine)
-
-
 def _glyphs_drawn(letter: str, engine: ModuleType) -> bytes:
+    """Half a millisecond a letter, once."""
     svg = rendered("letter.svg", font=FONT, code=ord(letter))
     image: bytes = engine.svg_to_png(svg, scale=1.0)
     return image
@@ -182,7 +134,7 @@ def png(spec: Spec) -> bytes:
 def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
     """As SVG, with the patterns that its fills name."""
     drawn: str = _engine().vegalite_to_svg(
-        _shown(spec, spell), vl_version=_VEGA_LITE, allowed_base_urls=[]
+        respelled(spec, spell), vl_version=_VEGA_LITE, allowed_base_urls=[]
     )
     numbers: dict[str, int] = {}
     drawn = _CLIP.sub(lambda at: f"{at[1]}{numbers.setdefault(at[2], len(numbers))}", drawn)
@@ -193,15 +145,6 @@ def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
     return head + opened + rendered("definitions.svg", hatched=hatched, paper=_paper(spec)) + rest
 
 
-def _shown(value: object, spell: Callable[[str], str] = visible) -> object:
-    """The specification with every name in it as text: labels and tooltips are some of them."""
-    if isinstance(value, str):
-        return spell(value)
-    if isinstance(value, Mapping):
-        return {spell(name): _shown(member, spell) for name, member in value.items()}
-    return [_shown(member, spell) for member in value] if isinstance(value, list | tuple) else value
-
-
 def page(picture: Picture) -> str:
     """As one HTML file that shows what a mark is of; nothing of it is fetched."""
     return rendered(
@@ -209,7 +152,7 @@ def page(picture: Picture) -> str:
         picture=picture,
         hatched=_hatched(json.dumps(picture.spec)),
         paper=_paper(picture.spec),
-        spec=_shown(picture.spec),
+        spec=respelled(picture.spec, visible),
         bundle=_bundle(),
     )
 
@@ -219,13 +162,11 @@ def _paper(spec: Spec) -> str:
 
 
 def _hatched(text: str) -> list[str]:
-    """The colour of every pattern that is named there."""
     return sorted(set(_HATCH.findall(text)))
 
 
 @cache
 def _bundle() -> Drawn:
-    """Vega, Vega-Lite and vega-embed, for a page."""
     text: str = _engine().javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_VEGA_LITE)
     return Drawn(text.replace("</script", "<\\/script"))
 

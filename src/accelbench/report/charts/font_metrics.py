@@ -30,7 +30,6 @@ _HALF_BOLD = 600
 
 @cache
 def _widths(bold: bool) -> Mapping[str, float]:
-    """Each letter's width as a part of the font's size."""
     table: dict[str, dict[str, str]] = json.loads(_TABLE.read_text(encoding="utf-8"))
     face = table["bold" if bold else "regular"]
     return {letter: int(wide) / 1000 for wide, letters in face.items() for letter in letters}

@@ -1,8 +1,9 @@
-"""Layers that several charts share: marks, intervals, and what says what a figure is. Pure."""
+"""Marks, intervals, legends and panels that several charts share. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.analysis.points import FigureInterval, Point
@@ -11,12 +12,26 @@ from accelbench.core.figures import unit_of
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.common import colour_of
-from accelbench.report.charts.axes import ChartAxis, Spec
+from accelbench.report.charts.axes import (
+    ChartAxis,
+    Spec,
+    as_stored,
+    grouped,
+    layer,
+    legend,
+    numbers,
+    words,
+)
 from accelbench.report.charts.palette import device_colours
 from accelbench.report.charts.theme import (
+    HIGH,
     INK,
+    PANEL_HIGH,
+    PANEL_TITLE,
+    PANEL_WIDE,
     PAPER,
     SHAPES,
+    WIDE,
     hardware_scale,
     kind_paint,
     kind_scale,
@@ -28,10 +43,6 @@ from accelbench.report.charts.words import safe, short_device
 #: by names of its own, so no type knows them all.
 Record = dict[str, Any]
 
-#: Figures in a page's notes: four digits, no exponent.
-_FIGURE = ",.4~r"
-
-
 #: A mark of an unusable figure is hollow, and its outline is dashed.
 UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
 DASHED: Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
@@ -42,12 +53,8 @@ def record(
 ) -> Record:
     """What a mark shows, as plain values.
 
-    Args:
-        point: the cell.
-        figure: of it.
-        timed: whether the figure is a time, or made of one: no other can be unusable.
-        rate: the figure is a rate, whose unit is told: of one panel tokens, of the next images.
-        more: what else there is to show.
+    Only a figure that is `timed`, a time or made of one, can be unusable. Of a `rate` the unit is
+    told: of one panel tokens, of the next images.
     """
     row = point.row
     bad = timed and not point.usable
@@ -88,9 +95,10 @@ def ends(records: Sequence[Row]) -> list[float | None]:
 
 #: Each platform in its colour, whatever else is drawn: the record has it. Panels would share a
 #: scale, and with it the colours of whichever panel comes first.
-COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
-#: What says the kind of a figure.
-PAINT: Spec = {"field": "paint", "type": "nominal", "scale": None}
+COLOUR = as_stored("colour")
+#: What says the kind of a figure: a filling, and a form.
+PAINT, FORM = as_stored("paint"), as_stored("form")
+PAINTED: Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
 
 
 def kinds(records: Sequence[Row]) -> set[str]:
@@ -106,15 +114,15 @@ def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
     drawn_kinds = kinds(records)
     if drawn_kinds <= {"measured"}:
         return []
-    legend = {"title": None, "symbolOpacity": 1, "symbolStrokeWidth": 1.5, "symbolSize": 110}
-    form = {"field": "kind", "type": "nominal", "legend": legend}
+    shown = legend(symbolStrokeWidth=1.5, symbolSize=110)
+    form = {"field": "kind", "type": "nominal", "legend": shown}
     fill = kind_paint(drawn_kinds)
     outline = {"domain": fill["domain"], "range": [INK] * len(drawn_kinds)}
     channels = {"fill": {**form, "scale": fill}, "stroke": {**form, "scale": outline}}
     if not bars:
         channels["shape"] = {**form, "scale": kind_scale(drawn_kinds)}
-    shape = {"shape": "square"} if bars else {}
-    return [{"mark": {"type": "point", "opacity": 0, **shape}, "encoding": channels}]
+    shape: Spec = {"shape": "square"} if bars else {}
+    return [layer("point", channels, opacity=0, **shape)]
 
 
 def hardware_legend(records: Sequence[Row]) -> list[Spec]:
@@ -137,12 +145,9 @@ def hardware_legend(records: Sequence[Row]) -> list[Spec]:
         } or {name: colour}
     if len(places) < 2:
         return []
-    legend = {"title": None, "symbolOpacity": 1, "symbolSize": 110}
-    scale = {"domain": [*places], "range": [*places.values()]}
-    form = {"field": "place", "type": "nominal", "legend": legend, "scale": scale}
-    mark: Spec = {"type": "point", "filled": True, "opacity": 0}
-    data = {"values": [{"place": name} for name in places]}
-    return [{"data": data, "mark": mark, "encoding": {"color": form}}]
+    form = {"color": grouped("place", places, legend(symbolSize=110))}
+    data = [{"place": name} for name in places]
+    return [layer("point", form, of=data, filled=True, opacity=0)]
 
 
 _TOLD = (
@@ -156,37 +161,34 @@ def tooltip(
 ) -> list[Spec]:
     """What is told of a mark that somebody points at, in a page that can."""
     fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
-    figures = [(field, title), ("low", f"{level} from"), ("high", f"{level} to")]
+    ends = {"low": f"{level} from", "high": f"{level} to"}
     if any(datum.get("interval_of") for datum in records):
-        figures[1:] = [("low", "from"), ("high", "to")]
-    return [
-        *({"field": name, "type": "nominal"} for name in _TOLD if name in fields),
-        *(
-            {"field": name, "type": "quantitative", "title": label, "format": _FIGURE}
-            for name, label in figures
-            if name in fields
-        ),
-        *({"field": n, "type": "quantitative"} for n in ("launches", "samples") if n in fields),
-        *(
-            {"field": n, "type": "nominal"}
-            for n in ("interval_of", "statistic", "date")
-            if n in fields
-        ),
+        ends = {"low": "from", "high": "to"}
+    every = [
+        *words(*_TOLD),
+        *numbers(**{field: title}, **ends),
+        *numbers("launches", "samples"),
+        *words("interval_of", "statistic", "date"),
     ]
+    return [channel for channel in every if channel["field"] in fields]
 
 
 def dots(encoding: Spec, size: int = 70) -> Spec:
     """A mark for each figure: its outline has the platform's colour, its filling says the kind."""
-    return {
-        "mark": {"type": "point", "size": size, "strokeWidth": 1.8, "opacity": 1},
-        "encoding": {
-            **encoding,
-            "stroke": COLOUR,
-            "strokeDash": DASHED,
-            "fill": PAINT,
-            "shape": {"field": "form", "type": "nominal", "scale": None},
-        },
-    }
+    channels = {**encoding, **PAINTED, "shape": FORM}
+    return layer("point", channels, size=size, strokeWidth=1.8, opacity=1)
+
+
+def labels(encoding: Spec, **more: object) -> Spec:
+    """Figures or names beside their marks."""
+    form: Spec = {"fontSize": 11.5, "color": INK, **more}
+    return layer("text", encoding, **form)
+
+
+def haloed(encoding: Spec, **more: object) -> list[Spec]:
+    """Labels right of their marks, on paper, so that no line crosses them out."""
+    text = labels(encoding, align="left", **more)
+    return [{**text, "mark": {**text["mark"], "stroke": PAPER, "strokeWidth": 3}}, text]
 
 
 def whiskers(
@@ -194,25 +196,19 @@ def whiskers(
 ) -> list[Spec]:
     """The interval of each figure that has one; of a prediction it is a broad band.
 
-    One that goes beyond its axis ends there in a triangle.
-
-    Args:
-        records: what is drawn.
-        along: the channel of the figure.
-        encoding: where the figures stand.
-        scale: their axis.
-        more: what is said of lines and triangles, where they are not as usual.
+    One that goes beyond its axis ends there in a triangle. `along` is the channel of the figure,
+    `more` how lines and triangles look.
     """
     layers = []
-    usual: Spec = {"type": "rule", "color": INK, "clip": True}
-    line: Spec = {**usual, "strokeWidth": 1.4, "opacity": 0.7, **more}
-    band: Spec = {**usual, "strokeWidth": 9, "opacity": 0.28}
+    line: Spec = {"strokeWidth": 1.4, "opacity": 0.7, **more}
+    band: Spec = {"strokeWidth": 9, "opacity": 0.28}
     for other, mark in ((False, line), (True, band)):
         if not any(datum["low"] and (datum["kind"] == "predicted") is other for datum in records):
             continue
         test = f"isValid(datum.low) && (datum.kind === 'predicted') === {str(other).lower()}"
         reach: Spec = {along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
-        layers.append({"transform": [{"filter": test}], "mark": mark, "encoding": encoding | reach})
+        form = {"color": INK, "clip": True, **mark}
+        layers.append(layer("rule", encoding | reach, where=test, **form))
     return [*layers, *_arrows(records, along, encoding, scale, more)]
 
 
@@ -242,9 +238,67 @@ def _arrows(
     for high, (place, shape) in forms.items():
         gone = [datum for datum in records if _leaves(datum, scale, high)]
         if gone:
-            mark = {"color": INK, **more, "type": "point", "filled": True, "opacity": 0.9}
-            yield {
-                "data": {"values": gone},
-                "mark": {**mark, "shape": shape, "size": 32, "strokeWidth": 0},
-                "encoding": {**encoding, along: {"value": place}},
-            }
+            usual = {"shape": shape, "size": 32, "strokeWidth": 0, "filled": True, "opacity": 0.9}
+            mark: Spec = {"color": INK, **more, **usual}
+            yield layer("point", {**encoding, along: {"value": place}}, of=gone, **mark)
+
+
+#: More panels than this are no picture.
+MOST_PANELS = 8
+_COLUMNS = 2
+#: Letters of a line below a panel's title: more would run into the panel beside it.
+_LONGEST_LINE = 60
+_BETWEEN = " · "
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One view."""
+
+    title: str  # above it; none where the picture's own says all
+    about: Sequence[str]  # lines below the title: what all that is in it have in common
+    records: Sequence[Row]  # its data
+    layers: Sequence[Spec]  # what is drawn of them
+    height: int | Spec | None = None  # where it is not the usual one
+
+
+def arranged(
+    panels: Sequence[Panel], legends: Sequence[Spec] = (), columns: int = _COLUMNS
+) -> Spec:
+    """All panels, side by side in columns; one alone is wider.
+
+    The first view has the legends of all. In one column each is as wide as a picture.
+    """
+    first = replace(panels[0], layers=[*legends, *panels[0].layers])
+    if len(panels) == 1 and not first.title:
+        return _view(first, WIDE, HIGH)
+    alone = min(len(panels), columns) == 1
+    wide, high = (WIDE, HIGH) if alone else (PANEL_WIDE, PANEL_HIGH)
+    views = [{"title": _title(panel), **_view(panel, wide, high)} for panel in (first, *panels[1:])]
+    return {"concat": views, "columns": min(len(panels), columns), "spacing": 26}
+
+
+def _title(panel: Panel) -> Spec:
+    lines = [line for about in panel.about for line in _lines(about)]
+    return {**PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
+
+
+def _lines(about: str) -> list[str]:
+    """What is said of a panel, broken between its words and never within what one of them says."""
+    lines: list[str] = []
+    for part in about.split(_BETWEEN):
+        longer = f"{lines[-1]}{_BETWEEN}{part}" if lines else part
+        if lines and len(longer) <= _LONGEST_LINE:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
+
+
+def _view(panel: Panel, width: int, height: int) -> Spec:
+    return {
+        "data": {"values": list(panel.records)},
+        "width": width,
+        "height": panel.height or height,
+        "layer": list(panel.layers),
+    }

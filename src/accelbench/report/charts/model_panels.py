@@ -1,7 +1,6 @@
 """One model everywhere it ran: a panel a device, lines over batches, all on one scale. Pure.
 
-Where most ways were asked one batch alone there are hardly lines: devices stand below each other,
-each batch for itself, and a mark is a way of running.
+If most ways have one batch only, devices stand below each other, and a mark is a way of running.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from accelbench.analysis.points import Point, alike_of_each
 from accelbench.analysis.questions import Key, physical
 from accelbench.core.nouns import counted
 from accelbench.core.rows import number
-from accelbench.report.charts.axes import ChartAxis, Spec, axis
+from accelbench.report.charts.axes import ChartAxis, Spec, axis, grouped, layer, legend, named, view
 from accelbench.report.charts.by_batch import (
     Line,
     batch_axis,
@@ -22,30 +21,23 @@ from accelbench.report.charts.by_batch import (
     most_common,
     reach,
     side_by_side,
+    way_of,
 )
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
-    COLOUR,
-    DASHED,
+    Panel,
     Record,
+    arranged,
     beyond,
     cut_off,
+    dots,
     hardware_legend,
     kind_legend,
     record,
     tooltip,
     whiskers,
 )
-from accelbench.report.charts.panels import Panel, arranged
-from accelbench.report.charts.theme import (
-    GROUP_COLOURS,
-    GROUP_SHAPES,
-    INK,
-    LINE_WIDTHS,
-    PAPER,
-    REST_COLOUR,
-    engine_dashes,
-)
+from accelbench.report.charts.theme import GROUP_COLOURS, GROUP_SHAPES, PAPER, REST_COLOUR
 from accelbench.report.charts.words import (
     ALIKE,
     PLACE,
@@ -138,7 +130,7 @@ def _over_batches(lines: Sequence[Line], points: Sequence[Point]) -> ChartBody:
     }
     everything = [datum for several in records.values() for datum in several]
     scale = axis(_LATENCY, [end for some in records.values() for end in reach(some)], log=True)
-    x, way = batch_axis(everything), _ways(everything)
+    x, way = batch_axis(everything), way_of(everything, in_panels=True)
     names = _names(order)
     views = [
         Panel(names[place], [], side_by_side(some), line_layers(side_by_side(some), x, scale, way))
@@ -152,31 +144,6 @@ def _over_batches(lines: Sequence[Line], points: Sequence[Point]) -> ChartBody:
         *left_out(len(lines) - len(kept), "line"),
     ]
     return ChartBody(arranged(views, legends, _COLUMNS), drawn, notes, everything)
-
-
-def _ways(records: Sequence[Record]) -> dict[str, Spec]:
-    """The platform's colour, the engine's dashes, and a width for what else differs."""
-    first = {str(datum["line"]): str(datum["runtime"]) for datum in reversed(records)}
-    names = list(dict.fromkeys(str(datum["line"]) for datum in records))
-    seen: Counter[str] = Counter()
-    widths = []
-    for name in names:
-        widths.append(LINE_WIDTHS[seen[first[name]] % len(LINE_WIDTHS)])
-        seen[first[name]] += 1
-    legend: Spec = {"title": None, "symbolType": "stroke", "symbolSize": 700, "symbolOpacity": 1}
-    form: Spec = {
-        "field": "line",
-        "type": "nominal",
-        "sort": names,
-        "legend": {**legend, "symbolStrokeColor": INK} if len(names) > 1 else None,
-    }
-    dashes = [engine_dashes(first[name]) for name in names]
-    return {
-        "color": COLOUR,
-        "detail": {"field": "line", "type": "nominal"},
-        "strokeDash": {**form, "scale": {"domain": names, "range": dashes}},
-        "strokeWidth": {**form, "scale": {"type": "ordinal", "domain": names, "range": widths}},
-    }
 
 
 def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
@@ -207,22 +174,15 @@ def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
         datum |= {"colour": colour, "paint": PAPER if hollow else colour}
         datum["form"] = shapes.get(str(datum["way"]), "circle")
     scale = axis(_LATENCY, reach(records), log=True)
+    batches = {datum["batch"] for datum in records}
+    grey = len(common) - len(colours)
     notes = [
-        *_one_batch(records),
+        *([f"All at batch {batches.pop()}."] if len(batches) == 1 else []),
         *cut_off([beyond(records, scale)]),
         *left_out(len(devices) - len(shown), "device"),
-        *_in_grey(len(common) - len(colours)),
+        *([f"{counted(grey, 'way')} of running in grey."] if grey > 0 else []),
     ]
     return ChartBody(_strip(records, scale, colours, shapes), drawn, notes, records)
-
-
-def _one_batch(records: Sequence[Record]) -> list[str]:
-    batches = {datum["batch"] for datum in records}
-    return [f"All at batch {batches.pop()}."] if len(batches) == 1 else []
-
-
-def _in_grey(more: int) -> list[str]:
-    return [f"{counted(more, 'way')} of running in grey."] if more > 0 else []
 
 
 def _strip(
@@ -231,42 +191,14 @@ def _strip(
     colours: Mapping[str, str],
     shapes: Mapping[str, str],
 ) -> Spec:
-    y: Spec = {
-        "field": "cell",
-        "type": "nominal",
-        "sort": list(dict.fromkeys(datum["cell"] for datum in records)),
-        "title": None,
-        "axis": {"labelLimit": 300, "ticks": False, "domain": False, "grid": True},
-    }
+    y = named("cell", (datum["cell"] for datum in records), labelLimit=300, grid=True)
     place: Spec = {"x": scale.of("value"), "y": y}
-    marks: Spec = {
-        "mark": {"type": "point", "size": 70, "strokeWidth": 1.8, "opacity": 1},
-        "encoding": {
-            **place,
-            "stroke": COLOUR,
-            "strokeDash": DASHED,
-            "fill": {"field": "paint", "type": "nominal", "scale": None},
-            "shape": {"field": "form", "type": "nominal", "scale": None},
-            "tooltip": tooltip(scale.title, records),
-        },
-    }
-    legend: Spec = {"title": None, "symbolOpacity": 1, "symbolSize": 90}
-    form: Spec = {"field": "way", "type": "nominal", "legend": legend}
-    domain = list(colours)
-    unseen: Spec = {
-        "mark": {"type": "point", "opacity": 0, "strokeWidth": 1.8},
-        "encoding": {
-            "stroke": {**form, "scale": {"domain": domain, "range": list(colours.values())}},
-            "shape": {**form, "scale": {"domain": domain, "range": list(shapes.values())}},
-        },
-    }
-    legends = [unseen] if len(domain) > 1 else []
-    return {
-        "data": {"values": list(records)},
-        "width": 420,
-        "height": {"step": 22},
-        "layer": [*legends, *whiskers(records, "x", place, scale), marks],
-    }
+    marks = dots({**place, "tooltip": tooltip(scale.title, records)}, 70)
+    shown = legend(symbolSize=90)
+    ways = {"stroke": grouped("way", colours, shown), "shape": grouped("way", shapes, shown)}
+    legends = [layer("point", ways, opacity=0, strokeWidth=1.8)] if len(colours) > 1 else []
+    layers = [*legends, *whiskers(records, "x", place, scale), marks]
+    return view(records, 420, {"step": 22}, *layers)
 
 
 MODEL_PANELS = Chart(

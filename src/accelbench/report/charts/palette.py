@@ -1,21 +1,13 @@
-"""Colours as numbers: how far apart two are, how they stand out, and each one's on dark paper.
+"""Colours: distances, shades for devices of one platform, dark paper, one column on a phone. Pure.
 
-Pure. Distances are in OKLab (Ottosson 2020), contrasts those of WCAG 2.2.
-
-Devices of one platform in shades of its colour, wherever a picture has several. Pure.
-
-Up to six are told apart so. More are not: their names stand beside their marks, and colours that
-begin again would say that two devices are one.
-
-A specification as somebody looks at it: on dark paper, in one column on a phone. Pure.
-
-What is stored and passed on is the light and wide one; these are made of it.
+Distances are in OKLab (Ottosson 2020), contrasts those of WCAG 2.2. Up to six devices have shades
+of their own; the names of more stand beside their marks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
@@ -153,7 +145,6 @@ def _on_dark(colour: str) -> str:
 
 @cache
 def _of_platforms() -> dict[str, str]:
-    """Each platform's colour and its devices' shades."""
     bases = dict.fromkeys([*_PLATFORMS, *map(colour_of, registered(HARDWARE)), *SPARE])
     pairs: dict[str, str] = {}
     for base in reversed(list(bases)):  # a platform's own colour before another's shade
@@ -174,15 +165,11 @@ def _hex_of(lab: Triple) -> str:
     """As "#rrggbb": with as much of its chroma as a screen has."""
     for step in range(20, -1, -1):
         share = step / 20
-        red, green, blue = _linear_of((lab[0], lab[1] * share, lab[2] * share))
+        roots = _times(_FROM_LAB, (lab[0], lab[1] * share, lab[2] * share))
+        red, green, blue = _times(_FROM_CONES, (roots[0] ** 3, roots[1] ** 3, roots[2] ** 3))
         if min(red, green, blue) >= -1e-4 and max(red, green, blue) <= 1.0001:
             break
     return "#" + "".join(f"{round(255 * _encoded(part)):02x}" for part in (red, green, blue))
-
-
-def _linear_of(lab: Triple) -> Triple:
-    long, middle, short = (root**3 for root in _times(_FROM_LAB, lab))
-    return _times(_FROM_CONES, (long, middle, short))
 
 
 @lru_cache(maxsize=4096)
@@ -198,12 +185,12 @@ def _luminance(colour: str) -> float:
 
 
 def _linear(colour: str) -> Triple:
-    red, green, blue = (_decoded(int(colour[at : at + 2], 16) / 255) for at in (1, 3, 5))
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
+        for part in parts
+    )
     return red, green, blue
-
-
-def _decoded(part: float) -> float:
-    return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
 
 
 def _encoded(part: float) -> float:
@@ -276,19 +263,18 @@ def _recoloured(value: object, colours: DeviceColours, lines: Mapping[str, str])
     made: dict[str, Any] = {}
     for name, member in value.items():
         if name == "data" and isinstance(member, Mapping) and "values" in member:
-            made[name] = {**member, "values": _painted(member["values"], colours)}
+            made[name] = {
+                **member,
+                "values": [
+                    {field: _in_shade(field, one, datum, colours) for field, one in datum.items()}
+                    for datum in member["values"]
+                ],
+            }
         elif name == "color" and isinstance(member, Mapping) and member.get("field") == "line":
             made[name] = _scaled(member, lines)
         else:
             made[name] = _recoloured(member, colours, lines)
     return made
-
-
-def _painted(records: Sequence[Row], colours: DeviceColours) -> list[Row]:
-    return [
-        {name: _in_shade(name, member, datum, colours) for name, member in datum.items()}
-        for datum in records
-    ]
 
 
 def _in_shade(name: str, value: object, datum: Row, colours: DeviceColours) -> object:
@@ -336,7 +322,7 @@ class Look:
 
 def darkened(spec: Spec) -> Spec:
     """The same on dark paper: every colour is another one, and nothing else is."""
-    changed = _shown_recoloured(spec)
+    changed = respelled(spec, on_dark)
     assert isinstance(changed, dict)
     return changed
 
@@ -356,16 +342,13 @@ def repainted(picture: str) -> str | None:
     return _TAG.sub(tag, picture)
 
 
-def _shown_recoloured(value: object) -> object:
+def respelled(value: object, spell: Callable[[str], str]) -> object:
+    """The same with every text in it, names too, spelled otherwise."""
     if isinstance(value, str):
-        return on_dark(value)
+        return spell(value)
     if isinstance(value, Mapping):
-        return {name: _shown_recoloured(member) for name, member in value.items()}
-    return (
-        [_shown_recoloured(member) for member in value]
-        if isinstance(value, list | tuple)
-        else value
-    )
+        return {spell(name): respelled(member, spell) for name, member in value.items()}
+    return [respelled(one, spell) for one in value] if isinstance(value, list | tuple) else value
 
 
 def narrowed(spec: Spec) -> Spec:
@@ -459,7 +442,6 @@ def _pixels(view: Spec, side: str, channel: str, usual: float) -> float:
 
 
 def _names_along(view: Spec, channel: str) -> set[str]:
-    """What stands along an axis of names, one after the other."""
     names: set[str] = set()
     records = view.get("data", {}).get("values", ())
     for layer in (view, *view.get("layer", ())):

@@ -1,29 +1,39 @@
-"""Latency against throughput, and against energy: which ways of running a model no other one beats
-in both. Pure.
-"""
+"""Latency against throughput and energy: which ways of running no other one beats. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, log
 
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key
 from accelbench.core.figures import kind_of_unit, unit_of
 from accelbench.core.worth import COMPARABLE
-from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, in_their_unit, own_axes, shared
+from accelbench.report.charts.axes import (
+    ChartAxis,
+    Spec,
+    in_their_unit,
+    layer,
+    numbers,
+    own_axes,
+    shared,
+)
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
+    MOST_PANELS,
     UNUSABLE,
+    Panel,
     Record,
+    arranged,
     dots,
     hardware_legend,
     kind_legend,
+    labels,
     record,
     tooltip,
 )
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
 from accelbench.report.charts.theme import INK, PANEL_HIGH, PANEL_WIDE
 from accelbench.report.charts.words import (
     ALIKE,
@@ -56,23 +66,12 @@ _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 @dataclass(frozen=True)
 class Tradeoff:
-    """What stands against latency.
-
-    Attributes:
-        figure: of a point.
-        title: of its axis, with the unit.
-        lower_is_better: what takes less is better; else what is more.
-        rate: it counts items, whose unit its axis tells.
-    """
+    """What stands against latency."""
 
     figure: Callable[[Point], FigureInterval | None]
-    title: str
+    title: str  # of its axis, with the unit
     lower_is_better: bool = False
-    rate: bool = False
-
-    def draw(self, subject: Subject) -> ChartBody | None:
-        """A panel for each work that was run in three ways."""
-        return _drawn(subject, self)
+    rate: bool = False  # it counts items, whose unit its axis tells
 
     def of(self, point: Point) -> FigureInterval:
         """The figure of a point that has it."""
@@ -94,13 +93,14 @@ def front(places: Sequence[tuple[float, float]]) -> list[bool]:
     return flags
 
 
-def _drawn(subject: Subject, tradeoff: Tradeoff) -> ChartBody | None:
+def _drawn(tradeoff: Tradeoff, subject: Subject) -> ChartBody | None:
     known = [point for point in subject.points if point.latency and tradeoff.figure(point)]
     timed = [point for point in known if point.timed]
     by_work: dict[Key, list[Point]] = {}
     for cell in timed:
         by_work.setdefault(_work(cell), []).append(cell)
-    several = [panel for panel in by_work.values() if len(panel) > 2 and _is_a_choice(panel)]
+    # If they differ in their batch only, a single line beats nothing and is unbeaten.
+    several = [panel for panel in by_work.values() if len(panel) > 2 and vary(panel, _RAN)]
     if not several:
         return None
     shown = sorted(several, key=lambda panel: -len(panel))[:MOST_PANELS]
@@ -134,13 +134,7 @@ def _drawn(subject: Subject, tradeoff: Tradeoff) -> ChartBody | None:
     return ChartBody(arranged(panels, legends), drawn, notes, everything)
 
 
-def _is_a_choice(points: Sequence[Point]) -> bool:
-    """Whether they differ in more than their batch: a single line beats nothing and is unbeaten."""
-    return vary(points, _RAN)
-
-
 def _work(point: Point) -> Key:
-    """What a panel is of."""
     return (point.machine, kind_of_unit(unit_of(point.row)), *point.asked_in(ALIKE))
 
 
@@ -182,20 +176,12 @@ def _layers(
     records: Sequence[Record], across: ChartAxis, up: ChartAxis, *, falling: bool = False
 ) -> list[Spec]:
     place = {"x": across.of("ms"), "y": up.of("value")}
-    best = [{"filter": "datum.front"}]
-    line: Spec = {
-        "transform": best,
-        "mark": {"type": "line", "interpolate": "step-after", "color": INK, "strokeWidth": 1.2},
-        "encoding": place,
-    }
-    numbers = _numbers(records, place, across, up, falling=falling)
-    told_of = [
-        *tooltip(up.title, records),
-        {"field": "ms", "title": _LATENCY, "type": "quantitative", "format": NUMBER},
-    ]
-    marks = dots({**place, "tooltip": told_of}, 60)
-    marks["encoding"]["opacity"] = {"condition": {"test": _CLEAR, "value": 1}, "value": 0.35}
-    return [line, marks, *numbers]
+    form: Spec = {"interpolate": "step-after", "color": INK, "strokeWidth": 1.2}
+    line = layer("line", place, where="datum.front", **form)
+    tips = [*tooltip(up.title, records), *numbers(ms=_LATENCY)]
+    clear = {"condition": {"test": _CLEAR, "value": 1}, "value": 0.35}
+    marks = dots({**place, "tooltip": tips, "opacity": clear}, 60)
+    return [line, marks, *_numbers(records, place, across, up, falling=falling)]
 
 
 def _numbers(
@@ -213,9 +199,8 @@ def _numbers(
     last = {"above": (-99.0, -99.0), "below": (-99.0, -99.0)}
     for label in on_it[:_MOST_NAMED]:
         if falling and label is on_it[-1] and len(on_it) > 1:
-            placed["right"].append(
-                label
-            )  # below it the axis may be in the way, and no line goes on
+            # Below it the axis may be in the way, and no line goes on.
+            placed["right"].append(label)
             continue
         at = (_pixel(label["ms"], across) * PANEL_WIDE, _pixel(label["value"], up) * PANEL_HIGH)
         side = first if _apart(at, last[first]) else second
@@ -223,13 +208,9 @@ def _numbers(
             continue
         last[side] = at
         placed[side].append(label)
-    mark: Spec = {"type": "text", "fontSize": 11.5, "fontWeight": 600, "color": INK}
+    channels = {**place, "text": {"field": "number"}}
     return [
-        {
-            "data": {"values": several},
-            "mark": {**mark, **_SIDES[side]},
-            "encoding": {**place, "text": {"field": "number"}},
-        }
+        {"data": {"values": several}, **labels(channels, fontWeight=600, **_SIDES[side])}
         for side, several in placed.items()
         if several
     ]
@@ -240,7 +221,6 @@ def _apart(place: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def _pixel(value: float, axis: ChartAxis) -> float:
-    """How far along its axis it stands."""
     if axis.log:
         return log(value / axis.low) / log(axis.high / axis.low)
     return (value - axis.low) / (axis.high - axis.low)
@@ -251,14 +231,15 @@ PARETO = Chart(
     "Latency against throughput",
     "which ways of running no other one beats",
     "a model run in three ways that differ in more than the batch",
-    Tradeoff(lambda point: point.throughput, "throughput, items/s", rate=True).draw,
+    partial(_drawn, Tradeoff(lambda point: point.throughput, "throughput, items/s", rate=True)),
+)
+_ENERGY = Tradeoff(
+    lambda point: point.energy_per_item, "energy of an item, J", lower_is_better=True
 )
 ENERGY_LATENCY = Chart(
     "energy-latency",
     "Latency against energy",
     "which ways of running no other one beats in time and energy",
     "a model run with --energy in three ways that differ in more than the batch",
-    Tradeoff(
-        lambda point: point.energy_per_item, "energy of an item, J", lower_is_better=True
-    ).draw,
+    partial(_drawn, _ENERGY),
 )

@@ -1,19 +1,23 @@
-"""The picture of an answer: which of the charts of predictions shows it. Pure.
-
-A matrix of predictions as heat maps: models by ways of running and batches. Pure.
-
-Predicted latency and throughput at one batch: a row a way of running. Pure.
-"""
+"""The picture of predictions: rows at one batch, or heat maps of many models. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from accelbench.report.charts.axes import Spec, axis, far
+from accelbench.report.charts.axes import Spec, axis, far, layer, named, numbers, view, words
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
-from accelbench.report.charts.marks import COLOUR, Record, ends, kind_legend, tooltip
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.marks import (
+    COLOUR,
+    MOST_PANELS,
+    Panel,
+    Record,
+    arranged,
+    ends,
+    kind_legend,
+    labels,
+    tooltip,
+)
 from accelbench.report.charts.predicted_marks import (
     LEVEL,
     PREDICTED_BY_BATCH,
@@ -56,7 +60,9 @@ def predicted_places(
     if not works:
         return None
     shown = list(works.values())[: MOST_PANELS // len(QUANTITIES)]
-    drawings = [_fastest(entries) for entries in shown]
+    drawings = [
+        sorted(entries, key=lambda entry: entry["latency_ms"])[:_MOST_ROWS] for entries in shown
+    ]
     panels: list[Panel] = []
     everything: list[Record] = []
     for entries in drawings:
@@ -70,7 +76,8 @@ def predicted_places(
             everything += records
             title = f"{safe(entries[0]['model'], 36)}: {quantity.name}"
             layers = _layers(records, entries, quantity, labels=not place)
-            panels.append(Panel(title, [_about(entries)], records, layers, {"step": _ROW}))
+            about = filter(None, [f"batch {entries[0]['batch_size']:,}", in_common(entries)])
+            panels.append(Panel(title, [" · ".join(about)], records, layers, {"step": _ROW}))
     drawn = [entry for entries in drawings for entry in entries]
     said = [
         *kind_notes(everything),
@@ -79,14 +86,6 @@ def predicted_places(
         *left_out(sum(map(len, shown)) - len(drawn), "row", advice=_PREDICTED_PLACES_ADVICE),
     ]
     return ChartBody(arranged(panels, kind_legend(everything)), notes=said, records=everything)
-
-
-def _fastest(entries: Sequence[PredictedFigures]) -> list[PredictedFigures]:
-    return sorted(entries, key=lambda entry: entry["latency_ms"])[:_MOST_ROWS]
-
-
-def _about(entries: Sequence[PredictedFigures]) -> str:
-    return " · ".join(filter(None, [f"batch {entries[0]['batch_size']:,}", in_common(entries)]))
 
 
 def _layers(
@@ -99,25 +98,12 @@ def _layers(
     """Bands and marks on rows; the rows of two panels beside each other are named once."""
     reach = ends(records)
     scale = axis(quantity.titled(entries), reach, log=far(reach))
-    rows: Spec = {
-        "field": "bar",
-        "type": "nominal",
-        "title": None,
-        "sort": list(dict.fromkeys(record["bar"] for record in records)),
-        "axis": {"labelLimit": 300, "ticks": False, "domain": False, "labels": labels,
-                 "grid": True},
-    }  # fmt: skip
+    bars = (record["bar"] for record in records)
+    rows = named("bar", bars, labelLimit=300, labels=labels, grid=True)
     place = {"y": rows, "x": scale.of("value")}
-    band: Spec = {
-        "transform": [{"filter": "isValid(datum.low)"}],
-        "mark": {"type": "bar", "height": 13, "opacity": 0.25, "clip": True},
-        "encoding": {
-            "y": rows,
-            "x": {**place["x"], "field": "low"},
-            "x2": {"field": "high"},
-            "color": COLOUR,
-        },
-    }
+    span = {"x": {**place["x"], "field": "low"}, "x2": {"field": "high"}}
+    form: Spec = {"height": 13, "opacity": 0.25, "clip": True}
+    band = layer("bar", {"y": rows, **span, "color": COLOUR}, where="isValid(datum.low)", **form)
     return [band, *kind_dots(place, tooltip(scale.title, records, level=LEVEL))]
 
 
@@ -171,9 +157,11 @@ def predicted_matrix(
     measured = any(record["measured"] for record in records)
     tilde = any(record["said"].startswith(_TILDE) for record in records)
     wide = [_WIDE_NOTE] if tilde else [_ALL_WIDE] if all(r["wide"] for r in records) else []
+    kinds = {(entry["mode"], entry["precision"]) for entry in figures}
+    alike = [f"All: {safe(' in '.join(kind))}." for kind in kinds] if len(kinds) == 1 else []
     said = [
         " ".join([_NUMBER_NOTE, *wide]),
-        " ".join([_COLOUR_NOTE, *_in_common(figures)]),
+        " ".join([_COLOUR_NOTE, *alike]),
         *([_FRAME_NOTE] if measured else []),
         *notes,
         *left_out(len(works) - len(shown), "model", advice=_ADVICE),
@@ -202,12 +190,6 @@ def _records(
     if all(record["wide"] for record in records):
         return records
     return [{**r, "said": f"{_TILDE}{r['said']}" if r["wide"] else r["said"]} for r in records]
-
-
-def _in_common(figures: Sequence[PredictedFigures]) -> list[str]:
-    """The precision and mode, where all have one."""
-    ways = {(entry["mode"], entry["precision"]) for entry in figures}
-    return [f"All: {safe(' in '.join(way))}." for way in ways] if len(ways) == 1 else []
 
 
 def _labels(works: Sequence[WorkKey]) -> dict[WorkKey, str]:
@@ -259,19 +241,14 @@ def _two(value: float) -> str:
 def _family(name: str, records: Sequence[Record], ways: Sequence[str]) -> Spec:
     """The heat maps of a family: one a way of running, whose models are named once."""
     models = list(dict.fromkeys(record["model"] for record in records))
-    heads = _heads(ways, len({record["batch"] for record in records}))
+    batches = len({record["batch"] for record in records})
+    room = max(int(batches * _CELL_WIDE / _HEAD_LETTER), _SHORTEST_LINE)
     views = [
-        _view([r for r in records if r["way"] == way], head, models, first=not place)
-        for place, (way, head) in enumerate(zip(ways, heads, strict=True))
+        _view([r for r in records if r["way"] == way], _wrapped(way, room), models, first=not place)
+        for place, way in enumerate(ways)
     ]
     title = {**PANEL_TITLE, "text": safe(name.replace("_", " ")), "frame": "bounds"}
     return {"title": title, "hconcat": views, "spacing": 8}
-
-
-def _heads(ways: Sequence[str], batches: int) -> list[list[str]]:
-    """Each way of running in lines that its field has room for."""
-    room = max(int(batches * _CELL_WIDE / _HEAD_LETTER), _SHORTEST_LINE)
-    return [_wrapped(way, room) for way in ways]
 
 
 def _wrapped(way: str, room: int) -> list[str]:
@@ -288,65 +265,38 @@ def _wrapped(way: str, room: int) -> list[str]:
 def _view(
     records: Sequence[Record], head: Sequence[str], models: Sequence[str], *, first: bool
 ) -> Spec:
-    rows: Spec = {
-        "field": "model",
-        "type": "nominal",
-        "sort": list(models),
-        "scale": {"domain": list(models)},
-        "title": None,
-        "axis": {"ticks": False, "domain": False, "minExtent": _NAMES_WIDE,
-                 "maxExtent": _NAMES_WIDE, "labelLimit": _NAMES_WIDE} if first else None,
-    }  # fmt: skip
-    columns: Spec = {
-        "field": "batch",
-        "type": "ordinal",
-        "title": "batch",
-        "axis": {"orient": "bottom", "labelAngle": 0, "ticks": False, "domain": False,
-                 "titleFontSize": 11, "labelFontSize": 11, "titleColor": DIM},
-    }  # fmt: skip
+    room: Spec = dict.fromkeys(("minExtent", "maxExtent", "labelLimit"), _NAMES_WIDE)
+    rows = {**named("model", models, **room), "scale": {"domain": list(models)}}
+    rows |= {} if first else {"axis": None}
+    head_form: Spec = {"titleFontSize": 11, "labelFontSize": 11, "titleColor": DIM}
+    plain: Spec = {"orient": "bottom", "labelAngle": 0, "ticks": False, "domain": False}
+    columns: Spec = {"field": "batch", "type": "ordinal", "title": "batch"}
+    gradient: Spec = {"direction": "horizontal", "gradientLength": 220, "tickCount": 2}
     share: Spec = {
         "field": "share",
         "type": "quantitative",
         "title": "throughput, share of the row's best",
         "scale": {"domain": [0, 1], "range": [_PALE, _FULL]},
-        "legend": {
-            "format": ".0%",
-            "direction": "horizontal",
-            "gradientLength": 220,
-            "tickCount": 2,
-            "titleLimit": 300,
-        },
+        "legend": {"format": ".0%", **gradient, "titleLimit": 300},
     }
-    tooltip = [
-        {"field": name, "type": "nominal"}
-        for name in ("model", "way", "batch", "basis", "measured", "unit")
-    ] + [
-        {"field": name, "type": "quantitative", "title": title, "format": ",.4~r"}
-        for name, title in (("value", "ms"), ("low", "90 % from"), ("high", "90 % to"),
-                            ("throughput", "throughput"))
-    ]  # fmt: skip
-    field: Spec = {
-        "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 1},
-        "encoding": {"fill": share, "tooltip": tooltip},
-    }
+    titles = {"value": "ms", "low": "90 % from", "high": "90 % to", "throughput": "throughput"}
+    names = words("model", "way", "batch", "basis", "measured", "unit")
+    fill = {"fill": share, "tooltip": [*names, *numbers(**titles)]}
     frame: Spec = {
         "transform": [{"filter": "isValid(datum.measured)"}],
         "mark": {"type": "rect", "fill": None, "stroke": INK, "strokeWidth": 1.4},
     }
-    text: Spec = {
-        "mark": {"type": "text", "fontSize": 10.5, "color": INK},
-        "encoding": {"text": {"field": "said"}},
-    }
-    framed = [frame] if any(record["measured"] for record in records) else []
+    title: Spec = {"fontSize": 11.5, "fontWeight": 500, "anchor": "middle", "offset": 4}
+    layers = [
+        layer("rect", fill, stroke=PAPER, strokeWidth=1),
+        *([frame] if any(record["measured"] for record in records) else []),
+        labels({"text": {"field": "said"}}, fontSize=10.5),
+    ]
     return {
-        "data": {"values": list(records)},
-        "title": {"text": list(head), "fontSize": 11.5, "fontWeight": 500, "anchor": "middle",
-                  "offset": 4},
-        "width": {"step": _CELL_WIDE},
-        "height": {"step": _CELL_HIGH},
-        "encoding": {"x": columns, "y": rows},
-        "layer": [field, *framed, text],
-    }  # fmt: skip
+        **view(records, {"step": _CELL_WIDE}, {"step": _CELL_HIGH}, *layers),
+        "title": {"text": list(head), **title},
+        "encoding": {"x": {**columns, "axis": {**plain, **head_form}}, "y": rows},
+    }
 
 
 #: More models, each with panels of its own, are a heat map.
@@ -356,15 +306,7 @@ _LONGEST = 120
 
 
 def prediction_picture(answer: PredictionAnswer, notes: Sequence[str] = ()) -> Picture | None:
-    """Lines over batches, rows at one batch, or a heat map of many models.
-
-    Args:
-        answer: what is drawn.
-        notes: what is said below the title beside what the picture is of.
-
-    Returns:
-        None where there are no predictions.
-    """
+    """Lines over batches, rows at one batch, or a heat map of many models; None of nothing."""
     from accelbench.predict.answers import devices_told
 
     devices = devices_told(answer.figures)

@@ -1,26 +1,32 @@
-"""Marks of predicted figures, and of what was measured of the same cases. Pure.
+"""Predicted latency and throughput over batches, with bands, knees and what was measured. Pure.
 
 A prediction is a pale square with a band, where nine of ten lie; a measurement a filled circle.
-
-Predicted latency and throughput over batches, with bands, knees and what was measured. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log2
 from typing import TYPE_CHECKING, Any, cast
 
 from accelbench.core.axes import AXES
 from accelbench.core.figures import ITEMS
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.common import colour_of
-from accelbench.report.charts.axes import ChartAxis, Spec, axis
-from accelbench.report.charts.by_batch import MARGIN, way_of
+from accelbench.report.charts.axes import ChartAxis, Spec, axis, layer
+from accelbench.report.charts.by_batch import batch_axis, reach, way_of
 from accelbench.report.charts.chart import ChartBody, ChartLabel
-from accelbench.report.charts.marks import PAINT, Record, beyond, dots, ends, kind_legend, tooltip
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.marks import (
+    MOST_PANELS,
+    PAINT,
+    Panel,
+    Record,
+    arranged,
+    beyond,
+    dots,
+    kind_legend,
+    tooltip,
+)
 from accelbench.report.charts.theme import INK, PAPER, SHAPES, paint
 from accelbench.report.charts.words import left_out, safe, short_device
 
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from accelbench.predict.knees import Knee
 
 
+_IS_PREDICTED = f"datum.kind === '{Provenance.PREDICTED.value}'"
 #: Nine in ten are meant to lie in a prediction's interval.
 LEVEL = "90 %"
 _PREDICTED_NOTE = "Predicted: pale squares, with a band that nine of ten are meant to lie in."
@@ -40,17 +47,11 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class PredictedQuantity:
-    """A figure of a prediction that is drawn.
+    """A figure of a prediction that is drawn."""
 
-    Attributes:
-        name: above a panel.
-        title: of its axis: the unit, as the panel says what it is.
-        fields: of a prediction: the figure, and the ends of its interval.
-    """
-
-    name: str
-    title: str
-    fields: tuple[str, str, str]
+    name: str  # above a panel
+    title: str  # of its axis: the unit, as the panel says what it is
+    fields: tuple[str, str, str]  # of a prediction: the figure, and the ends of its interval
 
     def records(self, figures: Iterable[PredictedFigures]) -> list[Record]:
         """A record a prediction, and another one where the same case was measured."""
@@ -134,12 +135,7 @@ def by_work(figures: Iterable[PredictedFigures]) -> dict[WorkKey, list[Predicted
 
 
 def way_names(figures: Sequence[PredictedFigures], *, longest: int = _LONGEST) -> dict[WayKey, str]:
-    """A name for each way of running: engine and place, and what else they differ in.
-
-    Args:
-        figures: of all ways.
-        longest: so many letters of a name are kept.
-    """
+    """A name for each way of running: engine and place, and what else they differ in."""
     entries = {way_key(entry): entry for entry in figures}
     devices: dict[str, set[str]] = {}
     for hardware, device, *_ in entries:
@@ -178,26 +174,18 @@ def in_common(figures: Sequence[PredictedFigures]) -> str:
 def kind_notes(records: Sequence[Record], *, cut: bool = False) -> list[str]:
     """What squares, bands and circles are; and that a band is cut off, where one is."""
     known = any(record["kind"] == Provenance.MEASURED for record in records)
-    return [
-        _PREDICTED_NOTE,
-        *([_BEYOND_NOTE] if cut else []),
-        *([_MEASURED_NOTE] if known else []),
-    ]
+    return [_PREDICTED_NOTE, *([_BEYOND_NOTE] if cut else []), *([_MEASURED_NOTE] if known else [])]
 
 
 def kind_dots(place: Spec, tooltip: Sequence[Spec], size: int = 55) -> list[Spec]:
     """Pale squares of predictions; on them circles of measurements, with a paper edge."""
-    square: Spec = {
-        "transform": [{"filter": f"datum.kind === '{Provenance.PREDICTED.value}'"}],
-        **dots({**place, "tooltip": tooltip}, size),
-    }
-    circle: Spec = {
-        "transform": [{"filter": f"datum.kind === '{Provenance.MEASURED.value}'"}],
-        "mark": {"type": "point", "shape": SHAPES["measured"], "size": size, "stroke": PAPER,
-                 "strokeWidth": 1.2, "opacity": 1},
-        "encoding": {**place, "fill": PAINT, "tooltip": tooltip},
-    }  # fmt: skip
-    return [square, circle]
+    told = {**place, "tooltip": tooltip}
+    form: Spec = {"size": size, "stroke": PAPER, "strokeWidth": 1.2, "opacity": 1}
+    circle = {"shape": SHAPES["measured"], **form}
+    return [
+        {"transform": [{"filter": _IS_PREDICTED}], **dots(told, size)},
+        layer("point", {**told, "fill": PAINT}, where="datum.kind === 'measured'", **circle),
+    ]
 
 
 PREDICTED_BY_BATCH = ChartLabel(
@@ -231,15 +219,12 @@ def predicted_by_batch(
     notes: Sequence[str] = (),
     quantities: Sequence[PredictedQuantity] = QUANTITIES,
 ) -> ChartBody | None:
-    """A line for each way of running over batches; None where nothing has two.
-
-    Args:
-        figures: predictions.
-        knees: of their lines.
-        notes: what else is to be said below the title.
-        quantities: a panel of each for each model.
-    """
-    works = {key: entries for key, entries in by_work(figures).items() if _batches(entries) > 1}
+    """A line for each way of running over batches; None where nothing has two."""
+    works = {
+        key: entries
+        for key, entries in by_work(figures).items()
+        if len({entry["batch_size"] for entry in entries}) > 1
+    }
     if not works:
         return None
     shown = dict(list(works.items())[: MOST_PANELS // len(quantities)])
@@ -255,7 +240,7 @@ def predicted_by_batch(
         for quantity in quantities
     ]
     records = [record for drawing in drawings for record in drawing.records]
-    x, way = _batch_axis(records), way_of(records)
+    x, way = batch_axis(records, "batch", powers=True), way_of(records)
     panels = [
         Panel(drawing.title, [drawing.about], drawing.records, _layers(drawing, x, way))
         for drawing in drawings
@@ -269,10 +254,6 @@ def predicted_by_batch(
         *left_out(len(names) - len(kept), "line", advice=_LINE_ADVICE),
     ]
     return ChartBody(arranged(panels, kind_legend(records)), notes=said, records=records)
-
-
-def _batches(entries: Sequence[PredictedFigures]) -> int:
-    return len({entry["batch_size"] for entry in entries})
 
 
 def _drawing(
@@ -291,64 +272,20 @@ def _drawing(
     return _Drawing(title, in_common(entries), quantity.titled(entries), records)
 
 
-def _batch_axis(records: Sequence[Record]) -> Spec:
-    """Batches as powers of two, with those between their lines."""
-    batches = sorted({record["batch"] for record in records})
-    powers = range(ceil(log2(batches[0])), floor(log2(batches[-1])) + 1)
-    ticks = [2**power for power in powers]
-    return {
-        "field": "batch",
-        "type": "quantitative",
-        "title": "batch size (log)",
-        "scale": {
-            "type": "log",
-            "base": 2,
-            "domain": [batches[0] / MARGIN, batches[-1] * MARGIN],
-            "nice": False,
-        },
-        "axis": {
-            "values": ticks if len(ticks) > 1 else batches,
-            "format": "d",
-            "labelOverlap": True,
-            "grid": False,
-        },
-    }
-
-
 def _scale(drawing: _Drawing) -> ChartAxis:
     """An axis of all figures, and of their bands as far as these do not go too far."""
-    values = [record["value"] for record in drawing.records]
-    least, most = min(values) / _FURTHEST, max(values) * _FURTHEST
-    reach = [end and min(max(end, least), most) for end in ends(drawing.records)]
-    return axis(drawing.quantity_title, reach, log=True)
+    return axis(drawing.quantity_title, reach(drawing.records, _FURTHEST), log=True)
 
 
 def _layers(drawing: _Drawing, x: Spec, way: Mapping[str, Spec]) -> list[Spec]:
     scale = _scale(drawing)
     place = {"x": x, "y": scale.of("value")}
-    predicted = [{"filter": "datum.kind === 'predicted'"}]
-    band: Spec = {
-        "transform": predicted,
-        "mark": {"type": "area", "opacity": 0.16, "clip": True},
-        "encoding": {
-            "x": x,
-            "y": {**place["y"], "field": "low"},
-            "y2": {"field": "high"},
-            "color": way["color"],
-            "detail": {"field": "line"},
-        },
-    }
-    line: Spec = {
-        "transform": predicted,
-        "mark": {"type": "line", "clip": True},
-        "encoding": {**place, **way},
-    }
-    ring: Spec = {
-        "transform": [{"filter": "datum.knee"}],
-        "mark": {"type": "point", "shape": "circle", "size": 230, "strokeWidth": 1.6, "fill": None,
-                 "stroke": INK, "opacity": 1},
-        "encoding": place,
-    }  # fmt: skip
+    ends = {"y": {**place["y"], "field": "low"}, "y2": {"field": "high"}}
+    area = {"x": x, **ends, "color": way["color"], "detail": {"field": "line"}}
+    band = layer("area", area, where=_IS_PREDICTED, opacity=0.16, clip=True)
+    line = layer("line", {**place, **way}, where=_IS_PREDICTED, clip=True)
+    form: Spec = {"size": 230, "strokeWidth": 1.6, "fill": None, "stroke": INK, "opacity": 1}
+    ring = layer("point", place, where="datum.knee", shape="circle", **form)
     told = tooltip(scale.title, drawing.records, level=LEVEL)
     rings = [ring] if any(record["knee"] for record in drawing.records) else []
     return [band, line, *kind_dots(place, told), *rings]

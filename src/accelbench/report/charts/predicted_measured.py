@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.core.nouns import counted, digits
-from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis
+from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis, grouped, layer, view, words
+from accelbench.report.charts.axes import legend as legend_of
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.theme import (
@@ -41,17 +42,11 @@ _INTERVALS_NOTE = "Thin lines: 90 % intervals."
 
 
 def evaluation_picture(every: Sequence[EvaluatedCases], about: str = "") -> Picture | None:
-    """A panel a target, with its scores above it; None where nothing was predicted.
-
-    Args:
-        every: the cases of each target.
-        about: what the predictions were learned from.
-    """
+    """A panel a target, with its scores above it; None where nothing was predicted."""
     shown = [cases for cases in every if len(cases.rows)]
     if not shown:
         return None
-    drawn = predicted_against_measured(shown, about)
-    return pictured(PREDICTED_MEASURED, drawn)
+    return pictured(PREDICTED_MEASURED, predicted_against_measured(shown, about))
 
 
 def predicted_against_measured(shown: Sequence[EvaluatedCases], about: str = "") -> ChartBody:
@@ -70,11 +65,7 @@ def predicted_against_measured(shown: Sequence[EvaluatedCases], about: str = "")
         if len(cases.rows) > _MOST_MARKS
     ][:1]
     spans = any(len(cases.rows) <= _MOST_INTERVALS for cases in shown)
-    notes = [
-        about,
-        _LINES_NOTE,
-        " ".join([*([_INTERVALS_NOTE] if spans else []), *more]),
-    ]
+    notes = [about, _LINES_NOTE, " ".join([*([_INTERVALS_NOTE] if spans else []), *more])]
     body: Spec = {"concat": panels, "columns": 2, "spacing": 30}
     return ChartBody(body, notes=list(filter(None, notes)), records=everything)
 
@@ -92,7 +83,6 @@ def score_sentence(score: Score) -> str:
 
 
 def _group_names(shown: Sequence[EvaluatedCases]) -> dict[str, str]:
-    """The largest groups by their names, all others by one."""
     counts = Counter(cases.groups[row] for cases in shown for row in cases.rows)
     largest = sorted(counts, key=lambda name: (-counts[name], name))
     return {
@@ -126,14 +116,15 @@ def _panel(
     # A line has room for so much above a panel.
     lines = [f"{first} · {rest[0]} · {rest[1]}", *rest[2:]] if rest else [first]
     title = {**PANEL_TITLE, "text": cases.target.capitalize(), "subtitle": lines}
-    intervals = [_intervals(scale)] if len(cases.rows) <= _MOST_INTERVALS else []
-    return {
-        "title": title,
-        "data": {"values": list(records)},
-        "width": _SIDE,
-        "height": _SIDE,
-        "layer": [*_right(scale), *intervals, _marks(records, scale, names, legend=legend)],
-    }
+    place = _place(scale)
+    ends = {"x": place["x"], "y": {**place["y"], "field": "low"}, "y2": {"field": "high"}}
+    intervals = layer("rule", ends, strokeWidth=1, opacity=0.4, color=DIM, clip=True)
+    layers = [
+        *_right(scale),
+        *([intervals] if len(cases.rows) <= _MOST_INTERVALS else []),
+        _marks(records, place, names, legend=legend),
+    ]
+    return {"title": title, **view(records, _SIDE, _SIDE, *layers)}
 
 
 def _place(scale: ChartAxis) -> Spec:
@@ -146,56 +137,42 @@ def _place(scale: ChartAxis) -> Spec:
 
 def _right(scale: ChartAxis) -> list[Spec]:
     """The diagonal, and the lines a quarter above and below it."""
-    place = _place(scale)
-    ends = (scale.low, scale.high)
+    place, ends = _place(scale), (scale.low, scale.high)
     return [
-        {
-            "data": {"values": [{"measured": end, "predicted": end * factor} for end in ends]},
-            "mark": {"type": "line", "clip": True, "strokeWidth": wide, "strokeDash": dashes,
-                     "color": colour},
-            "encoding": place,
-        }
-        for factor, wide, dashes, colour in (
-            (1.0, 1.4, [1, 0], INK), (1.25, 1.1, [5, 4], DIM), (0.75, 1.1, [5, 4], DIM)
+        layer(
+            "line",
+            place,
+            of=[{"measured": end, "predicted": end * factor} for end in ends],
+            clip=True,
+            strokeWidth=wide,
+            strokeDash=dashes,
+            color=colour,
         )
-    ]  # fmt: skip
-
-
-def _intervals(scale: ChartAxis) -> Spec:
-    place = _place(scale)
-    return {
-        "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.4, "color": DIM, "clip": True},
-        "encoding": {
-            "x": place["x"],
-            "y": {**place["y"], "field": "low"},
-            "y2": {"field": "high"},
-        },
-    }
+        for factor, wide, dashes, colour in (
+            (1.0, 1.4, [1, 0], INK),
+            (1.25, 1.1, [5, 4], DIM),
+            (0.75, 1.1, [5, 4], DIM),
+        )
+    ]
 
 
 def _marks(
-    records: Sequence[Record], scale: ChartAxis, names: Mapping[str, str], *, legend: bool
+    records: Sequence[Record], place: Spec, names: Mapping[str, str], *, legend: bool
 ) -> Spec:
     domain = list(dict.fromkeys(names.values()))
-    colours = [*GROUP_COLOURS[: len(domain)], REST_COLOUR][: len(domain)]
-    shapes = [*GROUP_SHAPES, GROUP_SHAPES[0]][: len(domain)]
-    shown = {"title": None, "symbolOpacity": 1, "symbolSize": 90} if legend else None
-    group: Spec = {"field": "group", "type": "nominal", "sort": domain, "legend": shown}
+    shown = legend_of(symbolSize=90) if legend else None
+    values = {
+        "color": [*GROUP_COLOURS[: len(domain)], REST_COLOUR],
+        "shape": [*GROUP_SHAPES, GROUP_SHAPES[0]],
+    }
+    groups = {
+        channel: {**grouped("group", dict(zip(domain, each, strict=False)), shown), "sort": domain}
+        for channel, each in values.items()
+    }
+    form: Spec = {"type": "quantitative", "format": NUMBER}
+    figures = ("measured", "predicted", "low", "high", "off_by_percent")
+    tips = [*words("model", "group"), *({"field": name, **form} for name in figures)]
     many = len(records) > _MOST_INTERVALS
-    told: list[Spec] = [
-        *({"field": name, "type": "nominal"} for name in ("model", "group")),
-        *(
-            {"field": name, "type": "quantitative", "format": NUMBER}
-            for name in ("measured", "predicted", "low", "high", "off_by_percent")
-        ),
-    ]
-    return {
-        "mark": {"type": "point", "filled": True, "clip": True, "size": 22 if many else 60,
-                 "opacity": 0.45 if many else 0.85},
-        "encoding": {
-            **_place(scale),
-            "color": {**group, "scale": {"domain": domain, "range": colours}},
-            "shape": {**group, "scale": {"domain": domain, "range": shapes}},
-            "tooltip": told,
-        },
-    }  # fmt: skip
+    look: Spec = {"size": 22 if many else 60, "opacity": 0.45 if many else 0.85}
+    channels = {**place, **groups, "tooltip": tips}
+    return layer("point", channels, filled=True, clip=True, **look)

@@ -9,11 +9,10 @@ from statistics import median
 from accelbench.analysis.points import Point
 from accelbench.analysis.ranks import RankFigures, ranks_of
 from accelbench.measure.launches import typical
-from accelbench.report.charts.axes import Spec, grid
+from accelbench.report.charts.axes import NUMBER, Spec, grid, layer, words
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import Record
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.theme import INK, PAPER
+from accelbench.report.charts.marks import MOST_PANELS, Panel, Record, arranged, labels
+from accelbench.report.charts.theme import PAPER
 from accelbench.report.charts.words import (
     DEVICES,
     EVERYTHING,
@@ -131,7 +130,8 @@ def _records(lines: Sequence[RankLine], name: str) -> list[Record]:
     kept = sorted(lines, key=lambda line: -line.figures.get("work_ms", 0.0))[:_MOST_RANKS]
     records: list[Record] = []
     for line in sorted(kept, key=lambda line: line.rank):
-        ratios = {n: _ratio(value, middles[n]) for n, value in line.figures.items()}
+        # To the median rank; 1 if that has nothing of it.
+        ratios = {n: value / (middles[n] or value or 1.0) for n, value in line.figures.items()}
         slow = ratios.get("work_ms", 1.0) >= _SLOW
         label = " ".join(filter(None, ("►" if slow else "", f"rank {line.rank}", line.place)))
         records += [
@@ -150,48 +150,28 @@ def _records(lines: Sequence[RankLine], name: str) -> list[Record]:
     return records
 
 
-def _ratio(value: float, middle: float) -> float:
-    """To the median rank; 1 where that has nothing of it."""
-    return value / middle if middle else 1.0
-
-
 def _layers(records: Sequence[Record]) -> list[Spec]:
     heads = [head for head in _FIGURES.values() if any(r["figure"] == head for r in records)]
     place = grid(
         "figure", heads, "line", (r["line"] for r in records), labelFontSize=11.5, labelLimit=130
     )
+    domain = [1 / _FURTHEST, 1, _FURTHEST]
+    gradient: Spec = {"direction": "horizontal", "gradientLength": 160, "values": [0.67, 1, 1.5]}
     colour: Spec = {
         "field": "ratio",
         "type": "quantitative",
-        "scale": {
-            "type": "log",
-            "domain": [1 / _FURTHEST, 1, _FURTHEST],
-            "range": list(_COLOURS),
-            "clamp": True,
-        },
-        "legend": {
-            "title": "ratio to the median rank",
-            "direction": "horizontal",
-            "gradientLength": 160,
-            "format": ".2f",
-            "values": [0.67, 1, 1.5],
-        },
+        "scale": {"type": "log", "domain": domain, "range": list(_COLOURS), "clamp": True},
+        "legend": {"title": "ratio to the median rank", "format": ".2f", **gradient},
     }
-    tooltip = [
-        *({"field": name, "type": "nominal"} for name in ("configuration", "line", "figure")),
-        {"field": "value", "type": "quantitative", "format": ",.4~r"},
-        {"field": "ratio", "type": "quantitative", "format": ".2f"},
+    figures: Spec = {"type": "quantitative"}
+    tips = [
+        *words("configuration", "line", "figure"),
+        {"field": "value", **figures, "format": NUMBER},
+        {"field": "ratio", **figures, "format": ".2f"},
     ]
-    return [
-        {
-            "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 2},
-            "encoding": {**place, "fill": colour, "tooltip": tooltip},
-        },
-        {
-            "mark": {"type": "text", "fontSize": 11.5, "color": INK},
-            "encoding": {**place, "text": {"field": "said"}},
-        },
-    ]
+    fill = {**place, "fill": colour, "tooltip": tips}
+    text = labels({**place, "text": {"field": "said"}})
+    return [layer("rect", fill, stroke=PAPER, strokeWidth=2), text]
 
 
 RANKS = Chart(

@@ -8,19 +8,21 @@ from accelbench.analysis.points import Point
 from accelbench.core.devices import devices_of, sharing
 from accelbench.core.nouns import listed
 from accelbench.hardware.common import colour_of
-from accelbench.report.charts.axes import Spec, axis
+from accelbench.report.charts.axes import Spec, as_stored, axis, layer
 from accelbench.report.charts.chart import Chart, ChartBody, Roof, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
+    Panel,
     Record,
+    arranged,
     dots,
     hardware_legend,
     kind_legend,
+    labels,
     record,
     tooltip,
 )
-from accelbench.report.charts.panels import Panel, arranged
-from accelbench.report.charts.theme import INK, dash_scale
+from accelbench.report.charts.theme import dash_scale
 from accelbench.report.charts.words import (
     EVERYTHING,
     Devices,
@@ -125,13 +127,10 @@ def _body(records: Sequence[Record], lines: Sequence[Record]) -> Spec:
     heights = [datum.get(name) for datum in everything for name in ("value", "limit")]
     up = axis(_Y, heights, log=True)
     fields = [*tooltip(_Y, records), {"field": "intensity", "title": _X, "format": ",.3~r"}]
-    marks = dots({"x": x, "y": up.of("value"), "tooltip": fields}, 50)
-    marks["encoding"]["opacity"] = {"value": 0.85}
-    numbers: Spec = {
-        "transform": [{"filter": f"datum.number <= {_MOST_NAMED}"}],
-        "mark": {"type": "text", "dx": 10, "fontSize": 11.5, "fontWeight": 600, "color": INK},
-        "encoding": {"x": x, "y": up.of("value"), "text": {"field": "number"}},
-    }
+    place = {"x": x, "y": up.of("value")}
+    marks = dots({**place, "tooltip": fields, "opacity": {"value": 0.85}}, 50)
+    text = labels({**place, "text": {"field": "number"}}, dx=10, fontWeight=600)
+    numbers = {"transform": [{"filter": f"datum.number <= {_MOST_NAMED}"}], **text}
     layers = [*_roofs(lines, x, up.of("limit")), marks, numbers]
     legends = [*kind_legend(records), *hardware_legend(records)]
     return arranged([Panel("", (), records, layers)], legends)
@@ -142,23 +141,12 @@ def _roofs(lines: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
     if not lines:
         return []
     names = list(dict.fromkeys(datum["roof"] for datum in lines))
-    dash: Spec = {
-        "field": "roof",
-        "type": "nominal",
-        "scale": dash_scale(names),
-        "legend": None,
-    }
-    line: Spec = {
-        "data": {"values": list(lines)},
-        "mark": {"type": "line", "strokeWidth": 2},
-        "encoding": {"x": x, "y": y, "stroke": COLOUR, "strokeDash": dash},
-    }
-    label: Spec = {
-        "data": {"values": [datum for datum in lines if datum["end"]]},
-        "mark": {"type": "text", "align": "right", "dy": -7, "fontSize": 11.5, "color": INK},
-        "encoding": {"x": x, "y": y, "text": {"field": "roof"}},
-    }
-    return [line, label]
+    dash = {**as_stored("roof"), "scale": dash_scale(names), "legend": None}
+    place = {"x": x, "y": y}
+    label = labels({**place, "text": {"field": "roof"}}, align="right", dy=-7)
+    ends = {"data": {"values": [datum for datum in lines if datum["end"]]}}
+    line = {**place, "stroke": COLOUR, "strokeDash": dash}
+    return [layer("line", line, of=lines, strokeWidth=2), {**ends, **label}]
 
 
 ROOFLINE = Chart(

@@ -1,16 +1,10 @@
-"""What more processes bring: throughput beside what one process's, taken as often, would be. Pure.
-
-items/s        · ideal
-  |         ·    o  91 %
-  |      ·  o  94 %
-  |    o
-  +----1----2----4  processes
-"""
+"""What more processes bring: throughput beside that of one process, taken as often. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from math import log10
 
 from accelbench.analysis.points import FigureInterval, Point
@@ -20,21 +14,33 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import ITEMS
 from accelbench.core.identity import canonical
 from accelbench.core.rows import number, record
-from accelbench.report.charts.axes import ChartAxis, Spec, axis, far, in_their_unit, own_axes
+from accelbench.report.charts.axes import (
+    ChartAxis,
+    Spec,
+    axis,
+    far,
+    grouped,
+    in_their_unit,
+    layer,
+    own_axes,
+)
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     COLOUR,
+    MOST_PANELS,
+    Panel,
     Record,
+    arranged,
     beyond,
     cut_off,
     dots,
+    haloed,
     kind_legend,
     tooltip,
     whiskers,
 )
 from accelbench.report.charts.marks import record as mark_of
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
-from accelbench.report.charts.theme import DIM, HIGH, INK, LINE_WIDTHS, PANEL_HIGH, PAPER
+from accelbench.report.charts.theme import DIM, HIGH, LINE_WIDTHS, PANEL_HIGH
 from accelbench.report.charts.words import emulated, left_out, safe, told
 
 _MEANT = (
@@ -218,31 +224,20 @@ def _across(records: Sequence[Record], log: bool) -> Spec:
 def _layers(records: Sequence[Record], x: Spec, scale: ChartAxis, alone: bool) -> list[Spec]:
     y = scale.of("value")
     place = {"x": x, "y": y}
-    names = list(dict.fromkeys(datum["strategy"] for datum in records))
-    widths: Spec = {
-        "field": "strategy",
-        "type": "nominal",
-        "legend": None,
-        "scale": {"domain": names, "range": [LINE_WIDTHS[i % 3] for i in range(len(names))]},
-    }
-    ideal: Spec = {
-        "mark": {"type": "line", "color": DIM, "strokeDash": [2, 3], "strokeWidth": 1.5},
-        "encoding": {"x": x, "y": {**y, "field": "ideal"}},
-    }
-    line: Spec = {
-        "mark": {"type": "line"},
-        "encoding": {**place, "color": COLOUR, "strokeWidth": widths},
-    }
-    marks = dots({**place, "tooltip": [*tooltip(scale.title, records), *_MORE_TOLD]}, 60)
-    ends = [datum for datum in records if datum["said"]]
-    text: Spec = {
-        "data": {"values": _apart(ends, scale, HIGH if alone else PANEL_HIGH)},
-        "mark": {"type": "text", "align": "left", "dx": 9, "fontSize": 11.5, "color": INK},
-        "encoding": {"x": x, "y": {**y, "field": "label"}, "text": {"field": "said"}},
-    }
-    halo = {**text, "mark": {**text["mark"], "stroke": PAPER, "strokeWidth": 3}}
+    names = dict.fromkeys(datum["strategy"] for datum in records)
+    widths = grouped("strategy", dict(zip(names, cycle(LINE_WIDTHS[:3]), strict=False)), None)
+    form: Spec = {"color": DIM, "strokeDash": [2, 3], "strokeWidth": 1.5}
     coloured = {**place, "color": COLOUR}
-    return [ideal, line, *whiskers(records, "y", coloured, scale), marks, halo, text]
+    ends = [datum for datum in records if datum["said"]]
+    named = {"data": {"values": _apart(ends, scale, HIGH if alone else PANEL_HIGH)}}
+    text = haloed({"x": x, "y": {**y, "field": "label"}, "text": {"field": "said"}}, dx=9)
+    return [
+        layer("line", {"x": x, "y": {**y, "field": "ideal"}}, **form),
+        layer("line", {**coloured, "strokeWidth": widths}),
+        *whiskers(records, "y", coloured, scale),
+        dots({**place, "tooltip": [*tooltip(scale.title, records), *_MORE_TOLD]}, 60),
+        *({**named, **one} for one in text),
+    ]
 
 
 def _apart(ends: Sequence[Record], scale: ChartAxis, height: int) -> list[Record]:

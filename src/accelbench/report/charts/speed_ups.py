@@ -1,7 +1,6 @@
 """Ratios of one place to another as a distribution: a mark a configuration, slowest first. Pure.
 
-As ordered marks and no histogram: each can be pointed at, its interval is seen, and who loses
-stands left of the line at once.
+Not a histogram: each mark can be pointed at, and its interval is seen.
 """
 
 from __future__ import annotations
@@ -20,9 +19,19 @@ from accelbench.analysis.speed_ups import (
 )
 from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import text
-from accelbench.report.charts.axes import NUMBER, Spec, axis
+from accelbench.report.charts.axes import (
+    Spec,
+    axis,
+    grouped,
+    layer,
+    legend,
+    named,
+    numbers,
+    view,
+    words,
+)
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
-from accelbench.report.charts.marks import Record
+from accelbench.report.charts.marks import COLOUR, FORM, PAINT, Record
 from accelbench.report.charts.theme import ALERT, BETTER, DIM, INK, PAPER, REST_COLOUR
 from accelbench.report.charts.words import safe
 
@@ -52,13 +61,7 @@ _TITLE = "times as fast"
 
 
 def speed_ups_picture(made: SpeedUps, base: str, other: str) -> Picture | None:
-    """The picture; None where nothing can be told.
-
-    Args:
-        made: the ratios.
-        base: what the other is compared with.
-        other: what stands left of 1 where it is slower.
-    """
+    """How many times as fast `other` is as `base`; None if nothing can be told."""
     known = [line for line in made.lines if line.ratio is not None]
     if not known or made.median is None:
         return None
@@ -66,15 +69,12 @@ def speed_ups_picture(made: SpeedUps, base: str, other: str) -> Picture | None:
     few = len(records) <= _NAMED
     many = f"{counted(len(made.told), 'configuration')} of {counted(made.models, 'model')}"
     reach = any(datum["low"] is not None for datum in records) and len(records) <= _WHISKERS
-    lines = _LINES if reach else ""
+    lines = " Lines: 95 % intervals." if reach else ""
     notes = [
         f"{safe(other)} against {safe(base)}: right of 1 it is faster.",
         f"Dashed: the median, {digits(made.median)}× of {many}.{lines}",
     ]
     return pictured(SPEED_UPS, ChartBody(_body(records, made.median, few), (), notes, records))
-
-
-_LINES = " Lines: 95 % intervals."
 
 
 def _record(number: int, line: Compared) -> Record:
@@ -117,85 +117,43 @@ def _body(records: Sequence[Record], middle: float, few: bool) -> Spec:
     ]
     scale = axis(_TITLE, reach, log=True)
     x = scale.of("times_as_fast")
-    lines: Spec = {"ticks": False, "domain": False, "grid": False}
-    y: Spec = {"field": "said", "type": "nominal", "sort": None, "title": None}
     if few:
-        y["axis"] = {**lines, "labelLimit": 320, "labelExpr": "slice(datum.value, 5)"}
+        form: Spec = {"grid": False, "labelLimit": 320, "labelExpr": "slice(datum.value, 5)"}
+        y = {**named("said", (), **form), "sort": None}
     else:
         y = {"field": "place", "type": "quantitative", "title": None, "axis": None}
         y["scale"] = {"reverse": True, "domain": [-1, len(records)], "nice": False}
-    tips = [
-        *({"field": name, "type": "nominal"} for name in _TOLD),
+    figures = {"times_as_fast": _TITLE, "low": "95 % from", "high": "95 % to"}
+    told = words("model", "precision", "batch", "runtime", "found", "kind")
+    place = {"x": x, "y": y}
+    marks = {**place, "stroke": COLOUR, "fill": PAINT, "shape": FORM}
+    ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "stroke": COLOUR}
+    dots: Spec = {"size": 42 if few else 16, "strokeWidth": 1.3, "opacity": 1}
+    intervals: Spec = {"strokeWidth": 1.2, "opacity": 0.6, "clip": True}
+    layers = [
+        _rule(1.0, x, INK, [1, 0]),
+        _rule(middle, x, DIM, [5, 3]),
         *(
-            {"field": name, "type": "quantitative", "title": label, "format": NUMBER}
-            for name, label in (
-                ("times_as_fast", _TITLE),
-                ("low", "95 % from"),
-                ("high", "95 % to"),
-            )
+            [layer("rule", ends, where="isValid(datum.low)", **intervals)]
+            if len(records) <= _WHISKERS
+            else []
         ),
+        layer("point", {**marks, "tooltip": [*told, *numbers(**figures)]}, **dots),
+        _legend(records),
     ]
-    marks: Spec = {
-        "mark": {"type": "point", "size": 42 if few else 16, "strokeWidth": 1.3, "opacity": 1},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "stroke": {"field": "colour", "type": "nominal", "scale": None},
-            "fill": {"field": "paint", "type": "nominal", "scale": None},
-            "shape": {"field": "form", "type": "nominal", "scale": None},
-            "tooltip": tips,
-        },
-    }
-    layers = [_rule(1.0, x, INK, [1, 0]), _rule(middle, x, DIM, [5, 3])]
-    if len(records) <= _WHISKERS:
-        layers.append(_whiskers(x, y))
-    return {
-        "data": {"values": list(records)},
-        "width": 420 if few else 560,
-        "height": {"step": 18} if few else 340,
-        "layer": [*layers, marks, _legend(records)],
-    }
-
-
-_TOLD = ("model", "precision", "batch", "runtime", "found", "kind")
+    return view(records, 420 if few else 560, {"step": 18} if few else 340, *layers)
 
 
 def _rule(value: float, x: Spec, colour: str, dash: Sequence[int]) -> Spec:
-    mark: Spec = {"type": "rule", "color": colour, "strokeWidth": 1.2, "strokeDash": list(dash)}
-    return {
-        "data": {"values": [{"times_as_fast": value}]},
-        "mark": mark,
-        "encoding": {"x": x},
-    }
-
-
-def _whiskers(x: Spec, y: Spec) -> Spec:
-    return {
-        "transform": [{"filter": "isValid(datum.low)"}],
-        "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.6, "clip": True},
-        "encoding": {
-            "x": {**x, "field": "low"},
-            "x2": {"field": "high"},
-            "y": y,
-            "stroke": {"field": "colour", "type": "nominal", "scale": None},
-        },
-    }
+    form: Spec = {"color": colour, "strokeWidth": 1.2, "strokeDash": list(dash)}
+    return layer("rule", {"x": x}, of=[{"times_as_fast": value}], **form)
 
 
 def _legend(records: Sequence[Record]) -> Spec:
     there = {datum["found"] for datum in records}
-    domain = [found for found in _COLOURS if found in there]
-    form: Spec = {
-        "field": "found",
-        "type": "nominal",
-        "legend": {"title": None, "symbolOpacity": 1, "symbolSize": 80, "columns": 3},
+    shown = legend(symbolSize=80, columns=3)
+    channels = {
+        channel: grouped("found", {n: v for n, v in values.items() if n in there}, shown)
+        for channel, values in (("color", _COLOURS), ("shape", _SHAPES))
     }
-    colours = [_COLOURS[found] for found in domain]
-    shapes = [_SHAPES[found] for found in domain]
-    return {
-        "mark": {"type": "point", "filled": True, "opacity": 0},
-        "encoding": {
-            "color": {**form, "scale": {"domain": domain, "range": colours}},
-            "shape": {**form, "scale": {"domain": domain, "range": shapes}},
-        },
-    }
+    return layer("point", channels, filled=True, opacity=0)

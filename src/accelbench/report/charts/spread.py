@@ -1,7 +1,6 @@
 """Many configurations in few lines: of each group the quantiles of a figure, and how many. Pure.
 
-What a picture of single models cannot show of thousands. Groups have other models in them, so one
-that stands further left is not the faster one: what is said is how figures are spread.
+Groups have other models in them, so one that stands further left is not the faster one.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from dataclasses import dataclass
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
 from accelbench.hardware.common import colour_of
-from accelbench.report.charts.axes import NUMBER, Spec, axis
+from accelbench.report.charts.axes import Spec, axis, layer, named, numbers, view, words
 from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
-from accelbench.report.charts.theme import GROUP_COLOURS, INK, WIDE
+from accelbench.report.charts.marks import COLOUR, PAINT
+from accelbench.report.charts.theme import GROUP_COLOURS, MIDDLE_TICK, WIDE
 from accelbench.report.charts.words import left_out, safe
 
 #: More groups than this are no picture: those with the most models are drawn.
@@ -29,39 +29,22 @@ _HOLLOW = "Hollow: figures that others measured alone."
 
 @dataclass(frozen=True)
 class SpreadGroup:
-    """Configurations that have something in common.
+    """Configurations that have something in common."""
 
-    Attributes:
-        name: what they have in common.
-        hardware: their platform, where that is one.
-        configurations: how many there are.
-        models: of how many models.
-        quantiles: their figures at 5, 25, 50, 75 and 95 %.
-        imported: whether others measured all of them.
-        first: the day of the oldest, and `last` of the newest; "" where nobody says.
-    """
-
-    name: str
-    hardware: str
+    name: str  # what they have in common
+    hardware: str  # their platform, if that is one
     configurations: int
     models: int
-    quantiles: Sequence[float]
-    imported: bool = False
-    first: str = ""
+    quantiles: Sequence[float]  # of their figures, at 5, 25, 50, 75 and 95 %
+    imported: bool = False  # all of them
+    first: str = ""  # the day of the oldest, and `last` of the newest; "" if it is not known
     last: str = ""
 
 
 def spread_picture(
     label: ChartLabel, title: str, groups: Sequence[SpreadGroup], notes: Sequence[str] = ()
 ) -> Picture | None:
-    """The picture; None where no group has a figure.
-
-    Args:
-        label: what it is called.
-        title: what the figure is, with its unit and statistic.
-        groups: in the order in which they are drawn.
-        notes: what else is to be said.
-    """
+    """The picture of groups in their order; None if no group has a figure."""
     shown = groups[:MOST_GROUPS]
     if not shown:
         return None
@@ -102,52 +85,20 @@ def _record(group: SpreadGroup) -> Row:
 def _body(records: Sequence[Row], title: str) -> Spec:
     ends = [float(str(datum[name])) for datum in records for name in ("p5", "p95")]
     x = axis(title, ends).of("median")
-    y: Spec = {
-        "field": "group",
-        "type": "nominal",
-        "sort": [str(datum["group"]) for datum in records],
-        "title": None,
-        "axis": {"ticks": False, "domain": False, "labelLimit": 360},
-    }
-    colour: Spec = {"field": "colour", "type": "nominal", "scale": None}
-    fill: Spec = {"field": "paint", "type": "nominal", "scale": None}
-    tooltip = [
-        {"field": "group", "type": "nominal"},
-        *(
-            {"field": name, "type": "quantitative", "title": f"{name}, {title}", "format": NUMBER}
-            for name in ("p5", "p25", "median", "p75", "p95")
-        ),
-        *({"field": name, "type": "quantitative"} for name in ("configurations", "models")),
-        *({"field": name, "type": "nominal"} for name in ("from", "to")),
+    y = named("group", (datum["group"] for datum in records), labelLimit=360)
+    quantiles = {name: f"{name}, {title}" for name in ("p5", "p25", "median", "p75", "p95")}
+    tips = [
+        *words("group"),
+        *numbers(**quantiles),
+        *numbers("configurations", "models"),
+        *words("from", "to"),
     ]
-    line: Spec = {
-        "mark": {"type": "rule", "strokeWidth": 1.6},
-        "encoding": {
-            "x": {**x, "field": "p5"},
-            "x2": {"field": "p95"},
-            "y": y,
-            "color": colour,
-            "tooltip": tooltip,
-        },
-    }
-    box: Spec = {
-        "mark": {"type": "bar", "height": 11, "strokeWidth": 1.4},
-        "encoding": {
-            "x": {**x, "field": "p25"},
-            "x2": {"field": "p75"},
-            "y": y,
-            "stroke": colour,
-            "fill": fill,
-            "tooltip": tooltip,
-        },
-    }
-    tick: Spec = {
-        "mark": {"type": "tick", "thickness": 2.5, "size": 15, "color": INK},
-        "encoding": {"x": x, "y": y, "tooltip": tooltip},
-    }
-    return {
-        "data": {"values": list(records)},
-        "width": WIDE,
-        "height": {"step": _STEP},
-        "layer": [line, box, tick],
-    }
+    place: Spec = {"y": y, "tooltip": tips}
+    line = {**place, "x": {**x, "field": "p5"}, "x2": {"field": "p95"}, "color": COLOUR}
+    box = {**place, "x": {**x, "field": "p25"}, "x2": {"field": "p75"}}
+    layers = [
+        layer("rule", line, strokeWidth=1.6),
+        layer("bar", {**box, "stroke": COLOUR, "fill": PAINT}, height=11, strokeWidth=1.4),
+        layer("tick", {**place, "x": x}, **{**MIDDLE_TICK, "size": 15}),
+    ]
+    return view(records, WIDE, {"step": _STEP}, *layers)

@@ -20,6 +20,8 @@ INK, DIM, LINE, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#ffffff"
 #: Bad news and good, where a mark is of no platform; told apart without red and green too.
 ALERT, BETTER = "#b3261e", "#00708c"
 
+#: A median among marks.
+MIDDLE_TICK: Spec = {"thickness": 2.5, "size": 20, "color": INK}
 #: Of one picture alone, and of each of several panels: readable at half a page.
 WIDE, HIGH = 520, 300
 PANEL_WIDE, PANEL_HIGH = 250, 170

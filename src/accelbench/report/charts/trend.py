@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
 
 from accelbench.analysis.history import FEWEST_POINTS, NOT_JUDGED, Series
 from accelbench.analysis.judging import Judgement
@@ -14,11 +14,19 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.versions import in_short
 from accelbench.core.nouns import counted
 from accelbench.hardware.common import colour_of
-from accelbench.report.charts.axes import ChartAxis, Spec, axis
+from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis, layer, words
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.font_metrics import width
-from accelbench.report.charts.marks import COLOUR, PAINT, Record, hardware_legend, kind_legend
-from accelbench.report.charts.panels import MOST_PANELS, Panel, arranged
+from accelbench.report.charts.marks import (
+    COLOUR,
+    MOST_PANELS,
+    PAINT,
+    Panel,
+    Record,
+    arranged,
+    hardware_legend,
+    kind_legend,
+)
 from accelbench.report.charts.theme import (
     ALERT,
     BETTER,
@@ -30,12 +38,112 @@ from accelbench.report.charts.theme import (
     WIDE,
     paint,
 )
-from accelbench.report.charts.time_axis import axis as time_axis
-from accelbench.report.charts.time_axis import said, utc
 from accelbench.report.charts.words import COMMON, EVERYTHING, emulated, left_out, safe, told
 
-if TYPE_CHECKING:
-    from accelbench.measure.changes import Course
+#: Distances of lines: seconds, then months.
+_SECONDS = (
+    *(1, 5, 15, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600),
+    *(86_400, 2 * 86_400, 7 * 86_400),
+)
+_MONTHS = (1, 3, 6, 12, 24, 60, 120, 1200)
+_DAY = 86_400
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Of the whole axis, what a line's words need.
+_ROOM = 0.12
+#: A Monday, from which weeks are counted.
+_MONDAY = datetime(1970, 1, 5, tzinfo=UTC)
+
+
+def utc(moment: str) -> datetime | None:
+    """A moment as it was written; what says no zone is in UTC. None of what is no moment."""
+    try:
+        known = datetime.fromisoformat(moment)
+    except ValueError:
+        return None
+    return (known if known.tzinfo else known.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def said(moment: str) -> str:
+    """As a page and a picture made elsewhere read it alike."""
+    known = utc(moment)
+    return known.isoformat(timespec="seconds").replace("+00:00", "Z") if known else moment
+
+
+def lines(first: datetime, last: datetime, most: int) -> list[tuple[datetime, list[str]]]:
+    """Where an axis has its lines, at most so many, and what they say in one row or two.
+
+    Below the first one, and wherever it is another, stands what the upper row leaves out: the day
+    below hours, the year below days and months.
+    """
+    ticks, upper, lower = _placed(first, last, most)
+    labels = []
+    before = ""
+    for tick in ticks:
+        below = f"{tick:{lower}}" if lower else ""
+        labels.append((tick, [f"{tick:{upper}}", *([below] if below != before else [])]))
+        before = below
+    return labels
+
+
+def time_axis(moments: Sequence[str], most: int) -> Spec:
+    """What an axis of these moments says; left to the program that draws where one is none."""
+    known = [instant for moment in moments if (instant := utc(moment)) is not None]
+    if not known or len(known) < len(moments):
+        return {"tickCount": most}
+    ticks = lines(min(known), max(known), most)
+    # Plain numbers would be turned into dates by a function that a page's interpreter has wrong.
+    places = {"expr": f"[{', '.join(str(_thousandths(tick)) for tick, _ in ticks)}]"}
+    return {"values": places, "labelExpr": _words(ticks)}
+
+
+def _words(ticks: Sequence[tuple[datetime, list[str]]]) -> str:
+    chosen = (
+        f"toNumber(datum.value) === {_thousandths(tick)} ? [{', '.join(map(repr, rows))}] : "
+        for tick, rows in ticks
+    )
+    return f"{''.join(chosen)}''"
+
+
+def _placed(first: datetime, last: datetime, most: int) -> tuple[list[datetime], str, str]:
+    for step in _SECONDS:
+        if (last - first).total_seconds() / step < most + 1:
+            ticks = _every(step, first, last)
+            if len(ticks) <= most:
+                clock = "%H:%M:%S" if step < 60 else "%H:%M"
+                upper, lower = (clock, "%Y-%m-%d") if step < _DAY else ("%d %b", "%Y")
+                return ticks or [first], upper if ticks else "%Y-%m-%d", lower if ticks else ""
+    for months in _MONTHS:
+        ticks = list(_monthly(months, first, last))
+        # What comes before the first January is of a year too.
+        if not ticks or ticks[0] - first > _ROOM * (last - first):
+            ticks = [first, *ticks]
+        if len(ticks) <= most:
+            break
+    return (ticks, "%b", "%Y") if months < 12 else (ticks, "%Y", "")
+
+
+def _every(step: int, first: datetime, last: datetime) -> list[datetime]:
+    begin = _MONDAY if step > _DAY else _EPOCH
+    number = -(-int((first - begin).total_seconds()) // step)
+    ticks = []
+    while (tick := begin + timedelta(seconds=number * step)) <= last:
+        if tick >= first:
+            ticks.append(tick)
+        number += 1
+    return ticks
+
+
+def _monthly(months: int, first: datetime, last: datetime) -> Iterator[datetime]:
+    number = (first.year * 12 + first.month - 1) // months * months
+    while (tick := datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)) <= last:
+        if tick >= first:
+            yield tick
+        number += months
+
+
+def _thousandths(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
 
 #: Sizes of steps are written above the points, in so many rows at most; of more some have none.
 _MOST_ROWS, _ROW, _SIZE, _GAP = 4, 14, 11.5, 4
@@ -64,9 +172,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes = _about(shown)
     if any(series_.course and series_.course.steps for series_ in shown):
         notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
-    if any(
-        series_.course and any(map(series_.doubt_of, _places(series_.course))) for series_ in shown
-    ):
+    if any(one.course and any(one.doubt_of(s.at) for s in one.course.steps) for one in shown):
         notes.append("Black: the outputs are not known to be what they were.")
     notes += _of_software(shown)
     if any(series_.partings for series_ in shown):
@@ -130,7 +236,6 @@ def _answers(shown: Sequence[Series]) -> list[str]:
 
 
 def _panel(series: Series, name: str, about: str, moments: Sequence[str], wide: int) -> Panel:
-    """One series: its points, the levels between its steps, and what happened."""
     records = _points(series)
     metric = series.metric
     values = [point.value for point in series.points]
@@ -193,38 +298,23 @@ def _x(moments: Sequence[str], wide: int) -> Spec:
 
 def _layers(series: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
     y = scale.of("value")
+    pieces = {"x": x, "y": {**y, "field": "level"}, "detail": words("piece")[0]}
+    moment = {"field": "moment", "type": "temporal", "format": "%Y-%m-%d %H:%M"}
+    figure = {"field": "value", "title": scale.title, "format": NUMBER}
+    names = ("run", "commit", "launches", "software", "kind")
+    points = {
+        "x": x,
+        "y": y,
+        "shape": {"condition": {"test": "datum.alone", "value": "cross"}, "value": "circle"},
+        "size": {"condition": {"test": "datum.alone", "value": 110}, "value": 42},
+        "stroke": COLOUR,
+        "fill": PAINT,
+        "tooltip": [moment, figure, *({"field": name} for name in names)],
+    }
+    form: Spec = {"strokeWidth": 1.6, "color": INK, "opacity": 0.75}
     return [
-        {
-            "data": {"values": _levels(series)},
-            "mark": {"type": "line", "strokeWidth": 1.6, "color": INK, "opacity": 0.75},
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "level"},
-                "detail": {"field": "piece", "type": "nominal"},
-            },
-        },
-        {
-            "mark": {"type": "point", "strokeWidth": 1.6, "opacity": 0.9},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "shape": {
-                    "condition": {"test": "datum.alone", "value": "cross"},
-                    "value": "circle",
-                },
-                "size": {"condition": {"test": "datum.alone", "value": 110}, "value": 42},
-                "stroke": COLOUR,
-                "fill": PAINT,
-                "tooltip": [
-                    {"field": "moment", "type": "temporal", "format": "%Y-%m-%d %H:%M"},
-                    {"field": "value", "title": scale.title, "format": ",.4~r"},
-                    *(
-                        {"field": name}
-                        for name in ("run", "commit", "launches", "software", "kind")
-                    ),
-                ],
-            },
-        },
+        layer("line", pieces, of=_levels(series), **form),
+        layer("point", points, strokeWidth=1.6, opacity=0.9),
     ]
 
 
@@ -266,10 +356,6 @@ def _changes(series: Series) -> Iterable[tuple[int, Record]]:
         yield step.at, {"verdict": verdict, "colour": colour, "step": f"{step.share:+.0%}"}
 
 
-def _places(course: Course) -> list[int]:
-    return [step.at for step in course.steps]
-
-
 def _of_versions(series: Series) -> Iterable[tuple[int, Record]]:
     for parting in series.partings[-_MOST_MARKS:]:
         text = safe(parting.said, _LONGEST)
@@ -280,7 +366,6 @@ def _of_versions(series: Series) -> Iterable[tuple[int, Record]]:
 
 
 def _share(moment: str, moments: Sequence[str]) -> float:
-    """How far along the axis of time."""
     ends = [utc(stamp) for stamp in (moments[0], moment, moments[-1])]
     known = [end.timestamp() for end in ends if end is not None]
     if len(known) < len(ends) or known[0] == known[-1]:
@@ -291,45 +376,30 @@ def _share(moment: str, moments: Sequence[str]) -> float:
 def _drawn_steps(steps: Sequence[Record], x: Spec) -> list[Spec]:
     if not steps:
         return []
-    rule: Spec = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.3}
-    dots: Spec = {"type": "rule", "strokeDash": [1, 3], "strokeWidth": 1.1, "opacity": 0.8}
-    marks = [record for record in steps if record["verdict"] == _SOFTWARE]
-    told_of = [
-        {"field": "step", "title": "changed by"},
-        {"field": "verdict", "title": "that is"},
-        {"field": "commit", "title": "since"},
-    ]
-    drawn = [(rule, [record for record in steps if record["verdict"] != _SOFTWARE], told_of)]
-    drawn.append((dots, marks, [{"field": "step", "title": "software"}]))
-    return [
-        *(
-            {
-                "data": {"values": several},
-                "mark": mark,
-                "encoding": {"x": x, "color": COLOUR, "tooltip": tooltip},
-            }
-            for mark, several, tooltip in drawn
-            if several
-        ),
-        *(
-            layer
-            for row, left in sorted({(step["row"], step["left"]) for step in steps})
-            for layer in _sizes([s for s in steps if (s["row"], s["left"]) == (row, left)], x)
-        ),
-    ]
+    sized: Spec = {"strokeDash": [4, 3], "strokeWidth": 1.3}
+    dotted: Spec = {"strokeDash": [1, 3], "strokeWidth": 1.1, "opacity": 0.8}
+    told = {"step": "changed by", "verdict": "that is", "commit": "since"}
+    kinds = [(sized, False, told), (dotted, True, {"step": "software"})]
+    layers = []
+    for form, software, titles in kinds:
+        if several := [one for one in steps if (one["verdict"] == _SOFTWARE) is software]:
+            tips = [{"field": name, "title": title} for name, title in titles.items()]
+            channels = {"x": x, "color": COLOUR, "tooltip": tips}
+            layers.append(layer("rule", channels, of=several, **form))
+    for row, left in sorted({(step["row"], step["left"]) for step in steps}):
+        layers += _sizes([s for s in steps if (s["row"], s["left"]) == (row, left)], x)
+    return layers
 
 
 def _sizes(steps: Sequence[Record], x: Spec) -> list[Spec]:
     """Those of one row and side; on paper, so that other steps' lines do not cross them out."""
     row, left = steps[0]["row"], steps[0]["left"]
-    mark = {"type": "text", "fontSize": _SIZE, "dx": -_GAP if left else _GAP}
-    mark["align"] = "right" if left else "left"
+    side: Spec = {"dx": -_GAP, "align": "right"} if left else {"dx": _GAP, "align": "left"}
     place = {"x": x, "y": {"value": 8 + row * _ROW}, "text": {"field": "said"}}
-    paper = {**mark, "stroke": PAPER, "strokeWidth": 4, "color": PAPER}
-    data = {"values": list(steps)}
+    form = {"fontSize": _SIZE, **side}
     return [
-        {"data": data, "mark": paper, "encoding": place},
-        {"data": data, "mark": mark, "encoding": {**place, "color": COLOUR}},
+        layer("text", place, of=steps, stroke=PAPER, strokeWidth=4, color=PAPER, **form),
+        layer("text", {**place, "color": COLOUR}, of=steps, **form),
     ]
 
 

@@ -1,7 +1,4 @@
-"""What the cells of a picture are called: by what tells them apart, and no more than that. Pure.
-
-What is said in pictures: names that anybody may have chosen, made harmless; figures. Pure.
-"""
+"""Names of configurations and figures in pictures, made harmless. Pure."""
 
 from __future__ import annotations
 
@@ -106,10 +103,7 @@ EVERYTHING = tuple(
 #: apart without.
 _FIRST = ("mode", _SCENARIO, PLACE, DEVICES, "runtime", "precision", "batch_size", SOFTWARE)
 #: What a panel says of all that is in it; threads, seeds and the like are told where they differ.
-COMMON = (
-    *("mode", PLACE, DEVICES, "runtime", "precision", "batch_size"),
-    *SHAPES,
-)
+COMMON = (*("mode", PLACE, DEVICES, "runtime", "precision", "batch_size"), *SHAPES)
 _SHORT = {"batch_size": "batch", **{axis.column: axis.short for axis in AXES}}
 _BARE = ("model", "mode", PLACE, DEVICES, "runtime", "precision", "scenario", SOFTWARE, "machine")
 #: What a submission says of itself at length: names are told apart by it where nothing else does.
@@ -153,15 +147,10 @@ def devices_on(points: Iterable[Point]) -> Devices:
 
 @dataclass(frozen=True)
 class PointNames:
-    """Names of several cells.
+    """Names of several cells."""
 
-    Attributes:
-        apart: of each what tells it from the others; alike where nothing does.
-        together: what all have in common.
-    """
-
-    apart: Sequence[str]
-    together: str
+    apart: Sequence[str]  # of each what tells it from the others; alike where nothing does
+    together: str  # what all have in common
 
 
 def told(
@@ -172,20 +161,12 @@ def told(
     among: Sequence[Point] = (),
     devices: Devices | None = None,
 ) -> PointNames:
-    """Names them by what people ask first and they differ in, and by what else tells them apart.
+    """Name points by what people ask first and they differ in, and by what else tells them apart.
 
-    Where figures of several kinds are in a picture, what was not measured says so in its name: a
-    bar may be too short for anybody to see its filling. What is too long leaves out what software
-    ran, where the rest of the name is no other's.
-
-    Args:
-        points: the cells, at least one.
-        columns: what may be told of them.
-        always: of these, what is told of each even where others tell it apart.
-        longest: more characters of a name are cut.
-        among: of which they are some: other devices may be there, and figures of other kinds.
-        devices: all devices that the reader may think of, where these are more than those of
-            `among`: a platform that has several is named by the device.
+    In a picture of several kinds, what was not measured says so in its name: a bar may be too short
+    for its filling to be seen. A name that is too long leaves out the software, if the rest of the
+    name is no other's. `among` are all points of the picture and `devices` all that the reader may
+    think of: a platform that has several is named by the device.
     """
     whole = among or points
     rows = _named(points, whole, devices)
@@ -198,9 +179,15 @@ def told(
         if len(set(finer)) > len(set(keys)) or name in needed:
             keys, chosen = finer, [*chosen, name]
     mixed = len({point.kind for point in whole}) > 1
-    kinds = [_kind(point) if mixed else "" for point in points]
+    kinds = [
+        f" ({point.kind})" if mixed and point.kind != Provenance.MEASURED else ""
+        for point in points
+    ]
     names = _cut(_fitting(rows, chosen, [longest - len(kind) for kind in kinds]), kinds, longest)
-    apart = [_with_kind(*pair, mixed) for pair in zip(names, points, strict=True)]
+    apart = [
+        f"{name}{kind}" if name or not mixed else point.kind
+        for name, kind, point in zip(names, kinds, points, strict=True)
+    ]
     common = [
         name
         for name in (*COMMON, _SCENARIO)
@@ -245,16 +232,6 @@ def unique(names: Sequence[str]) -> list[str]:
         seen[name] += 1
         labels.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return labels
-
-
-def _kind(point: Point) -> str:
-    return "" if point.kind == Provenance.MEASURED else f" ({point.kind})"
-
-
-def _with_kind(name: str, point: Point, mixed: bool) -> str:
-    if not mixed:
-        return name
-    return f"{name}{_kind(point)}" if name else point.kind
 
 
 def _fitting(rows: Sequence[Row], chosen: Sequence[str], rooms: Sequence[int]) -> list[str]:
@@ -326,7 +303,11 @@ def _versions(among: Sequence[Point]) -> list[str]:
     ran = {(point.row.get("device_name"), software(point.row)) for point in among}
     every = [{_DEVICE: device, **dict(versions)} for device, versions in ran]
     names = sorted({name for environment in every for name in environment} - {_DEVICE})
-    ours = sorted((name for name in names if name not in DESCRIBING), key=_base)
+    engines = {*engine_packages(), "accelbench"}  # their versions say most
+    ours = sorted(
+        (name for name in names if name not in DESCRIBING),
+        key=lambda name: name.rpartition(".")[2] not in engines,
+    )
     theirs = sorted((name for name in names if name in DESCRIBING), key=_WORDY.__contains__)
     return [
         *(own_names := _telling(every, ours, ())),
@@ -348,11 +329,6 @@ def _telling(every: Sequence[Row], names: Iterable[str], known: Sequence[str]) -
         if now > count:
             chosen, count = [*chosen, name], now
     return chosen
-
-
-def _base(name: str) -> bool:
-    """Whether it is no engine: an engine's version says most."""
-    return name.rpartition(".")[2] not in {*engine_packages(), "accelbench"}
 
 
 def _software(point: Point, names: Sequence[str]) -> str:

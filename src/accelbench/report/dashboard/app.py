@@ -15,17 +15,15 @@ from starlette.types import ASGIApp
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.comparing.page import ComparedPage
 from accelbench.report.dashboard.entities.device_pages import DevicePages
-from accelbench.report.dashboard.entities.model_pages import ModelPages, ModelPredictions
+from accelbench.report.dashboard.entities.model_pages import ModelPages
 from accelbench.report.dashboard.explore.pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.history.page import HistoryPage
 from accelbench.report.dashboard.overview.page import OverviewPage
-from accelbench.report.dashboard.pictures.downloads import Downloads
 from accelbench.report.dashboard.pictures.pages import ChartPages
-from accelbench.report.dashboard.questions.pages import PredictionPages, QuestionPages
-from accelbench.report.dashboard.results.cell_pages import Pages
-from accelbench.report.dashboard.results.page import Results
-from accelbench.report.dashboard.runs.pages import RunComparison, Runs
+from accelbench.report.dashboard.questions.pages import QuestionPages
+from accelbench.report.dashboard.results.page import ResultPages
+from accelbench.report.dashboard.runs.pages import RunPages
 from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError, Site
 from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
@@ -40,14 +38,7 @@ def application(
     keeper: SnapshotKeeper | None = None,
     instead: Callable[[Site], Sequence[Route]] | None = None,
 ) -> ASGIApp:
-    """The dashboard of a store.
-
-    Args:
-        database: which.
-        door: where it listens and what opens it.
-        keeper: who takes its snapshots, and may have begun already.
-        instead: addresses that are answered otherwise.
-    """
+    """The dashboard of a store; `instead` has addresses that are answered otherwise."""
     keeper = keeper or SnapshotKeeper(database)
     keeper.begin()
     site = Site(database, keeper)
@@ -55,13 +46,9 @@ def application(
 
 
 def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
-    pages, runs = Pages(site), Runs(site)
-    results, compared = Results(site), ComparedPage(site)
-    downloads, predictions = Downloads(site, pages), PredictionPages(site)
+    results, charts, explore = ResultPages(site), ChartPages(site), ExplorePages(site)
     models, devices = ModelPages(site), DevicePages(site)
-    charts, explore = ChartPages(site), ExplorePages(site)
-    of_models = ModelPredictions(site)
-    questions = QuestionPages(site)
+    questions, runs = QuestionPages(site), RunPages(site)
 
     def failed(request: Request, error: Exception) -> Response:
         if isinstance(error, BeingReadError):
@@ -85,12 +72,12 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
             *instead,
             Route("/", OverviewPage(site).page),
             Route("/results", results.page),
-            Route("/cells.csv", downloads.csv),
-            Route("/cell/{key}.json", downloads.cell),
-            Route("/cell/{key}", pages.cell),
-            Route("/compare", compared.page),
+            Route("/cells.csv", charts.csv),
+            Route("/cell/{key}.json", charts.cell),
+            Route("/cell/{key}", results.cell),
+            Route("/compare", ComparedPage(site).page),
             Route("/charts", charts.all),
-            Route("/chart/{name}.{form}", downloads.chart),
+            Route("/chart/{name}.{form}", charts.chart),
             Route("/chart/{name}", charts.alone),
             Route("/explore", explore.points),
             Route("/explore/points.json", explore.data),
@@ -98,11 +85,11 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
             Route("/explore/distribution", explore.distribution),
             Route("/explore/distribution.{form}", explore.distribution_file),
             Route("/history", HistoryPage(site).page),
-            Route("/matrix", pages.matrix),
-            Route("/predictions", predictions.page),
-            Route("/predictions/model", of_models.page),
-            Route("/model-predictions/batch-scaling.{form}", of_models.picture),
-            Route("/predictions/{name}.{form}", predictions.picture),
+            Route("/matrix", results.matrix),
+            Route("/predictions", questions.predictions),
+            Route("/predictions/model", models.predictions),
+            Route("/model-predictions/batch-scaling.{form}", models.predictions_file),
+            Route("/predictions/{name}.{form}", questions.picture),
             Route("/models", models.all),
             Route("/model", models.model),
             Route("/model/{name:path}", models.model),
@@ -113,7 +100,7 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
             Route("/device-chart/roofline.{form}", devices.picture),
             Route("/engines", devices.engines),
             Route("/beside/{of}/speed-ups.{form}", devices.speed_ups),
-            Route("/runs/compare", RunComparison(site).page),
+            Route("/runs/compare", runs.compared),
             Route("/recommend", questions.recommend),
             Route("/predict", questions.predict),
             Route("/recommend.json", questions.document),
@@ -131,7 +118,6 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
 
 
 def _said(error: Exception) -> tuple[int, str, dict[str, str]]:
-    """An error as a status, a sentence and headers."""
     if isinstance(error, NotThereError):
         return 404, str(error), {}
     if isinstance(error, UsageError):

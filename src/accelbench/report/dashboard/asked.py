@@ -1,7 +1,7 @@
-"""What an address asks for: which cells, in which order, which page of them. Pure.
+"""What an address asks for: which cells, in which order, which page, which columns. Pure.
 
-Everything that a page shows is said by its address, so an address can be sent to somebody. What
-was chosen never becomes part of SQL: columns are ours, values are parameters.
+Everything that a page shows is in its address, so an address can be sent to somebody. What was
+chosen never becomes part of SQL: columns are ours, values are parameters.
 """
 
 from __future__ import annotations
@@ -13,10 +13,124 @@ from datetime import date
 from typing import Self
 from urllib.parse import urlencode
 
+from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.report.charts.words import safe
-from accelbench.report.dashboard.results.columns import COLUMNS, NUMBER_FIELDS, NUMBERS
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A column of a table of results."""
+
+    name: str  # in an address
+    label: str  # its heading
+    column: str  # of a cell of the snapshot
+    order: str = ""  # what a table is ordered by, in SQL; the column itself where nothing is said
+    unit: str = ""  # what a number of it is in, beside a field to filter by it
+    number: bool = False  # it holds numbers, and can be filtered by the least and the most
+    group: bool = False  # rows can be grouped by it
+    usual: bool = False  # shown unasked where rows differ in it
+    field: bool = False  # a form offers to filter by it
+
+    @property
+    def sql(self) -> str:
+        """What it is ordered by."""
+        return self.order or self.column
+
+
+def _told(name: str, label: str, column: str = "", *, usual: bool = False) -> ResultColumn:
+    """A column of words, of which several results have the same."""
+    return ResultColumn(name, label, column or name, group=True, usual=usual)
+
+
+def _count(
+    name: str, label: str, column: str = "", *, usual: bool = False, field: bool = False
+) -> ResultColumn:
+    """A column of whole numbers that was asked for, of which several results have the same."""
+    column = column or name
+    return ResultColumn(name, label, column, number=True, group=True, usual=usual, field=field)
+
+
+def _figure(name: str, label: str, column: str = "", unit: str = "") -> ResultColumn:
+    return ResultColumn(name, label, column or name, unit=unit, number=True, field=True)
+
+
+_SIZES = tuple(
+    ResultColumn(
+        axis.column,
+        axis.column.replace("_", " ").capitalize(),
+        axis.column,
+        number=not axis.text,
+        group=True,
+    )
+    for axis in axes_of(*AS_TOLD)
+)
+MODEL = ResultColumn("model", "Model", "model", order="lower(model)", group=True)
+SIZE = ResultColumn("size", "Size", "", order=", ".join(size.column for size in _SIZES), usual=True)
+#: What is measured: its interval and its quality stand beside it.
+FIGURES = (
+    _figure("latency", "Median latency, ms", unit="ms"),
+    _figure("throughput", "Items/s"),
+    _figure("memory", "Peak memory, MB", unit="MB"),
+    _figure("cost", "Cost of a million", "cost_per_million"),
+)
+_ALL = (
+    MODEL,
+    ResultColumn(
+        "hardware", "Hardware", "hardware", "hardware, device_name", group=True, usual=True
+    ),
+    _told("device", "Device", "device_name", usual=True),
+    _told("runtime", "Runtime", usual=True),
+    _told("precision", "Precision", usual=True),
+    _count("batch", "Batch", "batch_size", usual=True, field=True),
+    SIZE,
+    *_SIZES,
+    _told("mode", "Mode", usual=True),
+    # What was measured comes before what is alike in most rows: a narrow screen shows it.
+    *FIGURES,
+    _told("scenario", "Scenario", usual=True),
+    _told("compiled", "Compiled", usual=True),
+    _count("threads", "Threads", usual=True, field=True),
+    _count("devices", "Processes", "world_size", usual=True),
+    _told("machine", "Machine", usual=True),
+    _told("provenance", "Provenance", "kind"),
+    _told("family", "Family"),
+    _told("architecture", "Architecture"),
+    _told("model_size", "Size of model"),
+    _count("parameters", "Parameters", field=True),
+    _told("weights", "Weights", usual=True),
+    _told("optimizer", "Optimizer", usual=True),
+    _told("data", "Data", "data_source", usual=True),
+    _told("options", "Options"),
+    _told("versions", "Versions"),
+    ResultColumn("tail", "Tail latency, ms", "tail", unit="ms", number=True),
+    _told("unit", "Unit of rate", "throughput_unit"),
+    _told("quality", "Quality"),
+    _told("verification", "Verification"),
+    _told("status", "Status"),
+    _told("reason", "Reason"),
+    ResultColumn("launches", "Launches", "launches", number=True),
+    ResultColumn("samples", "Samples", "samples", number=True),
+    ResultColumn("runs", "Runs", "runs", number=True),
+    ResultColumn("warnings", "Warnings", "warnings", number=True),
+    ResultColumn("workarounds", "Workarounds", "workarounds", number=True),
+    _told("run", "Run", "run_id"),
+    ResultColumn("date", "Newest", "moment"),
+)
+COLUMNS: Mapping[str, ResultColumn] = {column.name: column for column in _ALL}
+#: What is shown of every row whatever rows differ in, where any has a value.
+OF_EVERY_ROW = (*(figure.name for figure in FIGURES), "launches", "date")
+#: What can be filtered by its least and its most.
+NUMBERS: Mapping[str, ResultColumn] = {
+    name: column for name, column in COLUMNS.items() if column.number
+}
+#: Of these what a form has fields for.
+NUMBER_FIELDS = tuple(column for column in _ALL if column.field)
+GROUPS: Mapping[str, ResultColumn] = {
+    name: column for name, column in COLUMNS.items() if column.group
+}
+
 
 #: What is chosen from a list: the name in an address → the column of a cell.
 FACETS: Mapping[str, str] = {
@@ -53,30 +167,20 @@ Bounds = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class PageQuery:
-    """What was asked for.
+    """What was asked for."""
 
-    Attributes:
-        model: letters that a model's name has in it; between double quotes, the name itself.
-        chosen: of each facet, the values that count; any do where it is left out.
-        since: the first day, and `until` the last.
-        bounds: of numbers the least and the most, by the name of their column.
-        sort: one of ORDERS.
-        falling: the largest or the newest first.
-        page: from 1.
-        cells: those that were picked for comparison.
-        usual: the order of a page whose address names none.
-    """
-
-    model: str = ""
+    model: str = ""  # letters that a model's name has in it; between double quotes, the name itself
+    #: of each facet, the values that count; any do where it is left out
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    since: str = ""
+    since: str = ""  # the first day, and `until` the last
     until: str = ""
+    #: of numbers the least and the most, by the name of their column
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
-    sort: str = "model"
-    falling: bool = False
-    page: int = 1
-    cells: tuple[str, ...] = ()
-    usual: Order = BY_MODEL
+    sort: str = "model"  # one of ORDERS
+    falling: bool = False  # the largest or the newest first
+    page: int = 1  # from 1
+    cells: tuple[str, ...] = ()  # those that were picked for comparison
+    usual: Order = BY_MODEL  # the order of a page whose address names none
 
     @property
     def narrowed(self) -> bool:
@@ -87,9 +191,8 @@ class PageQuery:
         """The same as an address says it; what is as it is anyway is left out."""
         parameters = [("model", self.model)] if self.model else []
         parameters += [(name, choice) for name in FACETS for choice in self.chosen.get(name, ())]
-        parameters += [
-            (name, day) for name, day in (("from", self.since), ("to", self.until)) if day
-        ]
+        days = (("from", self.since), ("to", self.until))
+        parameters += [(name, day) for name, day in days if day]
         parameters += [
             (f"{name}{end}", exactly(limit))
             for name, limits in self.bounds.items()
@@ -123,17 +226,16 @@ class PageQuery:
 
     def without(self, name: str) -> Self:
         """Without one of its filters."""
+        query = replace(self, page=1)
         if name in FACETS:
-            return replace(self, chosen={k: v for k, v in self.chosen.items() if k != name}, page=1)
+            return replace(query, chosen={k: v for k, v in self.chosen.items() if k != name})
         if name in NUMBERS:
-            return replace(self, bounds={k: v for k, v in self.bounds.items() if k != name}, page=1)
-        return replace(
-            self,
-            model="" if name == "model" else self.model,
-            since="" if name == "from" else self.since,
-            until="" if name == "to" else self.until,
-            page=1,
-        )
+            return replace(query, bounds={k: v for k, v in self.bounds.items() if k != name})
+        if name == "model":
+            return replace(query, model="")
+        if name == "from":
+            return replace(query, since="")
+        return replace(query, until="") if name == "to" else query
 
     def where(self, but: str = "") -> tuple[str, list[object]]:
         """As SQL over cells and its parameters; one facet may be left out, to count its values."""
@@ -147,12 +249,10 @@ class PageQuery:
             if name != but:
                 parts.append(f"{FACETS[name]} IN ({', '.join('?' * len(wanted))})")
                 values += wanted
-        if self.since:
-            parts.append("moment >= ?::TIMESTAMP")
-            values.append(self.since)
-        if self.until:
-            parts.append("moment < ?::DATE + INTERVAL 1 DAY")
-            values.append(self.until)
+        days = {"moment >= ?::TIMESTAMP": self.since}
+        days["moment < ?::DATE + INTERVAL 1 DAY"] = self.until
+        parts += [part for part, day in days.items() if day]
+        values += filter(None, days.values())
         for name, limits in self.bounds.items():
             for comparison, limit in zip((">=", "<="), limits, strict=True):
                 if limit is not None:
@@ -185,12 +285,7 @@ def named_exactly(words: str) -> str | None:
 
 
 def asked(pairs: Pairs, known: Mapping[str, Sequence[str]], usual: Order = BY_MODEL) -> PageQuery:
-    """What an address says.
-
-    Args:
-        pairs: names and values, in their order; those that are not ours are passed over.
-        known: the values of each facet that there are.
-        usual: the order where it names none.
+    """What an address says; names that are not ours are passed over.
 
     Raises:
         UsageError: A value is none that there is.

@@ -124,13 +124,7 @@ Stop = Callable[[], None]
 
 
 def serve(app: ASGIApp, made: socket.socket, begun: Callable[[Stop], object]) -> None:
-    """Answer until an interrupt.
-
-    Args:
-        app: the pages.
-        made: a socket that listens.
-        begun: is called when the first request can come, with what makes an end of it.
-    """
+    """Answer until an interrupt; `begun` is called when the first request can come."""
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -12,22 +13,23 @@ from starlette.responses import HTMLResponse, Response
 from accelbench import __version__
 from accelbench.core.device_facts import MOST_OF_PEAK
 from accelbench.core.devices import cards
+from accelbench.core.errors import UsageError
 from accelbench.core.figures import name_of
-from accelbench.core.nouns import (
-    NO_DATA,
-    NOT_APPLICABLE,
-    UNKNOWN_DEVICE,
-    UNKNOWN_MACHINE,
-)
+from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, UNKNOWN_DEVICE, UNKNOWN_MACHINE
 from accelbench.core.quality_words import QUALITY_SAID
+from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import reason_unusable
 from accelbench.hardware.common import colour_of
 from accelbench.query.matrices import LocalPlatforms
+from accelbench.report.charts.chart import Chart, Picture
+from accelbench.report.charts.palette import DARK, LIGHT, Look
+from accelbench.report.charts.words import safe
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import (
     BY_MODEL,
     FACETS,
+    NUMBER_FIELDS,
     ORDERS,
     Order,
     PageQuery,
@@ -37,7 +39,6 @@ from accelbench.report.dashboard.asked import (
 from accelbench.report.dashboard.entities.lists import address_of
 from accelbench.report.dashboard.history.changes import ChangesKeeper
 from accelbench.report.dashboard.pictures.pictures import Pictures
-from accelbench.report.dashboard.results.columns import NUMBER_FIELDS
 from accelbench.report.dashboard.runs.live import Journals
 from accelbench.report.dashboard.snapshots.cells import (
     MOST_CHOICES,
@@ -49,6 +50,7 @@ from accelbench.report.dashboard.snapshots.snapshot import Snapshot, SnapshotKee
 from accelbench.report.pages.rendering import environment
 from accelbench.store.database import Database
 
+T = TypeVar("T")
 HERE = Path(__file__).parent
 #: The pages that a header leads to, each with its address.
 PAGES = (
@@ -117,7 +119,7 @@ class Site:
             explain_cell=words.explain_cell,
             reason_unusable=reason_unusable,
             most_of_peak=MOST_OF_PEAK,
-            query=_query,
+            query=lambda *pairs: f"?{urlencode(pairs)}" if pairs else "",
             address_of=address_of,
             exactly=exactly,
             number_fields=NUMBER_FIELDS,
@@ -126,8 +128,8 @@ class Site:
             named_figure=name_of,
             ends=words.ends,
             ratio_ends=words.ratio_ends,
-            picked=_picked,
-            rest_of=_rest_of,
+            picked=lambda keys: [("cell", key) for key in keys],
+            rest_of=lambda keys, but: [("cell", key) for key in keys if key != but],
         )
 
     def snapshot(self) -> Snapshot:
@@ -140,10 +142,6 @@ class Site:
         if newest_snapshot is None:
             raise BeingReadError
         return newest_snapshot
-
-    def asked(self, request: Request, snapshot: Snapshot, usual: Order = BY_MODEL) -> PageQuery:
-        """What a request's address asks for, in the usual order where it names none."""
-        return asked(request.query_params.multi_items(), snapshot.known, usual)
 
     def page(
         self,
@@ -188,13 +186,73 @@ class Site:
         )
 
 
-def _query(*pairs: tuple[str, object]) -> str:
-    return f"?{urlencode(pairs)}" if pairs else ""
+_KINDS = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html; charset=utf-8"}
+#: A picture that is opened by itself may colour itself, and nothing else.
+_OF_PICTURE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
-def _picked(keys: Sequence[str]) -> list[tuple[str, str]]:
-    return [("cell", key) for key in keys]
+class SitePages:
+    """Pages of a site, and files of their pictures: each public method answers one address."""
 
+    def __init__(self, site: Site) -> None:
+        self.site = site
 
-def _rest_of(keys: Sequence[str], but: str) -> list[tuple[str, str]]:
-    return _picked([key for key in keys if key != but])
+    def _requested(self, request: Request, usual: Order = BY_MODEL) -> tuple[Snapshot, PageQuery]:
+        """The newest snapshot, and what an address asks of it."""
+        snapshot = self.site.snapshot()
+        return snapshot, asked(request.query_params.multi_items(), snapshot.known, usual)
+
+    def _once(self, snapshot: Snapshot, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        return self.site.pictures.once((snapshot.at, *key), make)
+
+    def _file(
+        self, request: Request, name: str, body: Callable[[str, Look], bytes | None], why: str
+    ) -> Response:
+        """A picture: shown if it can be, kept if `download` is asked for.
+
+        Raises:
+            NotThereError: There is nothing to draw, or no such format.
+            UsageError: There is no such theme.
+        """
+        form = str(request.path_params["form"])
+        if form not in _KINDS:
+            raise NotThereError("A chart is an svg, a png or an html.")
+        theme = request.query_params.get("theme") or LIGHT
+        if theme not in (LIGHT, DARK):
+            raise UsageError(f"There is no theme {in_quotes(safe(theme))}.", "It is light or dark.")
+        drawn = body(form, Look(theme, narrow="narrow" in request.query_params))
+        if drawn is None:
+            raise NotThereError(why)
+        headers = {"content-security-policy": _OF_PICTURE}
+        if form == "html" or "download" in request.query_params:
+            headers["content-disposition"] = f'attachment; filename="{name}.{form}"'
+        return Response(drawn, 200, headers, _KINDS[form])
+
+    def _picture_file(
+        self,
+        request: Request,
+        snapshot: Snapshot,
+        name: str,
+        key: tuple[object, ...],
+        made: Picture | None,
+        why: str,
+    ) -> Response:
+        """A picture that was made by a key of a snapshot."""
+
+        def body(form: str, look: Look) -> bytes | None:
+            whole = ("file", name, *key, form, look)
+            return self._once(snapshot, whole, lambda: self.site.pictures.drawn(made, form, look))
+
+        return self._file(request, name, body, why)
+
+    def _chart_file(
+        self, request: Request, snapshot: Snapshot, chart: Chart, query: PageQuery
+    ) -> Response:
+        """A chart of chosen cells; without any there is nothing to show."""
+        why = f"There is nothing to show: {chart.title} needs {chart.needs}."
+
+        def body(form: str, look: Look) -> bytes | None:
+            drawn = self.site.pictures.file
+            return drawn(snapshot, chart, query, form, look) if query.cells else None
+
+        return self._file(request, chart.name, body, why)

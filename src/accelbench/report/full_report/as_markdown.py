@@ -1,9 +1,4 @@
-"""A report as Markdown, for a wiki or a pull request; its pictures are files beside it. Pure.
-
-A report as one HTML file: no network, no script, light and dark, for screen and paper. Pure.
-
-Pictures stand in it as SVG, each with its figures below it for whoever cannot see it.
-"""
+"""A report as Markdown with pictures beside it, or as one HTML file without scripts. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 
 from accelbench.core.visible import markdown as text_of
 from accelbench.core.visible import visible
+from accelbench.exchange.table_export import table as table_lines
 from accelbench.report.charts.chart import Picture, Spec
 from accelbench.report.charts.draw import still
-from accelbench.report.full_report.contents import Block, Figure, Report, Table, Text
-from accelbench.report.full_report.told_findings import RESULTS
+from accelbench.report.full_report.contents import RESULTS, Block, Figure, Report, Table, Text
 from accelbench.report.pages.rendering import Drawn, rendered
 
 
 def markdown(report: Report, pictures: Mapping[str, str]) -> str:
-    """The whole text.
-
-    Args:
-        report: what it says.
-        pictures: where each chart's file is, by the chart's name.
-    """
+    """The whole text."""
     return "\n".join(_lines(report, pictures)).rstrip() + "\n"
 
 
@@ -96,11 +86,8 @@ def _table(table: Table) -> Iterator[str]:
     elif table.caption:
         command = f" {_code(table.command)}" if table.command else ""
         yield from (f"**{text_of(table.caption)}**{command}", "")
-    yield f"| {' | '.join(text_of(header) for header in table.headers)} |"
-    kinds = ("---:" if i in table.figures else "---" for i in range(len(table.headers)))
-    yield f"| {' | '.join(kinds)} |"
-    yield from (f"| {' | '.join(text_of(cell) for cell in row)} |" for row in table.rows)
-    yield ""
+    right = {table.headers[place] for place in table.figures}
+    yield from (*table_lines(table.headers, table.rows, right), "")
     if table.folded:
         yield from ("</details>", "")
 
@@ -113,30 +100,16 @@ Draw = Callable[[Spec], str]
 
 
 def html(report: Report, svg: Draw) -> str:
-    """The whole file.
-
-    Args:
-        report: what it says.
-        svg: draws a picture.
-    """
+    """The whole file."""
 
     def drawn(picture: Picture, name: str) -> Drawn:
         named = _OWN_NAME.sub(rf"\g<1>{name}-\g<2>", svg(still(picture.spec)))
-        # Without the name of its element: the page says with it what the picture is of.
-        return Drawn(_silent(named).partition(" ")[2])
+        # Without the name of its element: the page says with it what the picture is of; and without
+        # the words of thousands of marks, which the figures below the picture say.
+        element, opened, rest = named.partition(">")
+        return Drawn(f"{element}{opened}{_ARIA.sub('', rest)}".partition(" ")[2])
 
-    return rendered("report.html", report=report, said=_said, drawn=drawn)
+    def said(picture: Picture) -> str:
+        return f"{picture.chart.title}: {picture.chart.answers}. {' '.join(picture.about)}"
 
-
-def _said(picture: Picture) -> str:
-    """A picture in words."""
-    return f"{picture.chart.title}: {picture.chart.answers}. {' '.join(picture.about)}"
-
-
-def _silent(svg: str) -> str:
-    """Without the words of single marks.
-
-    There are thousands of them; the figures below the picture say the same.
-    """
-    head, opened, rest = svg.partition(">")
-    return head + opened + _ARIA.sub("", rest)
+    return rendered("report.html", report=report, said=said, drawn=drawn)

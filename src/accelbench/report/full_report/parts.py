@@ -1,11 +1,4 @@
-"""The sections of a report, from what is known. Pure.
-
-The section of a report that says what figures cost, and by which prices. Pure.
-
-The table of a report's results: every configuration, or of thousands those that matter. Pure.
-
-The section of a report about task accuracy: what each precision costs. Pure.
-"""
+"""The sections of a report. Pure."""
 
 from __future__ import annotations
 
@@ -22,15 +15,7 @@ from accelbench.analysis.accuracies import (
     place_of,
 )
 from accelbench.analysis.checking import Check
-from accelbench.analysis.costs import (
-    Price,
-    amount,
-    cost_notes,
-    has_costs,
-    items_of,
-    known_price,
-    money,
-)
+from accelbench.analysis.costs import amount, cost_notes, has_costs, items_of, known_price, money
 from accelbench.analysis.matrix import RULE, Matrix, MatrixCell
 from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key, values
@@ -57,16 +42,14 @@ from accelbench.report.full_report.contents import (
     Section,
     Table,
     Text,
-)
-from accelbench.report.full_report.told_findings import digits as digits
-from accelbench.report.full_report.told_findings import (
     drawn_table,
     more_findings,
     predictions,
     task_section,
     told_findings,
 )
-from accelbench.report.full_report.told_findings import told as told_value
+from accelbench.report.full_report.contents import digits as digits
+from accelbench.report.full_report.contents import told as told_value
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.prediction_evidence import PredictionEvidence
 
@@ -85,12 +68,7 @@ _DAY = 10  # of a moment: 2026-01-02
 def task_accuracy(
     accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
 ) -> Iterable[Section]:
-    """The section; none where nothing was labelled. Batches of a place have one line.
-
-    Args:
-        accuracies: results that have one, by their places, the newest first.
-        points: what the figures of the report are of.
-    """
+    """The section; none where nothing was labelled. Batches of a place have one line."""
     if not accuracies:
         return
     blocks: list[Block] = [Text([_WHAT])]
@@ -183,12 +161,7 @@ def anchors_of(points: Sequence[Point]) -> dict[str, str]:
 
 
 def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
-    """The section.
-
-    Args:
-        every: all configurations.
-        points: those that the table has.
-    """
+    """The section."""
     unit = unit_of_all(point.row for point in points)
     headers = (
         *("configuration", "figures", "median latency, ms", "95 % interval", unit, "peak MB"),
@@ -214,7 +187,6 @@ def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
 
 
 def _result_lines_place(point: Point) -> tuple[str | int, ...]:
-    """By what people look for first."""
     row = point.row
     words = (str(row.get(n)) for n in ("model", "mode", "hardware", "runtime", "precision"))
     return (*words, int(number(row, "batch_size") or 0))
@@ -227,24 +199,21 @@ def names_of(points: Sequence[Point]) -> Sequence[str]:
 
 def _result_lines_cell(point: Point, name: str, unit: str) -> list[str]:
     latency, timed = point.latency, point.timed
-    quality = quality_of(point.rows)
+    word = str(quality_of(point.rows) or "").replace("_", " ")
+    quality = (word, launches_failed(point.rows), not_exact(point.rows))
+    rate = f"{figure(point.throughput)} {unit_beside(point.row, unit)}"
     first = point.metric("first_inference_ms")
     return [
         name,
         point.kind,
         _time(point) if timed else NOT_APPLICABLE,
         latency.spread.ends(digits) if timed and latency and latency.spread else "",
-        _rate(point, unit) if timed else NOT_APPLICABLE,
+        rate.rstrip() if timed else NOT_APPLICABLE,
         figure(point.memory),
         figure(first) if timed else NOT_APPLICABLE,
         str(len(point.rows)),
         f"{point.samples:,}" if point.samples else NO_DATA,
-        ", ".join(
-            filter(
-                None,
-                (quality and _plain(quality), launches_failed(point.rows), not_exact(point.rows)),
-            )
-        ),
+        ", ".join(filter(None, quality)),
     ]
 
 
@@ -258,14 +227,6 @@ def _time(point: Point) -> str:
     if point.latency_by is Statistic.MEAN:
         named = f" {Statistic.MEAN}"
     return f"{figure(point.latency)}{named}"
-
-
-def _rate(point: Point, unit: str) -> str:
-    return f"{figure(point.throughput)} {unit_beside(point.row, unit)}".rstrip()
-
-
-def _plain(word: object) -> str:
-    return str(word).replace("_", " ")
 
 
 def figure(span: FigureInterval | None) -> str:
@@ -363,8 +324,10 @@ def _value(span: FigureInterval | None) -> float:
 
 
 def _table(priced: Sequence[Point], sign: str) -> Table:
-    """Every cell that has a cost, the cheapest of a model first."""
-    ordered = sorted(priced, key=_place)
+    ordered = sorted(
+        priced,
+        key=lambda one: (str(one.row.get("model")), str(one.row.get("mode")), _value(one.cost)),
+    )
     names = told(ordered, always=("model",), longest=72).apart
     mark = sign.strip()
     headers = (
@@ -377,13 +340,10 @@ def _table(priced: Sequence[Point], sign: str) -> Table:
     return Table(headers, rows, frozenset({2, 4, 5, 6}), caption, folded=folded)
 
 
-def _place(point: Point) -> tuple[str, str, float]:
-    return str(point.row.get("model")), str(point.row.get("mode")), _value(point.cost)
-
-
 def _cell(point: Point) -> list[str]:
     cost, step = point.cost, point.step_cost
     price = known_price(point.row)
+    several = f"{price.devices} × " if price and price.devices != 1 else ""
     return [
         point.kind,
         money(cost.value) if cost else NO_DATA,
@@ -391,14 +351,8 @@ def _cell(point: Point) -> list[str]:
         cost.spread.ends(money) if cost and cost.spread else "",
         money(step.value) if step else "",
         amount(price.per_hour, "") if price else NOT_APPLICABLE,
-        _priced_as(price),
+        "its own figure" if price is None else f"{several}{price.name}",
     ]
-
-
-def _priced_as(price: Price | None) -> str:
-    if price is None:
-        return "its own figure"
-    return price.name if price.devices == 1 else f"{price.devices} × {price.name}"
 
 
 _MOST_WARNINGS = 40
@@ -424,24 +378,21 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
     subject = known.subject
     findings = findings_of(subject.rows, subject.points, subject.known, known.check, subject.sign)
     shown = chosen_points(subject.points, findings)
+    foremost = Text(summary(subject.rows, subject.points, subject.known), listed=True)
     sections = [
-        Section(
-            "Summary",
-            [
-                Text(
-                    summary(known.subject.rows, known.subject.points, known.subject.known),
-                    listed=True,
-                )
-            ],
-        ),
+        Section("Summary", [foremost]),
         *task_section(findings),
         *more_findings(findings),
         results(subject.points, shown),
         *task_accuracy(subject.accuracies, subject.points),
-        *costs(known.subject),
-        *_charts(known.subject),
+        *costs(subject),
+        *(
+            Section(drawn.chart.title, [Figure(drawn, drawn_table(drawn))])
+            for chart in CHARTS.values()
+            if (drawn := picture(chart, subject)) is not None
+        ),
         *predictions(known.predictions),
-        *_matrix(known.subject.matrix),
+        *_matrix(subject.matrix),
         _verification(known),
         *_refusals(known),
         _environment(known),
@@ -455,24 +406,17 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
     return Report(title, about, sections, told_findings(findings, anchors_of(shown)))
 
 
-# -- pictures
-
-
-def _charts(subject: Subject) -> Iterable[Section]:
-    drawn = [image for chart in CHARTS.values() if (image := picture(chart, subject)) is not None]
-    for drawing in drawn:
-        yield Section(drawing.chart.title, [Figure(drawing, drawn_table(drawing))])
-
-
-# -- matrix
-
-
 def _matrix(matrix: Matrix | None) -> Iterable[Section]:
     if matrix is None or not matrix.models:
         return
+
+    def level(cell: MatrixCell) -> str:
+        named = " and ".join(precisions(cell))
+        return f"{mark(cell)} ({named})" if named else mark(cell)
+
     headers = ["model", *matrix.hardware]
     rows = [
-        [line.name, *(_level(line.cells[name]) for name in matrix.hardware)]
+        [line.name, *(level(line.cells[name]) for name in matrix.hardware)]
         for line in matrix.models
     ]
     why = [
@@ -489,15 +433,6 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
             Text(RULE, listed=True),
         ],
     )
-
-
-def _level(cell: MatrixCell) -> str:
-    """The level, and the precision where it is not the usual one."""
-    named = " and ".join(precisions(cell))
-    return f"{mark(cell)} ({named})" if named else mark(cell)
-
-
-# -- trust
 
 
 def _verification(known: ReportData) -> Section:
@@ -551,15 +486,12 @@ def _once(rows: Sequence[Row], *columns: str) -> tuple[list[tuple[Row, str]], in
     kept = list(by_key.values())
     more = max(0, len(kept) - _MOST_LINES)
     if more:
-        worst = sorted(range(len(kept)), key=lambda at: _order(kept[at]))[:_MOST_LINES]
+        # Workarounds and the largest errors first.
+        order = [(not texts(row, "workarounds"), -(error_of(row) or 0.0)) for row in kept]
+        worst = sorted(range(len(kept)), key=order.__getitem__)[:_MOST_LINES]
         kept = [kept[at] for at in sorted(worst)]
     names = names_of([Point([row], "") for row in kept])
     return list(zip(kept, names, strict=True)), more
-
-
-def _order(row: Row) -> tuple[bool, float]:
-    """Workarounds and the largest errors first."""
-    return not texts(row, "workarounds"), -(error_of(row) or 0.0)
 
 
 def _refusals(known: ReportData) -> Iterable[Section]:
@@ -573,9 +505,6 @@ def _refusals(known: ReportData) -> Iterable[Section]:
     ]
     headers = ("configuration", "status", "reason", "what happened", "what to do")
     yield Section("Without a figure", [Table(headers, rows, frozenset(), *_whole(more, "And why"))])
-
-
-# -- around it
 
 
 _PACKAGES = "packages"
@@ -599,17 +528,14 @@ def _environment(known: ReportData) -> Section:
         blocks.append(Table(headers, runs, caption="Runs", folded=len(runs) > 20))
     facts: dict[str, set[str]] = {}
     for run in known.runs:
-        for name, value in _flat(_object(run.get("environment"))):
+        stored = run.get("environment")
+        document: object = json.loads(stored) if isinstance(stored, str) else stored
+        for name, value in _flat(document if isinstance(document, Mapping) else {}):
             facts.setdefault(name, set()).add(without_homes(value))
     if facts:
         rows = [[name, " · ".join(sorted(values))] for name, values in sorted(facts.items())]
         blocks.append(Table(("what", "value"), rows, caption="Machine and software"))
     return Section("Environment", blocks or [Text(["Nothing is known of it."])])
-
-
-def _object(value: object) -> Json:
-    document: object = json.loads(value) if isinstance(value, str) else value
-    return document if isinstance(document, Mapping) else {}
 
 
 def _flat(values: Json, before: str = "") -> Iterable[tuple[str, str]]:
@@ -659,12 +585,7 @@ _SHOWN = (
 
 
 def _computed() -> Section:
-    rows = [
-        [column.header or name, column.unit or "", column.doc]
-        for name in _SHOWN
-        for column in (BY_NAME[name],)
-    ]
-    return Section(
-        "How each figure was computed",
-        [Text(_METHOD), Table(("figure", "unit", "what it is"), rows, caption="Columns")],
-    )
+    shown = [(name, BY_NAME[name]) for name in _SHOWN]
+    rows = [[column.header or name, column.unit or "", column.doc] for name, column in shown]
+    columns = Table(("figure", "unit", "what it is"), rows, caption="Columns")
+    return Section("How each figure was computed", [Text(_METHOD), columns])

@@ -20,11 +20,7 @@ STYLES = HERE / "styles"
 
 
 def environment(*folders: Path) -> jinja2.Environment:
-    """Templates of these folders, and the shared ones.
-
-    Args:
-        folders: looked into first.
-    """
+    """Templates of these folders, and the shared ones."""
     import jinja2
 
     made = jinja2.Environment(

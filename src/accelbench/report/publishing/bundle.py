@@ -1,20 +1,11 @@
 """A bundle: made beside its place, whole or not at all, over an earlier bundle and nothing else.
 
-Which models, devices, configurations and runs have pages of their own in a bundle.
-
-A page of a model has a dozen pictures and takes a second, so a store of thousands is not drawn
-whole: what was measured here comes before what others measured, then what has most
-configurations. All of it is in the table, which the browser filters and compares.
-
-What reads Parquet in the browser: fetched once from the npm registry, compared with its sum.
+A page of a model takes a second, so of thousands only some have pages: what was measured here
+first, then what has most configurations. The table, which the browser reads from Parquet, has all.
 
 DuckDB's own build for browsers (`@duckdb/duckdb-wasm`) was tried first. Since 1.29 it loads its
 Parquet reader from extensions.duckdb.org when a page asks for one, which a bundle that must work
 anywhere cannot; 1.28, which has it built in, is 18 MB before the first row. This one is 0.2 MB.
-
-The table of results as rows and as a Parquet file: what the pages say, in their words.
-
-What a bundle has instead of the server's: the page of the table, and a menu of its pages.
 """
 
 from __future__ import annotations
@@ -146,19 +137,12 @@ def _row(cell: Row, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
 
 
 def _spread(cell: Row, figure: str) -> str:
-    """Return the interval of a figure as the dashboard's pages show it; "" without one."""
     known = interval(cast("Cell", cell), figure)
     return known.text if known else ""
 
 
 def write_results(rows: Sequence[Row], pages: Collection[str], path: Path) -> None:
-    """The rows as a Parquet file, with which of them have a page of their own.
-
-    Args:
-        rows: as `rows_of_table` gives them.
-        pages: the keys of cells that have one.
-        path: the file.
-    """
+    """The rows as a Parquet file, with which of them have a page of their own."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -221,15 +205,11 @@ _RUNS = (
 
 @dataclass(frozen=True)
 class ChosenPages:
-    """What has a page of its own.
+    """What has a page of its own."""
 
-    Attributes:
-        addresses: of each kind of NOUNS, in the order in which they are drawn.
-        counts: how many things of each kind the store has.
-    """
-
+    #: of each kind of NOUNS, in the order in which they are drawn
     addresses: Mapping[str, Sequence[Address]]
-    counts: Mapping[str, int]
+    counts: Mapping[str, int]  # how many things of each kind the store has
 
     @property
     def every(self) -> list[Address]:
@@ -281,23 +261,14 @@ _PATIENCE = 600.0
 
 @dataclass(frozen=True)
 class Bundle:
-    """What was written.
+    """What was written."""
 
-    Attributes:
-        folder: where.
-        pages: how many pages.
-        files: how many files, with these.
-        size: of all, in bytes.
-        configurations: rows of the table.
-        left_out: which things have no page of their own, in a sentence; "" where all have one.
-    """
-
-    folder: Path
-    pages: int
-    files: int
-    size: int
-    configurations: int
-    left_out: str
+    folder: Path  # where
+    pages: int  # how many pages
+    files: int  # how many files, with these
+    size: int  # of all, in bytes
+    configurations: int  # rows of the table
+    left_out: str  # which things have no page of their own, in a sentence; "" where all have one
 
 
 def check_folder(folder: Path) -> None:
@@ -344,16 +315,9 @@ def publish(
     most: int = MOST_PAGES,
     tell: Callable[[CrawlPace], None] = lambda _: None,
 ) -> Bundle:
-    """Write a store's dashboard as static files.
+    """Write a store's dashboard as static files, with `most` pages of a kind at most.
 
-    Args:
-        database: the store, which stays as it is.
-        folder: where to.
-        title: its name on the pages.
-        as_recorded: with host names, commands and paths.
-        prices: by which cells are told what they cost.
-        most: pages of a kind.
-        tell: hears after each page how far it is.
+    Without `as_recorded` host names, commands and paths are left out.
 
     Raises:
         UsageError: The folder has something else in it.
@@ -376,8 +340,8 @@ def publish(
             rows = rows_of_table(snapshot)
             modules = sorted(path.name for path in reader.glob("*.js"))
             chosen = chosen_pages(snapshot, most)
-            own = PublishedPages(rows, modules, chosen.sentence)
-            app = application(copy, keeper=keeper, instead=own.routes)
+            table = partial(published_pages, rows=rows, modules=modules, left_out=chosen.sentence)
+            app = application(copy, keeper=keeper, instead=table)
             made = crawled(app, WantedPages(_FIRST, chosen.every, most), tell)
         return _placed(folder, made, rows, reader, snapshot, title, chosen.sentence)
     finally:
@@ -455,7 +419,6 @@ def _write_pages(into: Path, made: Mapping[Address, PageAnswer], rows: Sequence[
 
 
 def _write_table(into: Path, reader: Path) -> None:
-    """The script of the table, its style, and what reads Parquet."""
     table = into / OWN.strip("/")
     shutil.copytree(_STATIC, table)
     shutil.copytree(reader, table / "parquet")
@@ -463,35 +426,24 @@ def _write_table(into: Path, reader: Path) -> None:
 
 #: Rows that stand in the page itself, as many as the script shows at once.
 PAGE = 100
-#: Seconds that a page of a bundle waits for what it shows.
 
 
-class PublishedPages:
-    """Each method answers one address."""
+def published_pages(
+    site: Site, rows: Sequence[Row], modules: Sequence[str], left_out: str = ""
+) -> list[Route]:
+    """The addresses that a bundle has instead of those of the server, for an application."""
+    site.patience, site.for_others = _PATIENCE, True
+    site.menu = tuple(page for page in PAGES if published(Address(page[1])))
+    site.without_pages = left_out
 
-    def __init__(self, rows: Sequence[Row], modules: Sequence[str], left_out: str = "") -> None:
-        """
-        Args:
-            rows: the table's.
-            modules: the files that read Parquet.
-            left_out: what has no page of its own, in a sentence.
-        """
-        self._rows, self._modules, self._left_out = rows, modules, left_out
+    def table(request: Request) -> Response:
+        return site.page(
+            request,
+            "published_results.html",
+            snapshot=site.snapshot(),
+            rows=rows[:PAGE],
+            count=len(rows),
+            modules=modules,
+        )
 
-    def routes(self, site: Site) -> list[Route]:
-        """The addresses, for the application of a site."""
-        site.patience, site.for_others = _PATIENCE, True
-        site.menu = tuple(page for page in PAGES if published(Address(page[1])))
-        site.without_pages = self._left_out
-
-        def table(request: Request) -> Response:
-            return site.page(
-                request,
-                "published_results.html",
-                snapshot=site.snapshot(),
-                rows=self._rows[:PAGE],
-                count=len(self._rows),
-                modules=self._modules,
-            )
-
-        return [Route(TABLE, table)]
+    return [Route(TABLE, table)]

@@ -1,8 +1,4 @@
-"""The pages of the application, asked for one after another in this process, as far as a bundle has
-them: from the first page through every link, so that whatever pages there are become files.
-
-How far the pages of a bundle are, and about how long the rest takes. Pure.
-"""
+"""The pages of the application, from the first through every link, asked for in this process."""
 
 from __future__ import annotations
 
@@ -58,12 +54,7 @@ class CrawlPace:
         self.pages = 0
 
     def begun(self, address: Address, waiting: Iterable[Address]) -> None:
-        """The next address is asked for, and these wait.
-
-        Args:
-            address: a page, or a picture of the page before.
-            waiting: what comes after it.
-        """
+        """The next address is asked for, and these wait."""
         if address.form:
             return
         now = self._now()
@@ -131,29 +122,17 @@ class PageAnswer:
 
 @dataclass(frozen=True)
 class WantedPages:
-    """Where a crawl begins, and which pages of single things it has.
+    """Where a crawl begins, and which pages of single things it has."""
 
-    Attributes:
-        first: the pages that everything is found from.
-        then: pages of single things, which no link adds to.
-        most: pages of another kind.
-    """
-
-    first: Sequence[Address]
-    then: Sequence[Address]
-    most: int = MOST_PAGES
+    first: Sequence[Address]  # the pages that everything is found from
+    then: Sequence[Address]  # pages of single things, which no link adds to
+    most: int = MOST_PAGES  # pages of another kind
 
 
 def crawled(
     app: ASGIApp, wanted: WantedPages, tell: Callable[[CrawlPace], None] = lambda _: None
 ) -> dict[Address, PageAnswer]:
-    """The pages that are wanted and those behind their links, with their pictures, by address.
-
-    Args:
-        app: the application.
-        wanted: which.
-        tell: hears after each page how far it is.
-    """
+    """The pages that are wanted and those behind their links, with their pictures, by address."""
     # In a thread of its own: who calls may have a loop already, as a notebook has.
     stopped = threading.Event()
     with ThreadPoolExecutor(1) as thread:
@@ -165,10 +144,7 @@ def crawled(
 
 
 async def _crawl(
-    app: ASGIApp,
-    wanted: WantedPages,
-    tell: Callable[[CrawlPace], None],
-    stopped: threading.Event,
+    app: ASGIApp, wanted: WantedPages, tell: Callable[[CrawlPace], None], stopped: threading.Event
 ) -> dict[Address, PageAnswer]:
     made: dict[Address, PageAnswer] = {}
     counts = Counter[tuple[str, str, bool]]()
@@ -204,7 +180,6 @@ async def _crawl(
 
 
 def _may(other: Address, origin: Address, own: Collection[Address]) -> bool:
-    """Whether a page that another leads to may become one of the bundle."""
     if other.family in OF_ONE and not other.form:
         # The same in another mode, where it has a page at all.
         return [name for name, _ in other.query] == ["mode"] and Address(other.path) in own
@@ -215,7 +190,6 @@ def _may(other: Address, origin: Address, own: Collection[Address]) -> bool:
 
 
 def _behind(page: str, origin: Address) -> tuple[list[Address], list[Address]]:
-    """What a page shows, and where it leads within the bundle."""
     pictures, pages = [], []
     for tag, link in links_of(page):
         address = address_of(link, origin)
@@ -229,7 +203,6 @@ def _behind(page: str, origin: Address) -> tuple[list[Address], list[Address]]:
 
 
 async def _finished(app: ASGIApp, address: Address) -> PageAnswer:
-    """The answer when all of it is worked out."""
     answer = await asked(app, address.target)
     waited = 0.0
     while answer.comes_again:

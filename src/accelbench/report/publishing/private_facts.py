@@ -92,14 +92,11 @@ class PublishedStore(Database):
 
 @dataclass(frozen=True)
 class PrivateFacts:
-    """What is not told.
+    """What is not told."""
 
-    Attributes:
-        hosts: of each host name, what stands for it in a text.
-        nodes: the same of those whose names are in those of a fleet's nodes.
-    """
-
+    #: of each host name, what stands for it in a text
     hosts: Mapping[str, str] = field(default_factory=dict)
+    #: the same of those whose names are in those of a fleet's nodes
     nodes: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, text: str) -> str:
@@ -157,14 +154,7 @@ class PrivateFacts:
 
 
 def copied(database: Database, folder: Path, title: str, *, as_recorded: bool) -> PublishedStore:
-    """A copy of a store to make a bundle of.
-
-    Args:
-        database: which; nothing of it is changed.
-        folder: where the copy lies.
-        title: its name on all pages.
-        as_recorded: whether nothing is left out.
-    """
+    """A copy of a store to make a bundle of."""
     path = folder / "published.duckdb"
     with database.asking():
         for suffix in ("", ".wal"):

@@ -1,13 +1,9 @@
-"""A page of the dashboard as a page of a bundle: links that stay within it, nothing that asks.
+"""A page of the dashboard as a page of a bundle: files of addresses, links within the bundle.
+Pure.
 
-What needs a server is left out: filters beside a page, what chooses rows, scripts. The text stays
-as it is to the letter, so that what was escaped is escaped.
-
-Where the links of a bundle's pages lead: to a file, to rows of the table, or nowhere. Pure.
-
-What leads nowhere is not offered. A name that has no page of its own stays as text.
-
-Addresses of the dashboard as files of a bundle, and links from one file to another. Pure.
+What needs a server is left out: filters beside a page, what chooses rows, scripts. A link that
+leads nowhere becomes text or goes. All other text stays as it is, so that what was escaped is
+escaped.
 """
 
 from __future__ import annotations
@@ -48,15 +44,10 @@ _NAMES = frozenset(("model", "device", "run"))
 
 @dataclass(frozen=True)
 class Address:
-    """An address within the dashboard.
+    """An address within the dashboard."""
 
-    Attributes:
-        path: as it is, nothing escaped.
-        query: names and values in their order.
-    """
-
-    path: str
-    query: tuple[tuple[str, str], ...] = ()
+    path: str  # as it is, nothing escaped
+    query: tuple[tuple[str, str], ...] = ()  # names and values in their order
 
     @property
     def family(self) -> str:
@@ -107,12 +98,7 @@ class Address:
 
 
 def address_of(link: str, origin: Address | None = None) -> Address | None:
-    """What a link of a page leads to; None where that is no page of the dashboard.
-
-    Args:
-        link: as the page has it.
-        origin: the page, of which a link may have the query alone.
-    """
+    """What a link of a page leads to; None where that is no page of the dashboard."""
     parts = urlsplit(link)
     path = unquote(parts.path) or (origin.path if origin else "")
     if parts.scheme or parts.netloc or not path.startswith("/"):
@@ -148,7 +134,6 @@ def relative(origin: str, file: str) -> str:
 
 
 def _named(part: str) -> str:
-    """A part of a path as part of a file's name."""
     if not _PLAIN.fullmatch(part):
         return f"x-{_digest(part)}"
     # Where capitals do not count, two names are two files all the same.
@@ -173,25 +158,14 @@ class Unled(Enum):
 
 @dataclass(frozen=True)
 class BundleLinks:
-    """The links of one bundle.
+    """The links of one bundle."""
 
-    Attributes:
-        pages: the addresses that have become files.
-        devices: names of devices by which the table is filtered.
-        platforms: the same of platforms.
-    """
-
-    pages: Collection[Address]
-    devices: Collection[str]
-    platforms: Collection[str]
+    pages: Collection[Address]  # the addresses that have become files
+    devices: Collection[str]  # names of devices by which the table is filtered
+    platforms: Collection[str]  # the same of platforms
 
     def led(self, origin: Address, link: str) -> str | Unled:
-        """Where a link of a page leads.
-
-        Args:
-            origin: the page.
-            link: as the dashboard has it.
-        """
+        """Where a link of a page leads."""
         address = address_of(link, origin)
         if address is None:
             return link
@@ -231,7 +205,6 @@ def _name(address: Address) -> str:
 
 
 def _orders(address: Address) -> bool:
-    """Whether a link orders a table, from its heading."""
     return any(name == "sort" for name, _ in address.query)
 
 
@@ -269,13 +242,8 @@ _BESIDE_GONE = tuple(
 
 
 def rewritten(page: str, relink: Relink, head: str = "", kept_scripts: tuple[str, ...] = ()) -> str:
-    """The page, its links led to where they go in the bundle.
-
-    Args:
-        page: as the application gave it.
-        relink: where a link leads instead.
-        head: stands after the page's first element of its own.
-        kept_scripts: beginnings of the addresses of scripts that stay.
+    """The page, its links led to where they go in the bundle; `head` stands after its first
+    element.
     """
     rewriter = _Rewriter(relink, kept_scripts, head=head)
     rewriter.feed(page)
@@ -358,7 +326,6 @@ class _Rewriter(HTMLParser):
         return tag in _DEAD or (tag == "aside" and "side" in named.get("class", "").split())
 
     def _led(self, text: str, tag: str, named: dict[str, str]) -> str | None:
-        """The element with its links led; None where it goes with one of them."""
         led: str | None = text
         for name in _LINKED:
             if led is not None and name in named and (named[name] or tag == "a"):
@@ -366,7 +333,6 @@ class _Rewriter(HTMLParser):
         return led
 
     def _with(self, text: str, tag: str, name: str, link: str) -> str | None:
-        """The element with the link led; None where it goes."""
         if self._links is not None:
             self._links.append((tag, link))
             return text

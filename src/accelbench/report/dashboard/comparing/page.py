@@ -1,20 +1,14 @@
 """The comparison of chosen configurations: a sentence, a picture of intervals, and one table.
 
-Chosen cells beside one of them, by the launches of each. Pure.
-
-As `accelbench compare`: what was not measured alike is listed, what are figures of different
-things is not compared with each other, and what nobody measured never is.
-
-A picture of intervals: where each ratio lies on one axis, once as fast marked on it. Pure.
-
-Steps of it multiply: half and twice as fast are as far from once. Places are per cent of its width,
-so that it fits a phone without smaller letters.
+As in `accelbench compare`, what was not measured alike is listed, and predictions are not compared.
+Steps of the picture multiply; places are per cent of its width, so that it fits a phone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import log
 from urllib.parse import urlencode
 
@@ -42,10 +36,9 @@ from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.axes import decades
 from accelbench.report.comparison_sentence import SideOfRatio, covers_one, names_of, sentence
-from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.asked import COLUMNS, MODEL, PageQuery, ResultColumn
 from accelbench.report.dashboard.results import table_query
-from accelbench.report.dashboard.results.columns import COLUMNS, MODEL, ResultColumn
-from accelbench.report.dashboard.site import Site
+from accelbench.report.dashboard.site import SitePages
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -63,45 +56,33 @@ _STEPS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 @dataclass(frozen=True)
 class IntervalMark:
-    """One ratio on the axis, in per cent of its width.
+    """One ratio on the axis, in per cent of its width."""
 
-    Attributes:
-        at: where the ratio is; None where none is told.
-        low: where its interval begins, and `high` where it ends.
-    """
-
-    at: float | None
-    low: float | None = None
+    at: float | None  # where the ratio is; None where none is told
+    low: float | None = None  # where its interval begins, and `high` where it ends
     high: float | None = None
 
 
 @dataclass(frozen=True)
 class IntervalPicture:
-    """The marks in their order, and the axis.
-
-    Attributes:
-        ticks: places and what stands there.
-        one: where once as fast is.
-    """
+    """The marks in their order, and the axis."""
 
     marks: Sequence[IntervalMark]
-    ticks: Sequence[tuple[float, str]]
-    one: float
+    ticks: Sequence[tuple[float, str]]  # places and what stands there
+    one: float  # where once as fast is
 
 
 def picture_of(
     ratios: Sequence[tuple[float, float | None, float | None] | None],
 ) -> IntervalPicture | None:
-    """Ratios with their intervals as a picture; None where none is known beside the base.
-
-    Args:
-        ratios: each its value, and the ends of its interval where they are known; None of what is
-            not compared.
-    """
+    """Ratios with their intervals as a picture; None if none is known beside the base."""
     told = [ratio[0] for ratio in ratios if ratio]
     least, most = min(told, default=1.0), max(told, default=1.0)
     bounds = min(1.0 / _FURTHEST, least), max(_FURTHEST, most)
-    clipped = [ratio and tuple(_within(end, *bounds) for end in ratio) for ratio in ratios]
+    clipped = [
+        ratio and tuple(end and min(max(end, bounds[0]), bounds[1]) for end in ratio)
+        for ratio in ratios
+    ]
     ends = [end for ratio in clipped if ratio for end in ratio if end is not None]
     if not ends:
         return None
@@ -118,10 +99,6 @@ def picture_of(
     ]
     ticks = [(place(tick) or 0.0, f"{tick:g}×") for tick in _ticks(low, high)]
     return IntervalPicture(marks, ticks, place(1.0) or 0.0)
-
-
-def _within(end: float | None, least: float, most: float) -> float | None:
-    return None if end is None else min(max(end, least), most)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -141,16 +118,10 @@ def _ticks(low: float, high: float) -> list[float]:
 def _beyond(known: Sequence[float], low: float, high: float) -> Iterator[float]:
     """A round ratio towards an end that a mark reaches and no tick does: 1.3× of one at 1.33."""
     apart = _APART * log(high / low)
-    for step in _STEPS:
-        tick = round(int(high / step + 1e-6) * step, 4)
-        if log(tick / known[-1]) >= apart:
-            yield tick
-            break
-    for step in _STEPS:
-        tick = round(int(low / step + 0.999999) * step, 4)
-        if log(known[0] / tick) >= apart:
-            yield tick
-            break
+    above = (round(int(high / step + 1e-6) * step, 4) for step in _STEPS)
+    below = (round(int(low / step + 0.999999) * step, 4) for step in _STEPS)
+    yield from islice((tick for tick in above if log(tick / known[-1]) >= apart), 1)
+    yield from islice((tick for tick in below if log(known[0] / tick) >= apart), 1)
 
 
 @dataclass(frozen=True)
@@ -181,13 +152,7 @@ class ComparedCell:
 def beside(
     chosen: Sequence[tuple[Cell, Sequence[Row]]], known: Histories, at: int = 0
 ) -> list[ComparedCell]:
-    """Each of the cells beside one of them; that itself is once as fast.
-
-    Args:
-        chosen: cells with their launches.
-        known: the older runs of these.
-        at: which of them the others are compared with.
-    """
+    """Each of the cells beside one of them; that itself is once as fast."""
     if not chosen:
         return []
     first = chosen[at]
@@ -213,11 +178,7 @@ def _side(cell: Cell, rows: Sequence[Row]) -> Side | None:
 
 
 def _beside(
-    cell: Cell,
-    side: Side | None,
-    first: Cell,
-    base: Side | None,
-    known: Histories,
+    cell: Cell, side: Side | None, first: Cell, base: Side | None, known: Histories
 ) -> ComparedCell:
     questions = [
         (name, cell.get(name), first.get(name))
@@ -244,16 +205,13 @@ def _beside(
         asked=questions,
         differs=differs,
         doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(differs)],
-        of_other_runs=_runs(side).isdisjoint(_runs(base)),
+        of_other_runs={str(row.get("run_id")) for row in side.rows}.isdisjoint(
+            str(row.get("run_id")) for row in base.rows
+        ),
     )
 
 
-def _runs(side: Side) -> set[str]:
-    return {str(row.get("run_id")) for row in side.rows}
-
-
 def _why_not(cell: Cell, side: Side | None) -> str:
-    """Why a cell is compared with nothing."""
     if cell["kind"] == "emulated":
         return "emulated: such times mean nothing"
     if not comparable(cell):
@@ -269,18 +227,16 @@ _BESIDE = ("latency-distribution", "hardware-latency", "throughput-by-batch", "p
 _TOLD = frozenset((*ASKED, "machine")) - {"model", "options"}
 
 
-class ComparedPage:
-    """Answers the address of the comparison."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
+class ComparedPage(SitePages):
+    """The answer of /compare."""
 
     def page(self, request: Request) -> Response:
         """Chosen cells beside one of them."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
+        snapshot, query = self._requested(request)
         chosen = cells.named(snapshot, query.cells)
-        base = _base(chosen, request.query_params.get("base", ""))
+        named = request.query_params.get("base", "")
+        # The first, if none is named.
+        base = next((n for n, cell in enumerate(chosen) if cell["key"] == named), 0)
         sides = self._sides(snapshot, chosen, base)
         names = names_of(chosen, {key: held.name for key, held in snapshot.machines.items()})
         columns = _differing(chosen)
@@ -332,13 +288,7 @@ def _address(keys: Sequence[str], base: str) -> str:
     return f"?{urlencode(pairs)}"
 
 
-def _base(chosen: Sequence[Cell], key: str) -> int:
-    """Which of the cells the others are compared with: the first, where none is named."""
-    return next((n for n, cell in enumerate(chosen) if cell["key"] == key), 0)
-
-
 def _differing(chosen: Sequence[Cell]) -> list[ResultColumn]:
-    """The columns of what was asked for in which the cells differ."""
     return [
         column
         for column in COLUMNS.values()

@@ -1,9 +1,6 @@
-"""What two devices, or two engines, have both answered: chosen in SQL, compared with each other.
+"""What two devices, or two engines, have both answered, and who is faster in a sentence.
 
-The snapshot finds the configurations in common; the launches of these alone are read from the
-store. `analysis.speed_ups` makes the ratios.
-
-What two things are beside each other, in a sentence, and who loses by name. Pure.
+The snapshot finds the configurations in common; only their launches are read from the store.
 """
 
 from __future__ import annotations
@@ -86,23 +83,14 @@ WHERE before < {most} ORDER BY numbered.question, sized.side, key
 
 @dataclass(frozen=True)
 class TwoSides:
-    """Which two things are compared with each other, and where.
+    """Which two things are compared with each other, and where."""
 
-    Attributes:
-        base: what stands for once.
-        other: what is compared with it.
-        column: what they are, in SQL over cells.
-        axis: on which they lie.
-        device: where, of engines; any where it is empty.
-        narrowed: of `NARROWED` the values that count.
-    """
-
-    base: str
-    other: str
-    column: str
-    axis: ComparisonAxis
-    device: str = ""
-    narrowed: Mapping[str, str] = field(default_factory=dict)
+    base: str  # what stands for once
+    other: str  # what is compared with it
+    column: str  # what they are, in SQL over cells
+    axis: ComparisonAxis  # on which they lie
+    device: str = ""  # where, of engines; any where it is empty
+    narrowed: Mapping[str, str] = field(default_factory=dict)  # of `NARROWED` the values that count
 
     @property
     def of_devices(self) -> bool:
@@ -140,21 +128,13 @@ class TwoSides:
 
 @dataclass(frozen=True)
 class CommonGround:
-    """Two things beside each other.
+    """Two things beside each other."""
 
-    Attributes:
-        made: the ratios.
-        count: how many configurations they have in common.
-        held: how many of them were looked at: all, or those that a fixed rule chose.
-        cells: of each launch's run and question the cell, to lead to it: by result.
-        machines: those of either side.
-    """
-
-    made: SpeedUps
-    count: int
-    held: int
-    cells: Mapping[str, str]
-    machines: Sequence[Sequence[str]]
+    made: SpeedUps  # the ratios
+    count: int  # how many configurations they have in common
+    held: int  # how many of them were looked at: all, or those that a fixed rule chose
+    cells: Mapping[str, str]  # of each launch's run and question the cell, to lead to it: by result
+    machines: Sequence[Sequence[str]]  # those of either side
 
     def cell_of(self, row: Row) -> str:
         """The key of the cell that a launch is of."""
@@ -200,20 +180,9 @@ def most_in_common(snapshot: Snapshot, of_devices: bool) -> tuple[str, str] | No
 def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> CommonGround:
     """Everything that both have answered; of more than a page can take a choice over all."""
     condition, values = two.where()
-    found = cast(
-        "list[Cell]",
-        snapshot.ask(
-            _COMMON.format(
-                side=two.column,
-                alike=two.alike,
-                way=", ".join(two.axis.along),
-                condition=condition,
-                launches=_MOST_LAUNCHES,
-                most=MOST_READ,
-            ),
-            [*values, *values],
-        ),
-    )
+    words = {"side": two.column, "alike": two.alike, "way": ", ".join(two.axis.along)}
+    sql = _COMMON.format(condition=condition, launches=_MOST_LAUNCHES, most=MOST_READ, **words)
+    found = cast("list[Cell]", snapshot.ask(sql, [*values, *values]))
     count = int(number(cast("Row", found[0]), "every") or 0) if found else 0
     held = len({str(cast("Row", cell)["question"]) for cell in found})
     by_result = {result: cell["key"] for cell in found for result in cell["results"]}
@@ -223,26 +192,19 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
         placed = [_placed(row, two) for row in rows]
         runs = {text(row, "run_id") for row in rows}
         machines = {run: snapshot.machines.get(snapshot.ran.get(run, "")) for run in runs}
-        by_run = (
-            [
-                (machines[run], [row for row in placed if text(row, "run_id") == run])
-                for run in sorted(runs)
-            ]
-            if len(runs) < _FEW_RUNS
-            else [(None, placed)]
-        )
+        by_run = [
+            (machines[run], [row for row in placed if text(row, "run_id") == run])
+            for run in sorted(runs)
+        ]
+        if len(runs) >= _FEW_RUNS:
+            by_run = [(None, placed)]
         known = histories_of(database, by_run)
     made = speed_ups(placed, two.axis, _place(two.base, two), _place(two.other, two), known)
-    sides = [
-        sorted(
-            {
-                str(machines[text(row, "run_id")])
-                for row in placed
-                if two.axis.value(row) == _place(side, two) and machines[text(row, "run_id")]
-            }
-        )
-        for side in (two.base, two.other)
-    ]
+    ran_on: dict[Key, set[str]] = {}
+    for row in placed:
+        if machine := machines[text(row, "run_id")]:
+            ran_on.setdefault(two.axis.value(row), set()).add(str(machine))
+    sides = [sorted(ran_on.get(_place(side, two), ())) for side in (two.base, two.other)]
     return CommonGround(made, count, held, by_result, sides)
 
 
@@ -387,7 +349,6 @@ def _named(line: Compared, with_place: bool) -> str:
 
 
 def _versions(line: Compared) -> str:
-    """The first of other versions, and how many more there are; "" where all are alike."""
     first, *more = other_versions(line) or [""]
     said = safe(first.removeprefix("engine ").removeprefix("packages."), 80)
     rest = f" and {len(more):,} more" if more else ""

@@ -36,8 +36,7 @@ from accelbench.report.dashboard.entities.common_ground import (
 )
 from accelbench.report.dashboard.entities.lists import DEVICE, MOST_CELLS
 from accelbench.report.dashboard.entities.model_pages import name_of
-from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import NotThereError, SitePages
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -69,36 +68,31 @@ _LABELS = {
 }
 
 
-class DevicePages:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
+class DevicePages(SitePages):
+    """Devices and engines."""
 
     def all(self, request: Request) -> Response:
         """Every device of what was asked for; two of them beside each other where two are named."""
         if request.query_params.get("a") or request.query_params.get("b"):
             return self._beside(request, _two_devices(request))
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot, NEWEST_FIRST)
+        snapshot, query = self._requested(request, NEWEST_FIRST)
         return self.site.page(
             request,
             "devices.html",
             query,
             snapshot=snapshot,
-            listed=entities.devices_in(snapshot, query),
+            listed=entities.listed(snapshot, query, DEVICE),
             names=_names(snapshot, DEVICE),
             pair=self._pair(snapshot, True),
         )
 
     def device(self, request: Request) -> Response:
         """One device: what it is, how fast it can be, what it did, and what others are beside."""
-        snapshot, database = self.site.snapshot(), self.site.database
-        name = name_of(request)
-        about = entities.about_device(snapshot, name)
+        snapshot, query = self._requested(request)
+        name, database = name_of(request), self.site.database
+        about = entities.about(snapshot, DEVICE, name)
         if about is None:
             raise NotThereError(f"Nothing here is of a device {in_quotes(safe(name))}.")
-        query = self.site.asked(request, snapshot)
         cells, count = entities.of_device(snapshot, name, query.page)
         with database.asking():
             facts = _facts(database, about)
@@ -114,7 +108,7 @@ class DevicePages:
             calibrated=[(one, _limits(one)) for one in calibrated],
             roofline=self._roofline(snapshot, name),
             cells=cells,
-            implausible=entities.implausible_of_device(snapshot, name),
+            implausible=entities.implausible(snapshot, DEVICE, name),
             count=count,
             last=max(1, -(-count // PAGE)),
             others=[other for other in _names(snapshot, DEVICE) if other != name],
@@ -124,26 +118,21 @@ class DevicePages:
 
     def picture(self, request: Request) -> Response:
         """The roofline of a device as a file."""
-        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
-        chart = CHARTS[_ROOFLINE]
-        query = self._counted(snapshot, name_of(request))
-        body = self.site.pictures.file(snapshot, chart, query, form, look) if query.cells else None
-        if body is None:
-            raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
-        return picture_file(request, chart.name, form, body)
+        snapshot = self.site.snapshot()
+        cells = self._counted(snapshot, name_of(request))
+        return self._chart_file(request, snapshot, CHARTS[_ROOFLINE], cells)
 
     def engines(self, request: Request) -> Response:
         """Every engine; two of them beside each other on the same device where two are named."""
         if request.query_params.get("a") or request.query_params.get("b"):
             return self._beside(request, _two_engines(request))
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot, NEWEST_FIRST)
+        snapshot, query = self._requested(request, NEWEST_FIRST)
         return self.site.page(
             request,
             "engines.html",
             query,
             snapshot=snapshot,
-            listed=entities.engines_in(snapshot, query),
+            listed=entities.listed(snapshot, query, "runtime"),
             engines=_names(snapshot, "runtime"),
             pair=self._pair(snapshot, False),
             devices=_names(snapshot, DEVICE),
@@ -151,17 +140,11 @@ class DevicePages:
 
     def speed_ups(self, request: Request) -> Response:
         """The distribution of either as a file."""
-        form, look = form_of(request), look_of(request)
-        of = request.path_params["of"]
+        of, snapshot = request.path_params["of"], self.site.snapshot()
         two = _two_devices(request) if of == "devices" else _two_engines(request)
-        snapshot = self.site.snapshot()
+        why = f"There is nothing to show: it needs {SPEED_UPS.needs}."
         made = self._picture(snapshot, two)
-        if made is None:
-            raise NotThereError(f"There is nothing to show: it needs {SPEED_UPS.needs}.")
-        key = ("speed-up file", snapshot.at, two.key, form, look)
-        pictures = self.site.pictures
-        body = pictures.once(key, lambda: pictures.drawn(made, form, look) or b"")
-        return picture_file(request, SPEED_UPS.name, form, body)
+        return self._picture_file(request, snapshot, SPEED_UPS.name, two.key, made, why)
 
     def _beside(self, request: Request, two: TwoSides) -> Response:
         snapshot = self.site.snapshot()
@@ -198,22 +181,19 @@ class DevicePages:
     def _ground(self, snapshot: Snapshot, two: TwoSides) -> CommonGround:
         if two.base == two.other:
             raise UsageError("These are one and the same.", "Choose another beside it.")
-        key = ("common ground", snapshot.at, two.key)
         database = self.site.database
-        return self.site.pictures.once(key, lambda: common_ground(snapshot, database, two))
+        key = ("common ground", two.key)
+        return self._once(snapshot, key, lambda: common_ground(snapshot, database, two))
 
     def _pair(self, snapshot: Snapshot, of_devices: bool) -> Sequence[str]:
-        """Which two a form begins with: those with most in common, else those with most of all."""
-        key = ("most in common", snapshot.at, of_devices)
-        found = self.site.pictures.once(key, lambda: most_in_common(snapshot, of_devices))
+        key = ("most in common", of_devices)
+        found = self._once(snapshot, key, lambda: most_in_common(snapshot, of_devices))
         return found or _names(snapshot, DEVICE if of_devices else "runtime")[:2]
 
     def _picture(self, snapshot: Snapshot, two: TwoSides) -> Picture | None:
-        ground = self._ground(snapshot, two)
-        key = ("speed-ups", snapshot.at, two.key)
-        return self.site.pictures.once(
-            key, lambda: speed_ups_picture(ground.made, two.base, two.other)
-        )
+        made = self._ground(snapshot, two).made
+        key = ("speed-ups", two.key)
+        return self._once(snapshot, key, lambda: speed_ups_picture(made, two.base, two.other))
 
     def _counted(self, snapshot: Snapshot, name: str) -> PageQuery:
         """Some cells of a device, of its models the largest first: what a roofline is drawn of."""
@@ -250,7 +230,6 @@ def _narrowed(request: Request) -> Mapping[str, str]:
 
 
 def _names(snapshot: Snapshot, column: str) -> list[str]:
-    """Devices or engines that have figures, those with most first."""
     rows = snapshot.ask(
         f"SELECT {column} AS name FROM cell WHERE {column} IS NOT NULL AND status = 'ok'"  # noqa: S608
         f" GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {_MOST_NAMES}"
@@ -285,7 +264,6 @@ def _of_newest_software(line: Compared) -> bool:
 
 
 def _facts(database: Database, about: Row) -> list[tuple[Row, Row]]:
-    """What the store knows of a device as a thing, and in detail; of each that is called so."""
     names, rows = database.query(_INFO, [about["fingerprints"]])
     facts: list[tuple[Row, Row]] = []
     for row in rows:

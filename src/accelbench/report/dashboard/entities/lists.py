@@ -50,17 +50,11 @@ _FOLDERS = ("", ".", "..")
 
 @dataclass(frozen=True)
 class Entity:
-    """A model or a device in a list.
+    """A model or a device in a list."""
 
-    Attributes:
-        name: its name.
-        row: what the snapshot says of all its cells together.
-        best: the cell with the most items per second; None if none has a time or a rate.
-    """
-
-    name: str
-    row: Row
-    best: Cell | None
+    name: str  # its name
+    row: Row  # what the snapshot says of all its cells together
+    best: Cell | None  # the cell with the most items per second; None if none has a time or a rate
 
     @property
     def items_per_second(self) -> float | None:
@@ -90,32 +84,20 @@ def address_of(kind: str, name: object, **more: str) -> str:
     return f"/{kind}/{quote(plain, safe='')}{f'?{urlencode(more)}' if more else ''}"
 
 
-def models_in(snapshot: Snapshot, query: PageQuery) -> EntityPage:
-    """Models of what was asked for."""
-    return _listed(snapshot, query, "model", f"count(DISTINCT {DEVICE})::INTEGER AS devices")
-
-
-def devices_in(snapshot: Snapshot, query: PageQuery) -> EntityPage:
-    """Devices of what was asked for."""
-    return _listed(snapshot, query, DEVICE, "count(DISTINCT machine)::INTEGER AS machines")
-
-
-def engines_in(snapshot: Snapshot, query: PageQuery) -> EntityPage:
-    """Engines of what was asked for."""
-    return _listed(snapshot, query, "runtime", f"count(DISTINCT {DEVICE})::INTEGER AS devices")
-
-
-def _listed(snapshot: Snapshot, query: PageQuery, name: str, more: str) -> EntityPage:
+def listed(snapshot: Snapshot, query: PageQuery, kind: str) -> EntityPage:
+    """Models, devices or engines of what was asked for."""
     where, values = query.where()
     way = "DESC NULLS LAST" if query.falling else "ASC NULLS LAST"
     order = _LIST_ORDERS.get(query.sort, _LIST_ORDERS["model"])
     rank = f"row(mode IS DISTINCT FROM 'inference', {_ITEM_MS}, key)"
     ranked = f"{COUNTS} AND {_ITEM_MS} > 0"
     rows = snapshot.ask(
-        f"SELECT {name} AS name, list_sort(list(DISTINCT hardware)) AS platforms,"  # noqa: S608
+        f"SELECT {kind} AS name, list_sort(list(DISTINCT hardware)) AS platforms,"  # noqa: S608
         " min(family) AS family,"
         " max(parameters) AS parameters, count(*) AS cells, count(DISTINCT model)::INTEGER AS"
-        f" models, count(DISTINCT runtime)::INTEGER AS engines, max(moment) AS newest, {more},"
+        f" models, count(DISTINCT runtime)::INTEGER AS engines, max(moment) AS newest,"
+        f" count(DISTINCT {DEVICE})::INTEGER AS devices,"
+        " count(DISTINCT machine)::INTEGER AS machines,"
         " count(*) FILTER (status <> 'ok') AS failed,"
         " count(*) FILTER (kind = 'imported') AS imported,"
         f" arg_min(key, {rank}) FILTER ({ranked}) AS best,"
@@ -131,17 +113,11 @@ def _listed(snapshot: Snapshot, query: PageQuery, name: str, more: str) -> Entit
     return EntityPage(entities, int(number(rows[0], "every") or 0) if rows else 0)
 
 
-def about_model(snapshot: Snapshot, name: str) -> Row | None:
-    """What all cells of a model have in common; None where there is no such model."""
-    return _about(snapshot, "model = ?", name)
+def about(snapshot: Snapshot, kind: str, name: str) -> Row | None:
+    """What all cells of a model or a device have in common; None if there is no such thing.
 
-
-def about_device(snapshot: Snapshot, name: str) -> Row | None:
-    """What all cells of a device have in common; None where there is no such device."""
-    return _about(snapshot, f"{DEVICE} = ?", name)
-
-
-def _about(snapshot: Snapshot, condition: str, name: str) -> Row | None:
+    `kind` is what it is, in SQL over cells: "model" or `DEVICE`.
+    """
     (row,) = snapshot.ask(
         "SELECT count(*) AS cells, count(DISTINCT model)::INTEGER AS models,"  # noqa: S608
         f" list_sort(list(DISTINCT {DEVICE})) AS devices, min(family) AS family,"
@@ -151,26 +127,17 @@ def _about(snapshot: Snapshot, condition: str, name: str) -> Row | None:
         " list_sort(list(DISTINCT precision)) AS precisions,"
         " list_sort(list(DISTINCT machine)) AS machines,"
         " list_sort(list(DISTINCT device_fingerprint)) AS fingerprints,"
-        f" count(*) FILTER (status <> 'ok') AS failed FROM cell WHERE {condition}",
+        f" count(*) FILTER (status <> 'ok') AS failed FROM cell WHERE {kind} = ?",
         [name],
     )
     return row if row["cells"] else None
 
 
-def implausible_of_model(snapshot: Snapshot, name: str) -> list[Row]:
-    """Return the configurations of a model with a rate that the device cannot plausibly reach."""
-    return _implausible(snapshot, "model = ?", name)
-
-
-def implausible_of_device(snapshot: Snapshot, name: str) -> list[Row]:
-    """Return the same of a device."""
-    return _implausible(snapshot, f"{DEVICE} = ?", name)
-
-
-def _implausible(snapshot: Snapshot, condition: str, name: str) -> list[Row]:
+def implausible(snapshot: Snapshot, kind: str, name: str) -> list[Row]:
+    """Return the configurations of a model or device with a rate that the device cannot reach."""
     rows = snapshot.ask(
         f"SELECT key, model, {DEVICE} AS device, hardware, runtime, precision, batch_size,"  # noqa: S608
-        f" implausible_rate FROM cell WHERE {condition} AND implausible_rate IS NOT NULL"
+        f" implausible_rate FROM cell WHERE {kind} = ? AND implausible_rate IS NOT NULL"
         " ORDER BY lower(model), device, key",
         [name],
     )
@@ -224,12 +191,12 @@ def page_of_model(snapshot: Snapshot, name: str, mode: str, page: int) -> tuple[
         [name, mode],
         "* EXCLUDE (series, results)",
     )
-    (counted,) = snapshot.ask(
-        "SELECT count(*) AS n FROM (SELECT key FROM cell WHERE model = ?"  # noqa: S608
+    count = snapshot.count(
+        "SELECT count(*) FROM (SELECT key FROM cell WHERE model = ?"  # noqa: S608
         f" AND coalesce(mode, '') = ? {_NEWEST})",
         [name, mode],
     )
-    return told_apart(cast("list[Cell]", rows)), int(number(counted, "n") or 0)
+    return told_apart(cast("list[Cell]", rows)), count
 
 
 def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int]:
@@ -243,9 +210,5 @@ def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int
         [name],
         "* EXCLUDE (series, results)",
     )
-    (counted,) = snapshot.ask(
-        f"SELECT count(DISTINCT model) AS n FROM cell WHERE {condition}",  # noqa: S608
-        [name],
-    )
-    count = int(number(counted, "n") or 0) if rows else 0
-    return told_apart(cast("list[Cell]", rows)), count
+    sql = f"SELECT count(DISTINCT model) FROM cell WHERE {condition}"  # noqa: S608
+    return told_apart(cast("list[Cell]", rows)), snapshot.count(sql, [name]) if rows else 0

@@ -1,7 +1,4 @@
-"""The pages of models: a list of all, and one with everything that is known of it.
-
-What is predicted of a model where it was not measured: a page of its own, made when opened.
-"""
+"""The pages of models: a list, one with all that is known of it, and its predictions."""
 
 from __future__ import annotations
 
@@ -26,9 +23,8 @@ from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.asked import NEWEST_FIRST, PageQuery, exactly_named, page_of
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.lists import CONFIGURATIONS, MOST_CELLS, MOST_LAUNCHES
-from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.pictures.pictures import chart_of
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import NotThereError, Site, SitePages
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.prediction_evidence import BATCH_SCALING, scaling_of
@@ -40,41 +36,33 @@ _FIRST = "model-panels"
 
 @dataclass(frozen=True)
 class VerifiedWay:
-    """What was found of the outputs of an engine in a precision on a device.
+    """What was found of the outputs of an engine in a precision on a device."""
 
-    Attributes:
-        row: a result of it.
-        found: in a word: ok, failed, reference, not done.
-        reference: what outputs were compared with; "" where they were not.
-        error: the largest error of all its launches.
-        tolerance: what is allowed there.
-        launches: how many are looked at.
-    """
-
-    row: Row
-    found: str
-    reference: str
-    error: float | None
-    tolerance: float | None
-    launches: int
+    row: Row  # a result of it
+    found: str  # in a word: ok, failed, reference, not done
+    reference: str  # what outputs were compared with; "" where they were not
+    error: float | None  # the largest error of all its launches
+    tolerance: float | None  # what is allowed there
+    launches: int  # how many are looked at
 
 
-class ModelPages:
-    """Each method answers one address."""
+class ModelPages(SitePages):
+    """Models."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        super().__init__(site)
+        #: One at a time: whoever asks meanwhile has the same.
+        self._predicting = threading.Lock()
 
     def all(self, request: Request) -> Response:
         """Every model of what was asked for."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot, NEWEST_FIRST)
+        snapshot, query = self._requested(request, NEWEST_FIRST)
         return self.site.page(
             request,
             "models.html",
             query,
             snapshot=snapshot,
-            listed=entities.models_in(snapshot, query),
+            listed=entities.listed(snapshot, query, "model"),
         )
 
     def model(self, request: Request) -> Response:
@@ -84,7 +72,7 @@ class ModelPages:
         """
         snapshot = self.site.snapshot()
         name = name_of(request)
-        about = entities.about_model(snapshot, name)
+        about = entities.about(snapshot, "model", name)
         if about is None:
             raise NotThereError(f"Nothing here is of a model {in_quotes(safe(name))}.")
         modes = entities.modes_of_model(snapshot, name)
@@ -108,7 +96,7 @@ class ModelPages:
             page=page,
             last=max(1, -(-count // CONFIGURATIONS)),
             told=len(told),
-            implausible=entities.implausible_of_model(snapshot, name),
+            implausible=entities.implausible(snapshot, "model", name),
             drawn=self._drawn(snapshot, query),
             verified=verified_ways(subject.rows),
             of_it=f"?{urlencode({'name': name, 'mode': mode})}",
@@ -117,19 +105,14 @@ class ModelPages:
 
     def picture(self, request: Request) -> Response:
         """One of its pictures as a file."""
-        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
+        snapshot, name = self.site.snapshot(), name_of(request)
         chart = chart_of(str(request.path_params["chart"]))
-        name = name_of(request)
         modes = entities.modes_of_model(snapshot, name)
         cells, _ = _shown(entities.of_model(snapshot, name, _mode(request, modes)))
         query = PageQuery(cells=tuple(cell["key"] for cell in cells))
-        body = self.site.pictures.file(snapshot, chart, query, form, look) if cells else None
-        if body is None:
-            raise NotThereError(f"There is nothing to show: {chart.title} needs {chart.needs}.")
-        return picture_file(request, chart.name, form, body)
+        return self._chart_file(request, snapshot, chart, query)
 
     def _answers(self, snapshot: Snapshot, subject: Subject) -> list[str]:
-        """What is fastest, and what it is against the next."""
         machines = {str(machine): machine for machine in snapshot.machines.values()}
         alone = machines.get(subject.machine)
         sides = [(machines.get(p.machine, alone), p.rows) for p in subject.points]
@@ -138,7 +121,6 @@ class ModelPages:
         return fastest_lines(subject.points, known)
 
     def _drawn(self, snapshot: Snapshot, query: PageQuery) -> list[Picture]:
-        """The pictures that have something to show."""
         if not query.cells:
             return []
         pictures = self.site.pictures
@@ -149,6 +131,36 @@ class ModelPages:
 
         several = [[CHARTS[name] for name in names] for names in ((_FIRST,), *_DRAWN)]
         return [picture for charts in several if (picture := first(charts)) is not None]
+
+    def predictions(self, request: Request) -> Response:
+        """Latency and throughput over batches with bands, or why there are none."""
+        snapshot = self.site.snapshot()
+        name = name_of(request)
+        if entities.about(snapshot, "model", name) is None:
+            raise NotThereError(f"Nothing here is of a model {in_quotes(safe(name))}.")
+        picture, why = self._scaling(snapshot, name)
+        return self.site.page(
+            request,
+            "model_predictions.html",
+            snapshot=snapshot,
+            entity=name,
+            drawn=picture,
+            why=why,
+        )
+
+    def predictions_file(self, request: Request) -> Response:
+        """The same as a file."""
+        snapshot, name = self.site.snapshot(), name_of(request)
+        made, why = self._scaling(snapshot, name)
+        return self._picture_file(request, snapshot, BATCH_SCALING.name, (name,), made, why)
+
+    def _scaling(self, snapshot: Snapshot, name: str) -> tuple[Picture | None, str]:
+        def made() -> tuple[Picture | None, str]:
+            with self.site.database.asking():
+                return scaling_of(self.site.database, name)
+
+        with self._predicting:
+            return self._once(snapshot, ("model predictions", name), made)
 
 
 def name_of(request: Request) -> str:
@@ -164,14 +176,11 @@ def verified_ways(rows: Sequence[Row]) -> list[VerifiedWay]:
         if row.get("status") == "ok" or row.get("reason") == "wrong_outputs":
             place = ("device_name", "hardware", "runtime", "precision")
             ways.setdefault(tuple(text(row, column) for column in place), []).append(row)
-    return sorted((_verified(several) for several in ways.values()), key=_how_bad)
+    every = (_verified(several) for several in ways.values())
+    return sorted(every, key=lambda way: (_WORDS.index(way.found), -(way.error or 0.0)))
 
 
 _WORDS = ("failed", "not_done", "ok", "reference")
-
-
-def _how_bad(way: VerifiedWay) -> tuple[object, ...]:
-    return _WORDS.index(way.found), -(way.error or 0.0)
 
 
 def _verified(rows: Sequence[Row]) -> VerifiedWay:
@@ -212,48 +221,3 @@ def _mode(request: Request, modes: Sequence[str]) -> str:
             f"It was not measured in a mode {in_quotes(safe(mode))}.", f"There are: {modes}."
         )
     return mode
-
-
-class ModelPredictions:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        #: One at a time: whoever asks meanwhile has the same.
-        self._predicting = threading.Lock()
-
-    def page(self, request: Request) -> Response:
-        """Latency and throughput over batches with bands, or why there are none."""
-        snapshot = self.site.snapshot()
-        name = name_of(request)
-        if entities.about_model(snapshot, name) is None:
-            raise NotThereError(f"Nothing here is of a model {in_quotes(safe(name))}.")
-        picture, why = self._scaling(snapshot, name)
-        return self.site.page(
-            request,
-            "model_predictions.html",
-            snapshot=snapshot,
-            entity=name,
-            drawn=picture,
-            why=why,
-        )
-
-    def picture(self, request: Request) -> Response:
-        """The same as a file."""
-        snapshot, name = self.site.snapshot(), name_of(request)
-        form, look = form_of(request), look_of(request)
-        made, why = self._scaling(snapshot, name)
-        if made is None:
-            raise NotThereError(why)
-        key = ("model prediction file", snapshot.at, name, form, look)
-        pictures = self.site.pictures
-        body = pictures.once(key, lambda: pictures.drawn(made, form, look) or b"")
-        return picture_file(request, BATCH_SCALING.name, form, body)
-
-    def _scaling(self, snapshot: Snapshot, name: str) -> tuple[Picture | None, str]:
-        def made() -> tuple[Picture | None, str]:
-            with self.site.database.asking():
-                return scaling_of(self.site.database, name)
-
-        with self._predicting:
-            return self.site.pictures.once(("model predictions", snapshot.at, name), made)

@@ -1,9 +1,8 @@
-"""An exploration as shapes in a page: places in per cent, colours as classes, no script. Pure.
+"""An exploration as shapes in a page, without a script. Pure.
 
-Places are per cent of the room that points have, so that it fits a phone without smaller letters.
-The colours are classes of a style sheet, one for each colour, so that both papers have theirs.
-
-Names beside the marks of a front, of as many as do not lie on each other. Pure.
+Places are per cent of the room of the points, so that it fits a phone. Colours are classes of a
+style sheet, so that both papers have theirs. Names of a front stand beside marks if they find
+room.
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ from accelbench.report.charts.words import figure, safe
 from accelbench.report.dashboard.explore.points import (
     ACROSS,
     UP,
+    USUAL_COLOUR,
     ExploredPoints,
+    ExploreQuery,
     share_along,
     ticks_of,
 )
-from accelbench.report.dashboard.explore.query import USUAL_COLOUR, ExploreQuery
 
 #: Beyond a few none is named in the picture: the table below it has all.
 MOST_NAMED = 7
@@ -40,30 +40,21 @@ _LONGEST = 30
 #: Lines above and below a mark on which its name may stand, the nearest first: the baseline.
 _BESIDE = (-7.0, 17.0, -22.0, 32.0, -37.0, 47.0)
 #: What tells points of one model from each other: the column, and how it is said.
-_APART = (
-    ("batch_size", "batch {}"),
-    ("precision", "{}"),
-    ("runtime", "{}"),
-    ("hardware", "{}"),
-    ("device_name", "{}"),
-)
+_APART = {
+    "batch_size": "batch {}",
+    **dict.fromkeys(("precision", "runtime", "hardware", "device_name"), "{}"),
+}
 
 
 @dataclass(frozen=True)
 class FrontName:
-    """A text beside a mark.
+    """A text beside a mark."""
 
-    Attributes:
-        x: where the mark stands, per cent along, and `y` down.
-        beside: pixels from there along, and `below` down to its baseline.
-        left: whether it ends beside the mark, and does not begin there.
-    """
-
-    x: float
+    x: float  # where the mark stands, per cent along, and `y` down
     y: float
-    beside: float
+    beside: float  # pixels from there along, and `below` down to its baseline
     below: float
-    left: bool
+    left: bool  # whether it ends beside the mark, and does not begin there
     text: str
 
 
@@ -84,13 +75,11 @@ class _Box:
 
 
 def names_of_front(rows: Sequence[Row], places: Sequence[tuple[float, float]]) -> list[FrontName]:
-    """Names of marks, each on the nearest line that is free.
-
-    Args:
-        rows: the configurations.
-        places: of each, per cent along and down.
-    """
-    marks = [_around(place) for place in places]
+    """Names of marks, each on the nearest line that is free."""
+    marks = [
+        _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
+        for x, y in ((along * _SCREEN[0] / 100, down * _SCREEN[1] / 100) for along, down in places)
+    ]
     names: list[FrontName] = []
     taken: list[_Box] = []
     step = max(1, int(sqrt(len(rows) / MOST_NAMED)))
@@ -135,7 +124,7 @@ def name_on_front(row: Row, rows: Sequence[Row]) -> str:
     alike = [other for other in rows if other.get("model") == row.get("model")]
     apart = [
         said.format(safe(row[column], 16))
-        for column, said in _APART
+        for column, said in _APART.items()
         if row.get(column) and len({str(other.get(column)) for other in alike}) > 1
     ]
     return ", ".join([safe(row.get("model"), _LONGEST), *apart[:1]])
@@ -151,11 +140,6 @@ def _candidates(place: tuple[float, float], text: str) -> Iterator[tuple[FrontNa
         box = _Box(first, baseline - _LINE + 4, first + long, baseline + 4)
         name = FrontName(*place, -8.0 if left else 8.0, round(baseline - y, 1), left, text)
         yield name, box
-
-
-def _around(place: tuple[float, float]) -> _Box:
-    x, y = place[0] * _SCREEN[0] / 100, place[1] * _SCREEN[1] / 100
-    return _Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK)
 
 
 #: Radius of a mark: of all alike, and from the smallest to the largest figure.
@@ -206,7 +190,7 @@ def drawing(explored: ExploredPoints, chosen: ExploreQuery) -> dict[str, Any]:
     colours = {group.name: group.colour for group in groups}
     x, y = explored.x, explored.y
     sizes = [number(row, "size") or 0.0 for row in explored.points if row.get("size")]
-    most = max((count for _, _, count in explored.bins), default=1)
+    most, wide, high = max((n for *_, n in explored.bins), default=1), 100 / ACROSS, 100 / UP
     front = [mark(row, explored, colours, ()) for row in explored.front]
     singly = explored.points or [*explored.front, *explored.matches]
     shown = {colours.get(str(row.get("colour_by")), REST_COLOUR[1:]) for row in singly}
@@ -217,7 +201,16 @@ def drawing(explored: ExploredPoints, chosen: ExploreQuery) -> dict[str, Any]:
         "title_y": f"{y.title} (log)" if y.log else y.title,
         "groups": [group for group in groups if group.colour in shown][:_MOST_GROUPS],
         "marks": [mark(row, explored, colours, sizes) for row in explored.points],
-        "bins": [_bin(*place, most) for place in explored.bins],
+        "bins": [
+            {
+                "x": round(column * wide, 2),
+                "y": round(100 - (row + 1) * high, 2),
+                "wide": round(wide + 0.03, 2),
+                "high": round(high + 0.05, 2),
+                "share": _darkness(count, most),
+            }
+            for column, row, count in explored.bins
+        ],
         "shades": _shades(most) if explored.bins else [],
         "front": front,
         "path": _path(front) if chosen.x.better and chosen.y.better else [],
@@ -266,13 +259,8 @@ def _y(scale: ChartAxis, value: float) -> float:
 
 
 def _tick(value: float) -> str:
-    return (
-        f"{value:,.0f}"
-        if value >= 10 and value == int(value)
-        else figure(value).rstrip("0").rstrip(".")
-        if "." in figure(value)
-        else figure(value)
-    )
+    text = f"{value:,.0f}" if value >= 10 and value == int(value) else figure(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _radius(size: float | None, sizes: Sequence[float]) -> float:
@@ -283,17 +271,6 @@ def _radius(size: float | None, sizes: Sequence[float]) -> float:
     low, high = log10(min(sizes)), log10(max(sizes))
     share = (log10(size) - low) / (high - low) if high > low else 0.5
     return round(_SMALLEST + (_LARGEST - _SMALLEST) * share, 1)
-
-
-def _bin(column: int, row: int, count: int, most: int) -> dict[str, float]:
-    wide, high = 100 / ACROSS, 100 / UP
-    return {
-        "x": round(column * wide, 2),
-        "y": round(100 - (row + 1) * high, 2),
-        "wide": round(wide + 0.03, 2),
-        "high": round(high + 0.05, 2),
-        "share": _darkness(count, most),
-    }
 
 
 def _darkness(count: int, most: int) -> float:
@@ -308,9 +285,11 @@ def _shades(most: int) -> list[Shade]:
 
 
 def _path(front: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, float, float]]:
-    """The steps from one to the next: along, then up."""
-    steps = []
-    for one, other in pairwise(front):
-        steps.append((one["x"], one["y"], other["x"], one["y"]))
-        steps.append((other["x"], one["y"], other["x"], other["y"]))
-    return steps
+    return [
+        step
+        for one, other in pairwise(front)
+        for step in (
+            (one["x"], one["y"], other["x"], one["y"]),
+            (other["x"], one["y"], other["x"], other["y"]),
+        )
+    ]

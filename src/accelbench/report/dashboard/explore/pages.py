@@ -16,37 +16,31 @@ from accelbench.report.charts.theme import GROUP_COLOURS, REST_COLOUR
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.explore.drawing import drawing, groups_of, mark, style_sheet
 from accelbench.report.dashboard.explore.points import (
+    FIELDS,
+    FIGURES,
     MOST_POINTS,
     MOST_SENT,
+    PRESETS,
+    RANGES,
     ExploredPoints,
+    ExploreQuery,
+    explored,
+    figure_named,
     figures_there,
     points_of,
     rows_of,
     spread_of,
 )
-from accelbench.report.dashboard.explore.query import (
-    FIELDS,
-    FIGURES,
-    PRESETS,
-    RANGES,
-    ExploreQuery,
-    explored,
-    figure_named,
-)
-from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import SitePages
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 
-class ExplorePages:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
+class ExplorePages(SitePages):
+    """Points, and distributions."""
 
     def points(self, request: Request) -> Response:
         """Points by chosen axes: with a script they say what they are, without one they stand."""
-        snapshot, query, chosen, there = self._asked(request)
+        snapshot, query, chosen, there = self._explored(request)
         known = self._points(snapshot, query, chosen)
         presets = [
             (title, chosen.along(x, y).query(query), (x, y) == (chosen.x.name, chosen.y.name))
@@ -76,7 +70,7 @@ class ExplorePages:
 
     def data(self, request: Request) -> Response:
         """The same as columns, for the script: where each point stands, and what it is."""
-        snapshot, query, chosen, _ = self._asked(request)
+        snapshot, query, chosen, _ = self._explored(request)
         known = self._points(snapshot, query, chosen)
         rows = (
             rows_of(snapshot, query, chosen, MOST_SENT)
@@ -89,8 +83,7 @@ class ExplorePages:
 
     def distribution(self, request: Request) -> Response:
         """How a chosen figure is spread within groups of a chosen field."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
+        snapshot, query = self._requested(request)
         of, by, made = self._spread(request, snapshot, query)
         return self.site.filtered(
             request,
@@ -108,16 +101,13 @@ class ExplorePages:
 
     def distribution_file(self, request: Request) -> Response:
         """The same as a file: svg, png or html."""
-        snapshot, form, look = self.site.snapshot(), form_of(request), look_of(request)
-        query = self.site.asked(request, snapshot)
+        snapshot, query = self._requested(request)
         of, by, made = self._spread(request, snapshot, query)
-        if made is None:
-            raise NotThereError("There is nothing to show: no configuration has that figure.")
-        key = ("spread file", snapshot.at, of, by, query.query(order=False), form, look)
-        body = self.site.pictures.once(
-            key, lambda: self.site.pictures.drawn(made, form, look) or b""
+        why, key = (
+            "There is nothing to show: no configuration has that figure.",
+            query.query(order=False),
         )
-        return picture_file(request, f"{of}-by-{by}", form, body)
+        return self._picture_file(request, snapshot, f"{of}-by-{by}", (key,), made, why)
 
     def colours(self, _: Request) -> Response:
         """The style sheet of the marks' colours."""
@@ -125,21 +115,20 @@ class ExplorePages:
         sheet = style_sheet([*platforms, *SPARE, *GROUP_COLOURS, REST_COLOUR])
         return Response(sheet, media_type="text/css")
 
-    def _asked(
+    def _explored(
         self, request: Request
     ) -> tuple[Snapshot, PageQuery, ExploreQuery, Mapping[str, int]]:
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
-        key = ("figures there", snapshot.at, query.query(order=False))
-        there = self.site.pictures.once(key, lambda: figures_there(snapshot, query, FIGURES))
+        snapshot, query = self._requested(request)
+        key = ("figures there", query.query(order=False))
+        there = self._once(snapshot, key, lambda: figures_there(snapshot, query, FIGURES))
         usual = next(((x, y) for _, x, y in PRESETS if there[x] and there[y]), PRESETS[0][1:])
         return snapshot, query, explored(dict(request.query_params), usual), there
 
     def _points(
         self, snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery
     ) -> ExploredPoints | None:
-        key = ("points", snapshot.at, chosen.query(query))
-        return self.site.pictures.once(key, lambda: points_of(snapshot, query, chosen))
+        key = ("points", chosen.query(query))
+        return self._once(snapshot, key, lambda: points_of(snapshot, query, chosen))
 
     def _spread(
         self, request: Request, snapshot: Snapshot, query: PageQuery
@@ -147,13 +136,12 @@ class ExplorePages:
         of = request.query_params.get("of") or "latency"
         by = request.query_params.get("by") or "place"
         figure = figure_named(of)
-        key = ("spread", snapshot.at, of, by, query.query(order=False))
-        made = self.site.pictures.once(key, lambda: spread_of(snapshot, query, figure, by))
+        key = ("spread", of, by, query.query(order=False))
+        made = self._once(snapshot, key, lambda: spread_of(snapshot, query, figure, by))
         return of, by, made
 
 
 def _columns(rows: Iterable[Row], known: ExploredPoints, chosen: ExploreQuery) -> dict[str, Any]:
-    """Points as columns: numbers by place, words once each."""
     colours = {group.name: group.colour for group in groups_of(known, chosen)}
     marks = [(row, mark(row, known, colours, ())) for row in rows]
     return {

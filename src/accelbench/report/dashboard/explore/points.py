@@ -1,28 +1,209 @@
-"""The points of an exploration: all of few, counts by place of many, and the front of either.
-
-Distributions of all cells that were asked for: quantiles by group, in one question each.
-"""
+"""Exploring: figures and fields, what an address asks for, points, and distributions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import ceil, floor, log10
+from dataclasses import dataclass, replace
+from math import ceil, floor, isfinite, log10
+from typing import TypeVar
+from urllib.parse import urlencode
 
+from accelbench.core.errors import UsageError
 from accelbench.core.nouns import NO_DATA, counted
 from accelbench.core.rows import Row, number, text
+from accelbench.core.visible import in_quotes
 from accelbench.report.charts.axes import ChartAxis, axis, decades, far
 from accelbench.report.charts.chart import ChartLabel, Picture
 from accelbench.report.charts.spread import MOST_GROUPS, SpreadGroup, spread_picture
+from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.explore.query import (
-    FIELDS,
-    FIGURES,
-    ExploreFigure,
-    ExploreQuery,
-    field_named,
-)
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+
+_Known = TypeVar("_Known")
+
+
+@dataclass(frozen=True)
+class ExploreFigure:
+    """A figure of a cell, in the middle of its launches."""
+
+    name: str  # in an address
+    title: str  # with its unit and its statistic
+    sql: str  # of it; only what is above zero is drawn
+    #: whether it is a time or made of one: a stand-in's and an unusable one are none
+    timed: bool = True
+    better: int = 0  # -1 where less is better, 1 where more is, 0 where neither
+
+
+FIGURES: Mapping[str, ExploreFigure] = {
+    figure.name: figure
+    for figure in (
+        ExploreFigure("latency", "latency of a step (median, else mean), ms", "latency", better=-1),
+        ExploreFigure("throughput", "throughput, items/s", "throughput", better=1),
+        ExploreFigure("tail", "latency that 90 % to 99 % keep, ms", "tail", better=-1),
+        ExploreFigure("memory", "peak memory, MB", "memory", timed=False, better=-1),
+        ExploreFigure("cost", "cost of a million items", "cost_per_million", better=-1),
+        ExploreFigure("energy", "energy of an item, J", "energy_per_item", better=-1),
+        ExploreFigure(
+            "error", "largest error of the outputs, parts of one", "error", timed=False, better=-1
+        ),
+        ExploreFigure("ttft", "time to first token (mean), ms", "ttft", better=-1),
+        ExploreFigure("token-rate", "tokens a second for a user", "token_rate", better=1),
+        ExploreFigure("parameters", "parameters, millions", "parameters / 1e6", timed=False),
+        ExploreFigure("flops", "operations of a step, GFLOP", "flops / 1e9", timed=False),
+        ExploreFigure("batch", "batch size", "batch_size", timed=False),
+    )
+}
+#: What marks are coloured by, and distributions are of: the name in an address → SQL.
+FIELDS: Mapping[str, tuple[str, str]] = {
+    "hardware": ("platform", "hardware"),
+    "device": ("device", "concat_ws(' ', hardware, device_name)"),
+    "runtime": ("engine", "runtime"),
+    "place": (
+        "device and engine",
+        "concat_ws(' · ', concat_ws(' ', hardware, device_name), runtime)",
+    ),
+    "precision": ("precision", "precision"),
+    "family": ("family", "family"),
+    "mode": ("mode", "mode"),
+    "batch": ("batch size", "batch_size::VARCHAR"),
+    "provenance": ("provenance", "kind"),
+}
+
+#: What people ask most: a title, and what stands along and up. The first that has figures is shown.
+PRESETS = (
+    ("Latency against throughput", "latency", "throughput"),
+    ("First token against tokens a second for a user", "ttft", "token-rate"),
+    ("Latency against parameters", "parameters", "latency"),
+    ("Latency against operations", "flops", "latency"),
+    ("Throughput against cost", "cost", "throughput"),
+    ("Latency against error", "error", "latency"),
+    ("Latency against energy", "energy", "latency"),
+    ("Throughput against batch size", "batch", "throughput"),
+    ("Latency against memory", "memory", "latency"),
+)
+
+
+def figure_named(name: str) -> ExploreFigure:
+    """A figure by its name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    return _named(FIGURES, name, "figure")
+
+
+def field_named(name: str) -> tuple[str, str]:
+    """What a field is called and its SQL, by its name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    return _named(FIELDS, name, "field")
+
+
+def _named(known: Mapping[str, _Known], name: str, noun: str) -> _Known:
+    if name not in known:
+        raise UsageError(
+            f"There is no {noun} {in_quotes(safe(name))} to explore by.",
+            f"{noun.capitalize()}s: {', '.join(known)}.",
+        )
+    return known[name]
+
+
+#: The ends of a range along and up, by their names in an address.
+RANGES = ("x-from", "x-to", "y-from", "y-to")
+USUAL_COLOUR = "hardware"
+
+
+@dataclass(frozen=True)
+class ExploreQuery:
+    """What was asked for."""
+
+    x: ExploreFigure  # the figure along, and `y` the one up
+    y: ExploreFigure
+    colour: str = USUAL_COLOUR  # the field that marks are coloured by
+    size: ExploreFigure | None = None  # the figure that their size is of; None where all are alike
+    find: str = ""  # letters that are looked for: what has them stands out
+    #: ends of the axes, by their names; those that are not there are the data's
+    ranges: Mapping[str, float] | None = None
+
+    @property
+    def zoomed(self) -> bool:
+        """Whether a part of what there is was chosen."""
+        return bool(self.ranges)
+
+    @property
+    def field_name(self) -> str:
+        """What the field of the colours is called."""
+        return FIELDS[self.colour][0]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """As an address says it."""
+        said = [("x", self.x.name), ("y", self.y.name)]
+        said += [("colour", self.colour)] if self.colour != USUAL_COLOUR else []
+        said += [("size", self.size.name)] if self.size else []
+        said += [("find", self.find)] if self.find else []
+        return said + [(name, f"{value:.6g}") for name, value in (self.ranges or {}).items()]
+
+    def query(self, filters: PageQuery) -> str:
+        """What stands behind an address, with the filters."""
+        return "?" + urlencode([*self.pairs(), *filters.pairs(order=False, picked=False)])
+
+    def whole(self) -> ExploreQuery:
+        """The same of everything."""
+        return replace(self, ranges={})
+
+    def along(self, x: str, y: str) -> ExploreQuery:
+        """The same with other axes."""
+        return replace(self, x=figure_named(x), y=figure_named(y), ranges={})
+
+    def where(self) -> tuple[str, list[float]]:
+        """The ranges as SQL over cells, and its parameters."""
+        figures = {"x": self.x.sql, "y": self.y.sql}
+        compared = {"from": ">=", "to": "<="}
+        parts, values = ["true"], list[float]()
+        for name, value in (self.ranges or {}).items():
+            side, end = name.split("-")
+            parts.append(f"{figures[side]} {compared[end]} ?")
+            values.append(value)
+        return " AND ".join(parts), values
+
+
+def explored(parameters: Mapping[str, str], usual: Sequence[str]) -> ExploreQuery:
+    """What an address says.
+
+    Raises:
+        UsageError: A figure, a field or an end of a range is none.
+    """
+    size = parameters.get("size", "")
+    colour = parameters.get("colour") or USUAL_COLOUR
+    field_named(colour)
+    ends = {name: _end(name, parameters[name]) for name in RANGES if parameters.get(name)}
+    for side in ("x", "y"):
+        low, high = ends.get(f"{side}-from"), ends.get(f"{side}-to")
+        if low is not None and high is not None and low >= high:
+            raise UsageError(
+                f"{side}-from is {low:g} and {side}-to is {high:g}.", "Give the smaller one first."
+            )
+    return ExploreQuery(
+        figure_named(parameters.get("x") or usual[0]),
+        figure_named(parameters.get("y") or usual[1]),
+        colour,
+        figure_named(size) if size else None,
+        parameters.get("find", "")[:200],
+        ends,
+    )
+
+
+def _end(name: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = float("nan")
+    if not isfinite(number) or number < 0:
+        raise UsageError(f"{name} is {in_quotes(safe(value))}.", "Give a number from 0.")
+    return number
+
 
 #: Of what was asked for, and for which figures, a store of thousands is summarised.
 SUMMARIES = ("latency", "throughput", "memory")
@@ -106,12 +287,8 @@ def _group(row: Row) -> SpreadGroup:
 
 def _spreads_without(snapshot: Snapshot, query: PageQuery, figure: ExploreFigure) -> int:
     where, values = query.where()
-    (row,) = snapshot.ask(
-        f"SELECT count(*) AS n FROM cell WHERE {where}"  # noqa: S608
-        f" AND NOT coalesce({COUNTS} AND {usable_sql(figure)}, false)",
-        values,
-    )
-    return int(number(row, "n") or 0)
+    has = f"coalesce({COUNTS} AND {usable_sql(figure)}, false)"
+    return snapshot.count(f"SELECT count(*) FROM cell WHERE {where} AND NOT {has}", values)  # noqa: S608
 
 
 #: More points than this are drawn as how many there are at each place.
@@ -132,28 +309,19 @@ _TOLD = (
 
 @dataclass(frozen=True)
 class ExploredPoints:
-    """What is to be drawn.
+    """What is to be drawn."""
 
-    Attributes:
-        count: configurations that have both figures.
-        without: how many of those that were asked for have not.
-        x: the axis along, and `y` the one up.
-        groups: of the colours, each with how many it has, the largest first.
-        points: each configuration, where there are few enough.
-        bins: else how many there are at each place: column, row, count.
-        front: what nothing beats in both; none where it is not known what is better.
-        matches: those that have the letters that are looked for.
-    """
-
-    count: int
-    without: int
-    x: ChartAxis
+    count: int  # configurations that have both figures
+    without: int  # how many of those that were asked for have not
+    x: ChartAxis  # the axis along, and `y` the one up
     y: ChartAxis
+    #: of the colours, each with how many it has, the largest first
     groups: Sequence[tuple[str, int]]
-    points: Sequence[Row]
+    points: Sequence[Row]  # each configuration, where there are few enough
+    #: else how many there are at each place: column, row, count
     bins: Sequence[tuple[int, int, int]]
-    front: Sequence[Row]
-    matches: Sequence[Row]
+    front: Sequence[Row]  # what nothing beats in both; none where it is not known what is better
+    matches: Sequence[Row]  # those that have the letters that are looked for
 
 
 def points_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> ExploredPoints | None:
@@ -168,12 +336,14 @@ def points_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> Exp
     count = int(number(about, "n") or 0)
     if not count:
         return None
-    across, up = (_axis(chosen, side, figure, about) for side, figure in _sides(chosen))
+    across, up = _axis(chosen, "x", chosen.x, about), _axis(chosen, "y", chosen.y, about)
     few = count <= MOST_POINTS
+    asked, words = query.where()
+    every = snapshot.count(f"SELECT count(*) FROM cell WHERE {asked}", words)  # noqa: S608
     found_where, found_values = _found(chosen)
     return ExploredPoints(
         count,
-        _without(snapshot, query, count) if not chosen.zoomed else 0,
+        0 if chosen.zoomed else every - count,
         across,
         up,
         _groups(snapshot, where, values, chosen),
@@ -219,10 +389,6 @@ def _found(chosen: ExploreQuery) -> tuple[str, list[object]]:
     return " AND ".join([f"contains({text}, ?)"] * len(words)) or "true", list(words)
 
 
-def _sides(chosen: ExploreQuery) -> tuple[tuple[str, ExploreFigure], tuple[str, ExploreFigure]]:
-    return ("x", chosen.x), ("y", chosen.y)
-
-
 def _axis(chosen: ExploreQuery, side: str, figure: ExploreFigure, about: Row) -> ChartAxis:
     ends = [number(about, f"{side}0"), number(about, f"{side}1")]
     ranges = chosen.ranges or {}
@@ -230,12 +396,6 @@ def _axis(chosen: ExploreQuery, side: str, figure: ExploreFigure, about: Row) ->
     usual = axis(figure.title, ends, zero=not chosen.zoomed)
     low, high = low or usual.low, high or usual.high
     return ChartAxis(figure.title, low, high, log=low > 0 and far([low, high]))
-
-
-def _without(snapshot: Snapshot, query: PageQuery, count: int) -> int:
-    where, values = query.where()
-    (row,) = snapshot.ask(f"SELECT count(*) AS n FROM cell WHERE {where}", values)  # noqa: S608
-    return int(number(row, "n") or 0) - count
 
 
 def _groups(
@@ -250,15 +410,15 @@ def _groups(
 
 
 def _rows(
-    snapshot: Snapshot, where: str, values: Sequence[object], chosen: ExploreQuery, most: int
+    snapshot: Snapshot,
+    where: str,
+    values: Sequence[object],
+    chosen: ExploreQuery,
+    most: int,
+    order: str = "lower(model)",
 ) -> list[Row]:
-    return list(
-        snapshot.ask(
-            f"SELECT {_columns(chosen)} FROM cell WHERE {where}"  # noqa: S608
-            f" ORDER BY lower(model), key LIMIT {most}",
-            values,
-        )
-    )
+    sql = f"SELECT {_columns(chosen)} FROM cell WHERE {where} ORDER BY {order}, key LIMIT {most}"  # noqa: S608
+    return [*snapshot.ask(sql, values)]
 
 
 def _columns(chosen: ExploreQuery) -> str:
@@ -307,13 +467,7 @@ def _front(
         return []
     up = f"{'-' * (y.better < 0)}({y.sql})"
     if not x.better:
-        return list(
-            snapshot.ask(
-                f"SELECT {_columns(chosen)} FROM cell WHERE {where}"  # noqa: S608
-                f" ORDER BY {up} DESC, key LIMIT {MOST_OF_FRONT // 2}",
-                values,
-            )
-        )
+        return _rows(snapshot, where, values, chosen, MOST_OF_FRONT // 2, f"{up} DESC")
     along = f"{'-' * (x.better > 0)}({x.sql})"
     return list(
         snapshot.ask(

@@ -55,23 +55,17 @@ class LineRank(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedLines:
-    """What changed, in the order in which it is told.
+    """What changed, in the order in which it is told."""
 
-    Attributes:
-        at: of which snapshot.
-        changed: the series and the machine of each line in which something happened.
-        counts: how many lines have each answer, as `accelbench history` counts them.
-        judged: how many were looked at.
-        ranks: of each that was looked at where it stands; None of one without a figure.
-        trouble: why there are none; "" where they were judged.
-    """
-
-    at: str = ""
+    at: str = ""  # of which snapshot
+    #: the series and the machine of each line in which something happened
     changed: Sequence[LineKey] = ()
-    judged: int = 0
+    judged: int = 0  # how many were looked at
+    #: of each that was looked at where it stands; None of one without a figure
     ranks: Mapping[LineKey, LineRank | None] = field(default_factory=dict)
+    #: how many lines have each answer, as `accelbench history` counts them
     counts: Mapping[str, int] = field(default_factory=dict)
-    trouble: str = ""
+    trouble: str = ""  # why there are none; "" where they were judged
 
     @property
     def order(self) -> LineOrder:
@@ -108,7 +102,6 @@ def _runs_of_lines(snapshot: Snapshot) -> dict[LineKey, int]:
 
 
 def _pieces(lines: Sequence[Cell], runs: Mapping[LineKey, int]) -> list[list[Cell]]:
-    """Lines that are read and judged at a time."""
     pieces: list[list[Cell]] = []
     room = 0
     for line in lines:
@@ -184,10 +177,7 @@ class ChangesKeeper:
     def of(self, snapshot: Snapshot, metric: str, patience: float) -> JudgedLines | None:
         """The judgement of a snapshot, or of an earlier one as long as this is judged; None before.
 
-        Args:
-            snapshot: which.
-            metric: by which figure.
-            patience: how many seconds to wait for it; who has little does not wait for many pieces.
+        Wait `patience` seconds at most; who has little does not wait for many pieces.
         """
         with self._lock:
             known = self._known.get(metric)

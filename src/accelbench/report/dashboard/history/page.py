@@ -13,7 +13,7 @@ from starlette.responses import Response
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import text
 from accelbench.report.dashboard.asked import PageQuery
-from accelbench.report.dashboard.site import Site
+from accelbench.report.dashboard.site import SitePages
 from accelbench.report.dashboard.snapshots import details
 from accelbench.report.dashboard.snapshots.details import EVERY_LINE, lines_of
 from accelbench.report.history import document
@@ -28,19 +28,12 @@ ORDERS = {_CHANGED: "what changed", _NEWEST: "newest", _NAME: "name"}
 
 @dataclass(frozen=True)
 class HistoryQuery:
-    """What an address asks for beside the filters.
+    """What an address asks for beside the filters."""
 
-    Attributes:
-        filters: these.
-        metric: the figure.
-        order: one of ORDERS.
-        search: words that have to be in the names.
-    """
-
-    filters: PageQuery
-    metric: str = _LATENCY
-    order: str = _CHANGED
-    search: str = ""
+    filters: PageQuery  # these
+    metric: str = _LATENCY  # the figure
+    order: str = _CHANGED  # one of ORDERS
+    search: str = ""  # words that have to be in the names
 
     @property
     def own(self) -> list[tuple[str, str]]:
@@ -82,16 +75,13 @@ def history_query(request: Request, filters: PageQuery) -> HistoryQuery:
     return HistoryQuery(filters, metric, order, (said.get("search") or "")[:200])
 
 
-class HistoryPage:
+class HistoryPage(SitePages):
     """The answer of /history."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
 
     def page(self, request: Request) -> Response:
         """What became of figures over time: steps, spikes, drift."""
-        snapshot = self.site.snapshot()
-        view = history_query(request, self.site.asked(request, snapshot))
+        snapshot, filters = self._requested(request)
+        view = history_query(request, filters)
         judged = self.site.changes.before_others(snapshot, view.metric, self.site.patience)
         with judged if view.order == _CHANGED else nullcontext() as known:
             order = known.order if known else replace(EVERY_LINE, by_name=view.order == _NAME)

@@ -1,17 +1,14 @@
 """The first page: what the store says, what changed, what is unsteady, what runs.
 
-What the overview says of a snapshot: worked out once for each, and kept with it.
-
-Cells say what is fastest without the store; whether anything may be compared with anything is asked
-of their launches, by the code that every ratio is made with. Of a store of a hundred thousand
-configurations those are looked at that may matter: what is fastest of each task, what failed, and
-what was measured last; how many are not is told.
+Findings are worked out once for each snapshot. Of a hundred thousand configurations only the
+fastest of each task, failures and the newest are looked at, and the page says how many are not.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -24,8 +21,8 @@ from accelbench.analysis.points import Point, points
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.nouns import counted
-from accelbench.core.rows import Row
-from accelbench.core.vocabulary import Provenance, Quality
+from accelbench.core.rows import Row, texts
+from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import failing_in, failing_sql, marked
 from accelbench.exchange.titles import title
 from accelbench.query.findings.collected import NOTHING, Findings, findings_of
@@ -46,7 +43,7 @@ from accelbench.report.check import headline
 from accelbench.report.dashboard.asked import FACETS
 from accelbench.report.dashboard.entities.lists import DEVICE
 from accelbench.report.dashboard.runs.pages import progress_of
-from accelbench.report.dashboard.site import Site
+from accelbench.report.dashboard.site import Site, SitePages
 from accelbench.report.dashboard.snapshots.cells import named, newest_machine
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
@@ -94,23 +91,21 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class OverviewFindings:
-    """What a snapshot says.
+    """What a snapshot says."""
 
-    Attributes:
-        machine: of which; "" of an empty store.
-        points: the configurations that have figures.
-        keys: the cell of each result that was looked at.
-        looked_at: how many configurations were looked at, of how many on the machine.
-        unjudged: why the newest run is not compared with what was measured before it; "" where it
-            is, and where nothing was.
-    """
-
-    machine: str = ""
+    machine: str = ""  # of which; "" of an empty store
     findings: Findings = field(default_factory=Findings)
-    points: Sequence[Point] = ()
-    keys: dict[str, str] = field(default_factory=dict)
+    points: Sequence[Point] = ()  # the configurations that have figures
+    keys: dict[str, str] = field(default_factory=dict)  # the cell of each result that was looked at
+    #: how many configurations were looked at, of how many on the machine
     looked_at: tuple[int, int] = (0, 0)
+    #: why the newest run is not compared with what was measured before it; "" where it is, and
+    #: where nothing was
     unjudged: str = ""
+
+    def address(self, row: Row) -> str:
+        """Of the cell that a launch is of."""
+        return f"/cell/{self.keys.get(str(row.get('result_id')), '')}"
 
     def cells_of(self, results: Iterable[Sequence[str]]) -> list[str]:
         """The cells of some configurations, each once."""
@@ -124,7 +119,7 @@ def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
     if not machine:
         return OverviewFindings()
     chosen = snapshot.ask(_CHOSEN, [machine])
-    keys = {str(result): str(row["key"]) for row in chosen for result in _listed(row["results"])}
+    keys = {result: str(row["key"]) for row in chosen for result in texts(row, "results")}
     here = snapshot.machines[machine]
     ids = list(keys)
     with database.asking():
@@ -145,10 +140,6 @@ def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
     return OverviewFindings(str(here), made, every, keys, (len(chosen), many), unjudged)
 
 
-def _listed(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, (list, tuple)) else []
-
-
 class FindingsKeeper:
     """The findings of the newest snapshot, worked out beside the pages."""
 
@@ -156,43 +147,28 @@ class FindingsKeeper:
         self._database = database
         self._lock = threading.Lock()
         self._at = ""
-        self._made: OverviewFindings | None = None
-        self._trouble = ""
-        self._there = threading.Event()
+        self._work = Future[OverviewFindings]()
+        self.trouble = ""  # why there are none
 
     def of(self, snapshot: Snapshot, patience: float) -> OverviewFindings | None:
-        """Those of a snapshot; None as long as they are worked out.
-
-        Args:
-            snapshot: which.
-            patience: how many seconds to wait for them.
-        """
+        """Those of a snapshot; None if they are not worked out within `patience` seconds."""
         with self._lock:
             if self._at != snapshot.at:
-                self._at, self._made, self._trouble = snapshot.at, None, ""
-                self._there = threading.Event()
+                self._at, self._work = snapshot.at, Future()
                 # No daemon: an interpreter that ends under a reader of DuckDB aborts.
-                work = threading.Thread(target=self._work, args=(snapshot, self._there))
-                work.start()
-            there = self._there
-        there.wait(patience)
-        return self._made if there.is_set() else None
+                threading.Thread(target=self._find, args=(snapshot, self._work)).start()
+            work = self._work
+        if not wait([work], patience).done:
+            return None
+        error = work.exception()  # a page says so, as of any other trouble
+        self.trouble = str(error) if error else ""
+        return OverviewFindings() if error else work.result()
 
-    @property
-    def trouble(self) -> str:
-        """Why there are none; "" where there are."""
-        return self._trouble
-
-    def _work(self, snapshot: Snapshot, there: threading.Event) -> None:
-        made, trouble = OverviewFindings(), ""
+    def _find(self, snapshot: Snapshot, work: Future[OverviewFindings]) -> None:
         try:
-            made = worked_out(self._database, snapshot)
-        except Exception as error:  # a page says so, as of any other trouble
-            trouble = str(error)
-        with self._lock:
-            if self._at == snapshot.at:
-                self._made, self._trouble = made, trouble
-        there.set()
+            work.set_result(worked_out(self._database, snapshot))
+        except Exception as error:
+            work.set_exception(error)
 
 
 #: Configurations that a finding leads to one by one, or beside each other.
@@ -224,11 +200,11 @@ class ToldBest:
     beside: str
 
 
-class OverviewPage:
+class OverviewPage(SitePages):
     """The answer of /."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        super().__init__(site)
         self._findings = FindingsKeeper(site.database)
 
     def page(self, request: Request) -> Response:
@@ -237,10 +213,8 @@ class OverviewPage:
             return RedirectResponse(f"/results?{request.url.query}", status_code=307)
         snapshot = self.site.snapshot()
         known = self._findings.of(snapshot, self.site.patience)
-        ended = [
-            str(row["run_id"])
-            for row in snapshot.ask("SELECT run_id FROM run WHERE status <> 'unfinished'")
-        ]
+        runs = snapshot.ask("SELECT run_id FROM run WHERE status <> 'unfinished'")
+        ended = [str(row["run_id"]) for row in runs]
         live = [run for run in self.site.journals.unfinished(ended) if run.written]
         return self.site.page(
             request,
@@ -277,12 +251,16 @@ def _other_machines(snapshot: Snapshot) -> list[dict[str, object]]:
 def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
     findings, looked_at = known.findings, known.looked_at
     foremost = findings.foremost
-    reasons = [(why, point) for point in known.points if (why := _why(point)) is not None]
+    measured = (point for point in known.points if point.kind == Provenance.MEASURED)
+    reasons = [(why, point) for point in measured if (why := why_unsteady(point)) is not None]
     reasons.sort(key=lambda pair: (list(WHY).index(pair[0]), title(pair[1].row)))
     shown = reasons[:_MOST_UNSTEADY]
     apart = _apart(known, snapshot, [point.row for _, point in shown])
     unsteady = [
-        (_name(known, point.row, words), describe_unsteady(why, point))
+        (
+            (f"{title(point.row)} {words}".rstrip(), known.address(point.row)),
+            describe_unsteady(why, point),
+        )
         for (why, point), words in zip(shown, apart, strict=True)
     ]
     return {
@@ -313,13 +291,13 @@ def _told(finding: StoreFinding, known: OverviewFindings, snapshot: Snapshot) ->
         beside = urlencode([("cell", key) for key in cells])
         links.append(("beside each other", f"/compare?{beside}"))
     elif len(cells) > _COMPARED:
+        filters = {name: values for name, values in finding.filters.items() if name in FACETS}
         narrowed = urlencode(
             [
-                (name, value)
-                for name, values in finding.filters.items()
-                if name in FACETS
-                for value in values
-                if value in snapshot.known.get(name, ())
+                (n, v)
+                for n, values in filters.items()
+                for v in values
+                if v in snapshot.known.get(n, ())
             ]
         )
         where = f"/results?{narrowed}" if narrowed else "/results"
@@ -327,20 +305,11 @@ def _told(finding: StoreFinding, known: OverviewFindings, snapshot: Snapshot) ->
     return ToldFinding(finding, links)
 
 
-def _why(point: Point) -> Quality | None:
-    return why_unsteady(point) if point.kind == Provenance.MEASURED else None
-
-
 def _apart(known: OverviewFindings, snapshot: Snapshot, rows: Sequence[Row]) -> list[str]:
     """Of configurations with the same name what sets each apart: threads, an option."""
     keys = [known.keys.get(str(row.get("result_id")), "") for row in rows]
     apart = {str(cell["key"]): str(cell.get("apart") or "") for cell in named(snapshot, keys)}
     return [apart.get(key, "") for key in keys]
-
-
-def _name(known: OverviewFindings, row: Row, apart: str) -> tuple[str, str]:
-    address = f"/cell/{known.keys.get(str(row.get('result_id')), '')}"
-    return f"{title(row)} {apart}".rstrip(), address
 
 
 def _task(task: TaskBest, known: OverviewFindings) -> dict[str, object]:
@@ -359,6 +328,5 @@ def _best(best: Best | None, known: OverviewFindings, several: frozenset[str]) -
     if best is None:
         return None
     row = best.point.row
-    key = known.keys.get(str(row.get("result_id")), "")
     name = f"{model(row)} · {way(row, several)} · {question(row)}"
-    return ToldBest(name, f"/cell/{key}", best.point.kind, best.figure, best.beside)
+    return ToldBest(name, known.address(row), best.point.kind, best.figure, best.beside)

@@ -1,39 +1,86 @@
-"""The pages of charts: which there are something to draw of, each alone, and its file."""
+"""Pages of charts, and files: charts, cells as CSV, one cell with its samples as JSON."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from accelbench.core.rows import Row
+from accelbench.core.visible import csv_cell
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Sizes
+from accelbench.report.charts.palette import DARK, DARK_PAPER, LIGHT_PAPER, Look, on_dark
+from accelbench.report.charts.theme import DIM
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.explore.points import summaries
 from accelbench.report.dashboard.pictures.pictures import MOST_CELLS, chart_of
-from accelbench.report.dashboard.site import Site
-from accelbench.report.dashboard.snapshots import cells
+from accelbench.report.dashboard.results.page import cell_named
+from accelbench.report.dashboard.site import SitePages
+from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+from accelbench.report.pages.rendering import rendered
+from accelbench.store.samples import step_samples
 
-#: Models that a store of thousands leads to from its summaries.
-_MOST_LISTED = 16
+#: Lines that are sent at once.
+_LINES = 2000
 
 
-class ChartPages:
-    """Each method answers one address."""
+class ChartPages(SitePages):
+    """Charts, and files."""
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def csv(self, request: Request) -> Response:
+        """All cells of what was asked for."""
+        rows = cells.every(*self._requested(request))
+        headers = {"content-disposition": 'attachment; filename="cells.csv"'}
+        return StreamingResponse(_lines(rows), 200, headers, "text/csv; charset=utf-8")
+
+    def chart(self, request: Request) -> Response:
+        """A chart as a file; an SVG says that there is nothing to draw."""
+        snapshot, query = self._requested(request)
+        chart = chart_of(request.path_params["name"])
+
+        def body(form: str, look: Look) -> bytes | None:
+            drawn = self.site.pictures.file(snapshot, chart, query, form, look)
+            return _nothing(chart, look) if drawn is None and form == "svg" else drawn
+
+        why = f"There is nothing to show: {chart.title} needs {chart.needs}."
+        return self._file(request, chart.name, body, why)
+
+    def cell(self, request: Request) -> Response:
+        """A cell with its launches, every sample of them, and the run."""
+        snapshot = self.site.snapshot()
+        cell = cell_named(snapshot, request.path_params["key"])
+        database = self.site.database
+        with database.asking():
+            rows = details.rows_of(database, cell["results"])
+            samples = step_samples(database, cell["results"])
+            run = details.run_of(database, str(cell["run_id"]))
+        whole: dict[str, object] = {
+            "cell": {
+                name: value for name, value in cell.items() if name not in ("series", *cells.BEHIND)
+            },
+            "launches": [
+                {**row, "samples_ms": samples.get(str(row["result_id"]), [])} for row in rows
+            ],
+            "run": vars(run) if run else None,
+        }
+        body = json.dumps(whole, indent=1, default=str)
+        headers = {"content-disposition": f'attachment; filename="cell-{cell["key"]}.json"'}
+        return Response(body, 200, headers, "application/json")
 
     def all(self, request: Request) -> Response:
         """The charts that there is something to draw of; of thousands summaries come first."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
+        snapshot, query = self._requested(request)
         page = cells.found(snapshot, replace(query, page=1))
         many = page.count > MOST_CELLS
         offered, bare = ([], []) if many else self._offered(snapshot, query)
-        key = ("summaries", snapshot.at, query.query(order=False))
+        key = ("summaries", query.query(order=False))
         return self.site.filtered(
             request,
             "charts.html",
@@ -43,15 +90,12 @@ class ChartPages:
             charts=offered,
             bare=bare,
             models=cells.largest_models(snapshot, query, _MOST_LISTED) if many else [],
-            summaries=self.site.pictures.once(key, lambda: summaries(snapshot, query))
-            if many
-            else [],
+            summaries=self._once(snapshot, key, lambda: summaries(snapshot, query)) if many else [],
         )
 
     def alone(self, request: Request) -> Response:
         """One chart, with what is drawn in it as a table."""
-        snapshot = self.site.snapshot()
-        query = self.site.asked(request, snapshot)
+        snapshot, query = self._requested(request)
         chart = chart_of(request.path_params["name"])
         made = self.site.pictures.of(snapshot, chart, query)
         return self.site.page(
@@ -61,8 +105,32 @@ class ChartPages:
     def _offered(
         self, snapshot: Snapshot, query: PageQuery
     ) -> tuple[list[tuple[Chart, Sizes]], list[Chart]]:
-        """Charts with something to draw, each with its size; and those that lack something."""
         pictures = self.site.pictures
         drawn = {chart: pictures.of(snapshot, chart, query) for chart in CHARTS.values()}
         offered = [(chart, made.sizes) for chart, made in drawn.items() if made is not None]
         return offered, [chart for chart, made in drawn.items() if made is None]
+
+
+def _lines(rows: Sequence[Row]) -> Iterator[str]:
+    names = [name for name in (rows[0] if rows else {"key": None}) if name != "results"]
+    yield ",".join(names) + "\r\n"
+    for start in range(0, len(rows), _LINES):
+        lines = io.StringIO()
+        several = rows[start : start + _LINES]
+        csv.writer(lines).writerows([_cell(row[name]) for name in names] for row in several)
+        yield lines.getvalue()
+
+
+def _cell(value: object) -> object:
+    return csv_cell(value) if isinstance(value, str) else value
+
+
+def _nothing(chart: Chart, look: Look) -> bytes:
+    """A picture that says that there is none: what shows pictures needs one."""
+    first, second = f"{chart.title}: nothing to show.", f"It needs {chart.needs}."
+    paper, ink = (DARK_PAPER, on_dark(DIM)) if look.theme == DARK else (LIGHT_PAPER, DIM)
+    return rendered("nothing.svg", first=first, second=second, paper=paper, ink=ink).encode()
+
+
+#: Models that a store of thousands leads to from its summaries.
+_MOST_LISTED = 16

@@ -1,9 +1,7 @@
-"""Charts of what an address asks for: drawn once, kept for whoever asks the same again.
+"""Charts of what an address asks for, drawn once and kept.
 
-Which histories a picture of the trend shows: those in which most changed, as far as it has room.
-
-Of long histories it has room for one or two, and to find them all were read and judged: 48 lines of
-2,000 runs took 0.9 s of a processor. What was judged for the page of histories is not read again.
+The trend shows the histories in which most changed. To read and judge 48 lines of 2,000 runs takes
+0.9 s of a processor, so what was judged for the page of histories is not read again.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
 from accelbench.exchange.prices import Prices
 from accelbench.query.matrices import LocalPlatforms
+from accelbench.report.chart_data import collectives_of, matrix_of, roofs_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Picture, Subject, picture
 from accelbench.report.charts.collectives import COLLECTIVES
 from accelbench.report.charts.compatibility import COMPATIBILITY
 from accelbench.report.charts.distribution import DISTRIBUTION, MOST_LAUNCHES
-from accelbench.report.charts.gathered import collectives_of, matrix_of, roofs_of
 from accelbench.report.charts.palette import DARK, LIGHT, Look, repainted
 from accelbench.report.charts.roofline import ROOFLINE
 from accelbench.report.charts.trend import TREND
@@ -59,14 +57,7 @@ T = TypeVar("T")
 def trend_lines(
     database: Database, snapshot: Snapshot, chosen: Sequence[Cell], changes: ChangesKeeper
 ) -> list[Series]:
-    """The series that are drawn of some cells.
-
-    Args:
-        database: the store.
-        snapshot: of which the cells are.
-        chosen: the cells, in the order of the page.
-        changes: which lines were judged already.
-    """
+    """The series that are drawn of some cells."""
     several = chosen[: 4 * MOST_SERIES]
     known = changes.known(snapshot, _LATENCY)
     if known is not None:
@@ -105,11 +96,7 @@ def _of(cells: Sequence[Cell], keys: set[LineKey]) -> list[Cell]:
 
 
 def _few(lines: Iterable[tuple[T, int]]) -> list[T]:
-    """As many as a picture has room for: one of ten thousand points is megabytes, and a stain.
-
-    Args:
-        lines: the foremost first, each with how many points it has.
-    """
+    """As many as a picture has room for: one of ten thousand points is megabytes, and a stain."""
     room = _MOST_POINTS
     selection: list[T] = []
     for line, count in lines:
@@ -152,8 +139,7 @@ class Pictures:
 
     def subject(self, snapshot: Snapshot, page_query: PageQuery) -> Subject:
         """What every chart of what was asked for is of."""
-        key = ("common", snapshot.at, page_query.query(order=False))
-        return self.once(key, lambda: self._common(snapshot, page_query))[2]
+        return self._once_common(snapshot, page_query)[2]
 
     def file(
         self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str, look: Look

@@ -1,9 +1,7 @@
-"""The forms of `recommend` and `predict`: options of the command, and words of them. Pure.
+"""The forms of `recommend` and `predict`, and their documents as tables of figures. Pure.
 
 A visitor's words become options with their values joined on (`--hardware=cpu`), so none of them is
 taken for an option itself; names of models are looked up before, so none of them is a file's.
-
-The documents of `recommend --json` and `predict --json` as a table of figures. Pure.
 """
 
 from __future__ import annotations
@@ -28,25 +26,15 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class FormField:
-    """One field of a form.
+    """One field of a form."""
 
-    Attributes:
-        option: of the command, without its dashes; "" for the models.
-        label: beside it.
-        help: what is meant where it is empty.
-        choices: of a list; any text where there are none.
-        number: whether it takes a number.
-        priced: whether it needs prices, which the dashboard may not have been given.
-        suggested: which list of names is offered: models, hardware, runtimes or precisions.
-    """
-
-    option: str
-    label: str
-    help: str = ""
-    choices: Sequence[str] = ()
-    number: bool = False
-    priced: bool = False
-    suggested: str = ""
+    option: str  # of the command, without its dashes; "" for the models
+    label: str  # beside it
+    help: str = ""  # what is meant where it is empty
+    choices: Sequence[str] = ()  # of a list; any text where there are none
+    number: bool = False  # whether it takes a number
+    priced: bool = False  # whether it needs prices, which the dashboard may not have been given
+    suggested: str = ""  # which list of names is offered: models, hardware, runtimes or precisions
 
     @property
     def name(self) -> str:
@@ -68,20 +56,13 @@ def _limit(option: str, label: str) -> FormField:
 
 @dataclass(frozen=True)
 class QuestionForm:
-    """A command as a form.
+    """A command as a form."""
 
-    Attributes:
-        command: its name.
-        title: of its page.
-        about: what it answers, in a sentence.
-        fields: what is asked.
-        groups: more fields, apart from the rest, each group by its heading.
-    """
-
-    command: str
-    title: str
-    about: str
-    fields: Sequence[FormField]
+    command: str  # its name
+    title: str  # of its page
+    about: str  # what it answers, in a sentence
+    fields: Sequence[FormField]  # what is asked
+    #: more fields, apart from the rest, each group by its heading
     groups: Mapping[str, Sequence[FormField]] = field(default_factory=dict)
 
     @property
@@ -114,13 +95,7 @@ class QuestionForm:
         return [self.command, *options, *(["--", *models] if models else [])]
 
     def line(self, values: Mapping[str, str], database: str, prices: str = "") -> str:
-        """The same as somebody types it.
-
-        Args:
-            values: of the fields.
-            database: what the dashboard shows.
-            prices: the file of prices that it was started with.
-        """
+        """The same as somebody types it."""
         options = [
             word
             for one in self.every
@@ -220,15 +195,8 @@ _HEADERS = (
 #: Columns of figures.
 FIGURES = frozenset(
     (
-        "Batch",
-        "Latency, ms",
-        "From",
-        "To",
-        "Throughput",
-        "Memory, MB",
-        "Cost of a million",
-        "Off, held out",
-        "Score",
+        *("Batch", "Latency, ms", "From", "To", "Throughput", "Memory, MB", "Cost of a million"),
+        *("Off, held out", "Score"),
     )
 )
 #: Answers of which each has its sentence above the table; of more, the table says it shorter.
@@ -300,7 +268,9 @@ def _cheapest(answer: Document) -> str:
 
 def _rows(document: Document) -> Iterator[AnswerRow]:
     for figures in document.get("predictions", ()):
-        yield _predicted(figures)
+        ends = {end: figures[f"latency_{end}_ms"] for end in ("low", "high")}
+        told = {f"latency_{end}": value for end, value in ends.items()}
+        yield _row(figures, {**figures, **told, "figure": "mean"}, "predicted")
     for place in document.get("ranking", ()):
         yield _row({"currency": document.get("currency"), **place}, place)
     for answer in document.get("recommendations", ()):
@@ -315,11 +285,12 @@ def _rows(document: Document) -> Iterator[AnswerRow]:
                 yield _row({**about, "hardware": name, **score}, score.get("predictions") or {})
 
 
-def _row(about: Document, figures: Document) -> AnswerRow:
+def _row(about: Document, figures: Document, kind: str = "") -> AnswerRow:
     latency = figures.get("latency", figures.get("latency_ms"))
     memory = figures.get("memory_peak_mb", figures.get("memory_mb"))
-    kind = str(figures.get("provenance") or about.get("provenance") or about.get("basis") or "")
-    basis = str(about.get("basis") or "")
+    names = (figures.get("provenance"), about.get("provenance"), about.get("basis"))
+    told, basis = kind, str(about.get("basis") or "")
+    kind = kind or next((str(name) for name in names if name), "")
     if basis == "measured" and kind == "imported":
         basis = _of_others(about)
     elif "imported" in (about.get("rests_on") or ()) and basis != "predicted":
@@ -337,7 +308,7 @@ def _row(about: Document, figures: Document) -> AnswerRow:
                 "Unit": _rate(figures),
                 "Memory, MB": _figure(memory),
                 "Cost of a million": _cost(about),
-                "Rests on": f"{rated}; figures {kind}" if kind == "predicted" else rated,
+                "Rests on": f"{rated}; figures {kind}" if kind == "predicted" != told else rated,
                 "Off, held out": _off(figures),
                 "Score": _figure(about.get("score")),
             }
@@ -347,7 +318,6 @@ def _row(about: Document, figures: Document) -> AnswerRow:
 
 
 def _cost(about: Document) -> str:
-    """With its currency, as the command has it; "" where there is no price."""
     cost = about.get("cost_per_million")
     sign = sign_of(str(about.get("currency") or USUAL_CURRENCY))
     return "" if cost is None else f"{sign}{money(float(cost))}"
@@ -357,26 +327,6 @@ def _of_others(about: Document) -> str:
     """Who measured it, in the words of the other pages."""
     names = ", ".join(about.get("sources") or ())
     return f"measured by others: {names}" if names else "measured by others"
-
-
-def _predicted(figures: Document) -> AnswerRow:
-    return AnswerRow(
-        _said(
-            {
-                **_place(figures, figures),
-                "Latency, ms": _figure(figures["latency_ms"]),
-                "Statistic": "mean",
-                "From": _figure(figures["latency_low_ms"]),
-                "To": _figure(figures["latency_high_ms"]),
-                "Throughput": _figure(figures["throughput"]),
-                "Unit": _rate(figures),
-                "Memory, MB": _figure(figures["memory_mb"]),
-                "Rests on": str(figures["basis"]),
-                "Off, held out": _off(figures),
-            }
-        ),
-        "predicted",
-    )
 
 
 def _place(about: Document, figures: Document) -> dict[str, str]:
@@ -393,7 +343,6 @@ def _place(about: Document, figures: Document) -> dict[str, str]:
 
 
 def _off(figures: Document) -> str:
-    """By how much such figures were off in the median; "" of what nobody held out."""
     error = figures.get("held_out_error")
     return "" if error is None else f"{error:,.0%}"
 

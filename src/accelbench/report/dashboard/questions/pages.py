@@ -1,14 +1,8 @@
-"""`recommend` and `predict` as forms: the command itself answers, in a process of its own.
+"""`recommend` and `predict` as forms, and how good predictions are.
 
-So a page says what the command says, to the last digit, and no answer can bring the dashboard down.
-What takes longer than a moment does not hold the page: it says what is being done and for how long,
-comes again by itself, and has a button that ends it.
-
-Questions that take a while: worked on one after the other, beside the pages that wait.
-
-How good predictions are of what the store has measured: a page of its own.
-
-It is calculated when somebody opens it, once for each snapshot: no other page waits for it.
+The command itself answers in a process of its own, one question after the other: a page says what
+the command says, and no answer can bring the dashboard down. A page that waits comes again by
+itself.
 """
 
 from __future__ import annotations
@@ -34,7 +28,6 @@ from accelbench.query.filters import in_catalogue
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.predicted_measured import PREDICTED_MEASURED
 from accelbench.report.charts.words import safe
-from accelbench.report.dashboard.pictures.downloads import form_of, look_of, picture_file
 from accelbench.report.dashboard.questions.forms import (
     FIGURES,
     PREDICT,
@@ -45,14 +38,10 @@ from accelbench.report.dashboard.questions.forms import (
     answer_table,
     models_of,
 )
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import Site, SitePages
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
-from accelbench.report.full_report.told_findings import CAPTION, HEADERS, score_rows
-from accelbench.report.prediction_evidence import (
-    BATCH_SCALING,
-    PredictionEvidence,
-    evidence_in,
-)
+from accelbench.report.full_report.contents import CAPTION, HEADERS, score_rows
+from accelbench.report.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
 from accelbench.store.scratch import temporary_folder
 
 T = TypeVar("T")
@@ -69,14 +58,7 @@ class StoppedError(AccelbenchError):
 
 
 class QuestionJob(Generic[T]):
-    """A question, and how far the work on it is.
-
-    Args:
-        make: works on it, and tells `hear` of the job what it does.
-
-    Attributes:
-        stage: what is being done, in the words of whoever does it; "" where nothing was said.
-    """
+    """A question, and how far the work on it is. `make` tells `hear` of the job what it does."""
 
     def __init__(self, make: Callable[[QuestionJob[T]], T]) -> None:
         self._make = make
@@ -226,17 +208,11 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """What a command answered.
+    """What a command answered."""
 
-    Attributes:
-        document: as JSON, as it was printed.
-        text: as a terminal shows it.
-        code: its exit code.
-    """
-
-    document: str
-    text: str
-    code: int
+    document: str  # as JSON, as it was printed
+    text: str  # as a terminal shows it
+    code: int  # its exit code
 
     @property
     def table(self) -> AnswerTable:
@@ -259,11 +235,13 @@ class CommandAnswer:
         return _VERDICTS.get(self.code, "")
 
 
-class QuestionPages:
-    """Each method answers one address."""
+class QuestionPages(SitePages):
+    """`recommend` and `predict`, and how good predictions are."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        super().__init__(site)
+        #: One at a time: whoever asks meanwhile has the same.
+        self._judging = threading.Lock()
         self._jobs = QuestionJobs[CommandAnswer]()
 
     def recommend(self, request: Request) -> Response:
@@ -324,14 +302,12 @@ class QuestionPages:
 
     @property
     def _prices(self) -> str:
-        """The file of prices that the dashboard was started with; "" where there is none."""
         known = self.site.keeper.prices
         return "" if known is None else str(known.path)
 
     def _soon(
         self, job: QuestionJob[CommandAnswer]
     ) -> tuple[CommandAnswer | None, QuestionJob[CommandAnswer] | None]:
-        """The answer where it is there in a moment, else what is being worked on."""
         try:
             return job.result(_MOMENT_SECONDS), None
         except TimeoutError:
@@ -375,8 +351,7 @@ class QuestionPages:
         if form is RECOMMEND and not models and "task" not in values:
             raise UsageError("Neither a model nor a task is named.", "Name one.")
         for name in models:
-            (row,) = snapshot.ask("SELECT count(*) AS n FROM cell WHERE model = ?", [name])
-            stored = int(str(row["n"]))
+            stored = snapshot.count("SELECT count(*) FROM cell WHERE model = ?", [name])
             if in_catalogue(name):
                 continue
             if form is PREDICT and stored:
@@ -394,7 +369,6 @@ class QuestionPages:
                 )
 
     def _offered(self, snapshot: Snapshot) -> dict[str, list[str]]:
-        """Names for the fields, of what there are results of."""
         columns = {"models": "model", "hardware": "hardware", "runtimes": "runtime"}
         columns |= {"precisions": "precision"}
         return {
@@ -409,13 +383,49 @@ class QuestionPages:
             for name, column in columns.items()
         }
 
+    def predictions(self, request: Request) -> Response:
+        """Predicted against measured, and batch scaling, or why there is neither."""
+        snapshot = self.site.snapshot()
+        evidence = self._evidence(snapshot)
+        drawn = self._pictures(snapshot)
+        return self.site.page(
+            request,
+            "predictions.html",
+            snapshot=snapshot,
+            evidence=evidence,
+            drawn=[(name, picture) for name, picture in drawn.items() if picture is not None],
+            headers_of_scores=HEADERS,
+            scores=score_rows(evidence.cases),
+            caption=CAPTION,
+        )
+
+    def picture(self, request: Request) -> Response:
+        """One of its pictures as a file."""
+        snapshot, name = self.site.snapshot(), str(request.path_params["name"])
+        made = self._pictures(snapshot).get(name)
+        why = "There is no such picture of predictions."
+        return self._picture_file(request, snapshot, name, (), made, why)
+
+    def _evidence(self, snapshot: Snapshot) -> PredictionEvidence:
+        def judged() -> PredictionEvidence:
+            with self.site.database.asking():
+                return evidence_in(self.site.database)
+
+        with self._judging:
+            return self._once(snapshot, ("evidence",), judged)
+
+    def _pictures(self, snapshot: Snapshot) -> dict[str, Picture | None]:
+        evidence = self._evidence(snapshot)
+        scored, scaled = PREDICTED_MEASURED.name, BATCH_SCALING.name
+        return self._once(
+            snapshot,
+            ("prediction pictures",),
+            lambda: {scored: evidence.picture, scaled: evidence.scaling_picture},
+        )
+
 
 def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.ProcessEnd:
     """A command that answered.
-
-    Args:
-        words: of its command line.
-        hear: told what it does meanwhile.
 
     Raises:
         UsageError: It refused the question.
@@ -436,60 +446,3 @@ def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.Proce
     lines = [line for line in end.stderr.splitlines() if line.startswith("accelbench: ")]
     said = (lines[-1] if lines else end.last_line).removeprefix("accelbench: ")
     raise UsageError(safe(said, 600) or "The command came to no answer.")
-
-
-class PredictionPages:
-    """Each method answers one address."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        #: One at a time: whoever asks meanwhile has the same.
-        self._judging = threading.Lock()
-
-    def page(self, request: Request) -> Response:
-        """Predicted against measured, and batch scaling, or why there is neither."""
-        snapshot = self.site.snapshot()
-        evidence = self._evidence(snapshot)
-        drawn = self._pictures(snapshot)
-        return self.site.page(
-            request,
-            "predictions.html",
-            snapshot=snapshot,
-            evidence=evidence,
-            drawn=[(name, picture) for name, picture in drawn.items() if picture is not None],
-            headers_of_scores=HEADERS,
-            scores=score_rows(evidence.cases),
-            caption=CAPTION,
-        )
-
-    def picture(self, request: Request) -> Response:
-        """One of its pictures as a file."""
-        snapshot, form = self.site.snapshot(), form_of(request)
-        name = str(request.path_params["name"])
-        made = self._pictures(snapshot).get(name)
-        if made is None:
-            raise NotThereError("There is no such picture of predictions.")
-        look = look_of(request)
-        key = ("prediction file", snapshot.at, name, form, look)
-        body = self.site.pictures.once(
-            key, lambda: self.site.pictures.drawn(made, form, look) or b""
-        )
-        return picture_file(request, name, form, body)
-
-    def _evidence(self, snapshot: Snapshot) -> PredictionEvidence:
-        def judged() -> PredictionEvidence:
-            with self.site.database.asking():
-                return evidence_in(self.site.database)
-
-        with self._judging:
-            return self.site.pictures.once(("evidence", snapshot.at), judged)
-
-    def _pictures(self, snapshot: Snapshot) -> dict[str, Picture | None]:
-        evidence = self._evidence(snapshot)
-        return self.site.pictures.once(
-            ("prediction pictures", snapshot.at),
-            lambda: {
-                PREDICTED_MEASURED.name: evidence.picture,
-                BATCH_SCALING.name: evidence.scaling_picture,
-            },
-        )

@@ -1,11 +1,7 @@
-"""The table of results: filtered, ordered, grouped, with what was chosen kept beside it.
+"""The table of results, groups of them as a list or a pivot, one configuration, and the matrix.
 
-Rows put together: what groups of configurations have, as a list or with one column across.
-
-Best and median are of what was measured here or elsewhere and is usable: nobody measured what is
-predicted or simulated. Rates of different things, tokens and images, have neither in common. A
-training step and an inference are not the same work: where both are among what is grouped, each is
-a group of its own. So are batches of different sizes in a list of latencies.
+Best and median are of usable measured and imported figures. Groups never mix modes or units of
+rates, nor, in a list of latencies, batch sizes.
 """
 
 from __future__ import annotations
@@ -16,17 +12,29 @@ from dataclasses import dataclass, field, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from accelbench.analysis.matrix import RULE
 from accelbench.analysis.questions import AXES, ComparisonAxis
+from accelbench.analysis.ranks import ranks_of
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.figures import kind_sql
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number, text, texts
 from accelbench.core.vocabulary import Quality
+from accelbench.query.matrices import matrix_on
 from accelbench.report.charts import CHARTS
-from accelbench.report.dashboard.asked import MOST_CHOSEN, PAGE
+from accelbench.report.charts.distribution import MOST_LAUNCHES
+from accelbench.report.dashboard.asked import (
+    COLUMNS,
+    FIGURES,
+    GROUPS,
+    MOST_CHOSEN,
+    PAGE,
+    PageQuery,
+    ResultColumn,
+    exactly_named,
+)
 from accelbench.report.dashboard.pictures.pictures import MOST_CELLS
 from accelbench.report.dashboard.results import table_query as result_rows
-from accelbench.report.dashboard.results.columns import COLUMNS, FIGURES, GROUPS, ResultColumn
 from accelbench.report.dashboard.results.table_query import (
     BEST,
     GROUP_ORDERS,
@@ -34,10 +42,17 @@ from accelbench.report.dashboard.results.table_query import (
     TableQuery,
     table_query,
 )
-from accelbench.report.dashboard.site import Site
-from accelbench.report.dashboard.snapshots import cells
-from accelbench.report.dashboard.snapshots.cells import Cell, LaunchInterval, interval
-from accelbench.report.dashboard.snapshots.snapshot import Snapshot
+from accelbench.report.dashboard.site import NotThereError, SitePages
+from accelbench.report.dashboard.snapshots import cells, details
+from accelbench.report.dashboard.snapshots.cells import (
+    Cell,
+    LaunchInterval,
+    cell_accuracy,
+    interval,
+)
+from accelbench.report.dashboard.snapshots.snapshot import Snapshot, spent_of
+from accelbench.report.history import document
+from accelbench.report.matrix import plain_mark, tells
 
 #: Columns of a pivot at most: more are no table that anybody reads.
 MOST_ACROSS = 24
@@ -65,30 +80,21 @@ _AXES = {
 
 @dataclass(frozen=True)
 class ResultGroup:
-    """Configurations that are alike in what they are grouped by.
+    """Configurations that are alike in what they are grouped by."""
 
-    Attributes:
-        values: what they are alike in, by the name of the column.
-        count: how many there are, and `known` of how many the figure is.
-        best: the best figure of them, of the cell `key`.
-        units: of rates, where they are of several kinds: then there is no figure in common.
-        statistics: which figures of a step there are, where those are several.
-        cell: the one that has the best figure.
-        interval: of the best figure.
-    """
-
-    values: Mapping[str, object]
-    count: int
+    values: Mapping[str, object]  # what they are alike in, by the name of the column
+    count: int  # how many there are, and `known` of how many the figure is
     known: int
     key: str
-    best: float | None
+    best: float | None  # the best figure of them, of the cell `key`
     median: float | None
     low: float | None
     high: float | None
+    #: of rates, where they are of several kinds: then there is no figure in common
     units: Sequence[str] = ()
-    statistics: Sequence[str] = ()
-    cell: Cell | None = None
-    interval: LaunchInterval | None = None
+    statistics: Sequence[str] = ()  # which figures of a step there are, where those are several
+    cell: Cell | None = None  # the one that has the best figure
+    interval: LaunchInterval | None = None  # of the best figure
 
     def figure(self, by: str) -> float | None:
         """Its best figure or its median."""
@@ -97,20 +103,14 @@ class ResultGroup:
 
 @dataclass(frozen=True)
 class PivotRow:
-    """One row of a pivot.
-
-    Attributes:
-        groups: by the text of the value across.
-        best: the value across whose figure is best and apart from the second's.
-        mode: of all its configurations, where rows differ in it and nothing else says so.
-        unlike: what the best figures differ in beside what is across: none of them is called best.
-    """
+    """One row of a pivot."""
 
     value: object
-    groups: Mapping[str, ResultGroup]
-    best: str = ""
+    groups: Mapping[str, ResultGroup]  # by the text of the value across
+    best: str = ""  # the value across whose figure is best and apart from the second's
+    #: what the best figures differ in beside what is across: none of them is called best
     unlike: Sequence[str] = ()
-    mode: str = ""
+    mode: str = ""  # of all its configurations, where rows differ in it and nothing else says so
 
     def values(self, down: str) -> dict[str, object]:
         """What its configurations have alike."""
@@ -119,23 +119,16 @@ class PivotRow:
 
 @dataclass(frozen=True)
 class GroupPage:
-    """A page of groups.
+    """A page of groups."""
 
-    Attributes:
-        count: how many groups there are; of a pivot, rows.
-        groups: of a list.
-        across: the values across, of a pivot, and `left_out` how many more there are.
-        names: of the columns that groups of a list are made by.
-        modes_apart: whether the mode is one of them that nobody asked for.
-    """
-
-    count: int
-    groups: Sequence[ResultGroup] = ()
+    count: int  # how many groups there are; of a pivot, rows
+    groups: Sequence[ResultGroup] = ()  # of a list
     rows: Sequence[PivotRow] = ()
+    #: the values across, of a pivot, and `left_out` how many more there are
     across: Sequence[object] = field(default=())
     left_out: int = 0
-    names: Sequence[str] = ()
-    modes_apart: bool = False
+    names: Sequence[str] = ()  # of the columns that groups of a list are made by
+    modes_apart: bool = False  # whether the mode is one of them that nobody asked for
 
     @property
     def pages(self) -> int:
@@ -158,8 +151,7 @@ def _several(snapshot: Snapshot, query: TableQuery, name: str) -> bool:
         return False
     where, values = query.where()
     distinct = f"count(DISTINCT coalesce({GROUPS[name].column}::VARCHAR, ''))"
-    (found,) = snapshot.ask(f"SELECT {distinct} AS n FROM cell WHERE {where}", values)  # noqa: S608
-    return (number(found, "n") or 0) > 1
+    return snapshot.count(f"SELECT {distinct} FROM cell WHERE {where}", values) > 1  # noqa: S608
 
 
 def _list(snapshot: Snapshot, query: TableQuery, groups: Sequence[str]) -> GroupPage:
@@ -178,8 +170,7 @@ def _list(snapshot: Snapshot, query: TableQuery, groups: Sequence[str]) -> Group
     )
     count = int(number(rows[0], "all_groups") or 0) if rows else 0
     if not rows:  # beyond the last page
-        (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({sql})", values)  # noqa: S608
-        count = int(number(found, "n") or 0)
+        count = snapshot.count(f"SELECT count(*) FROM ({sql})", values)  # noqa: S608
     of_rows = [_group(query, row, groups) for row in rows]
     return GroupPage(count, _with_cells(snapshot, query, of_rows))
 
@@ -196,7 +187,9 @@ def _pivot(snapshot: Snapshot, query: TableQuery, names: Sequence[str]) -> Group
         name = str(one["value"])
         sizes[name] = sizes.get(name, 0) + int(number(one, "cells") or 0)
     kept = sorted(sizes, key=lambda value: (-sizes[value], value))[:MOST_ACROSS]
-    columns = sorted((one["value"] for one in of_each if str(one["value"]) in kept), key=_place)
+    columns = sorted(
+        (one["value"] for one in of_each if str(one["value"]) in kept), key=_place_across
+    )
     apart = MODE in names and MODE not in query.groups
     lines, count = _lines(snapshot, query, down, apart=apart)
     shown = {down.column: list(dict.fromkeys(value for value, _ in lines)), across.column: columns}
@@ -229,8 +222,7 @@ def _lines(
         values,
     )
     if not rows:  # beyond the last page
-        (found,) = snapshot.ask(f"SELECT count(*) AS n FROM ({distinct})", values)  # noqa: S608
-        return [], int(number(found, "n") or 0)
+        return [], snapshot.count(f"SELECT count(*) FROM ({distinct})", values)  # noqa: S608
     return [(row["value"], text(row, "mode")) for row in rows], int(number(rows[0], "every") or 0)
 
 
@@ -254,8 +246,7 @@ def _figures(
     return [_group(query, row, names) for row in snapshot.ask(sql, values)]
 
 
-def _place(value: object) -> tuple[object, ...]:
-    """Numbers by size, words by letters, nothing last."""
+def _place_across(value: object) -> tuple[object, ...]:
     if isinstance(value, int | float):
         return (0, float(value), "")
     return (2, 0.0, "") if value is None else (1, 0.0, str(value).lower())
@@ -267,7 +258,6 @@ def _sql(
     narrowed: Sequence[str] = (),
     more: Sequence[object] = (),
 ) -> tuple[str, list[object]]:
-    """Groups of what was asked for, in SQL; columns are ours, values are parameters."""
     where, values = query.where()
     where, values = " AND ".join([where, *narrowed]), [*values, *more]
     told = query.told
@@ -317,16 +307,13 @@ def _group(query: TableQuery, row: Row, names: Sequence[str]) -> ResultGroup:
 def _with_cells(
     snapshot: Snapshot, query: TableQuery, groups: Sequence[ResultGroup]
 ) -> list[ResultGroup]:
-    """The same groups, each with the configuration that is best of it."""
     keys = [group.key for group in groups if group.key]
     by_key = {cell["key"]: cell for cell in cells.named(snapshot, keys)}
-    made = []
-    for group in groups:
-        cell = by_key.get(group.key)
-        known = interval(cell, query.figure) if cell else None
-        values = {**vars(group), "cell": cell, "interval": known}
-        made.append(ResultGroup(**values))
-    return made
+    return [
+        replace(group, cell=cell, interval=interval(cell, query.figure) if cell else None)
+        for group in groups
+        for cell in (by_key.get(group.key),)
+    ]
 
 
 def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup], mode: str) -> PivotRow:
@@ -371,17 +358,13 @@ def unlike(several: Sequence[Cell], across: ResultColumn) -> list[str]:
 _BESIDE = ("hardware-latency", "throughput-by-batch")
 
 
-class Results:
-    """Answers the address of the table."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
+class ResultPages(SitePages):
+    """The table, one configuration, and the matrix."""
 
     def page(self, request: Request) -> Response:
         """The rows of what was asked for, or groups of them."""
-        snapshot = self.site.snapshot()
-        pairs = request.query_params.multi_items()
-        query = table_query(pairs, self.site.asked(request, snapshot))
+        snapshot, asked = self._requested(request)
+        query = table_query(request.query_params.multi_items(), asked)
         groups = grouped(snapshot, query) if query.groups else None
         found = cells.found(snapshot, query, 0 if groups else PAGE)
         last = groups.pages if groups else found.pages
@@ -391,6 +374,7 @@ class Results:
             found = found if groups else cells.found(snapshot, query)
         shown = result_rows.shown(found.cells, query.columns, costed=snapshot.costed)
         cells.told_apart(list(found.cells), result_rows.told_by(shown))
+        chosen = request.query_params.getlist("cell")
         return self.site.filtered(
             request,
             "results.html",
@@ -403,7 +387,7 @@ class Results:
             if query.columns
             else result_rows.in_common(found.cells, shown, snapshot.machines),
             picked_cells=cells.named(snapshot, query.cells),
-            left_out=_left_out(request, query),
+            left_out=len({key for key in chosen if key}) - len(query.cells),
             all_columns=[
                 column for name, column in COLUMNS.items() if name != "cost" or snapshot.costed
             ],
@@ -416,8 +400,87 @@ class Results:
             sizes=columns(*AS_TOLD),
         )
 
+    def cell(self, request: Request) -> Response:
+        """One cell, with everything behind it."""
+        snapshot = self.site.snapshot()
+        cell = cell_named(snapshot, request.path_params["key"])
+        database = self.site.database
+        with database.asking():
+            rows = details.rows_of(database, cell["results"][: details.MOST_LAUNCHES])
+            run = details.run_of(database, str(cell["run_id"]))
+            accuracy = cell_accuracy(database, snapshot, cell, rows)
+            metric = details.BY_METRIC["latency"]
+            series = details.history_of(database, snapshot, [cell], metric, fewest=2)
+        machine = snapshot.machines.get(str(cell["machine"]))
+        return self.site.page(
+            request,
+            "cell.html",
+            snapshot=snapshot,
+            cell=cell,
+            rows=rows,
+            run=run,
+            accuracy=accuracy,
+            machine=machine,
+            spent=spent_of(rows, snapshot.prices, machine),
+            empty=details.why_empty(rows),
+            warned=details.warned(rows),
+            drawn=min(MOST_LAUNCHES, sum((number(row, "sample_count") or 0) > 1 for row in rows)),
+            ranked=any(sum(rank.known for rank in ranks_of(row)) > 1 for row in rows),
+            beside=cells.beside(snapshot, cell),
+            series=[document(history) for history in series],
+            of_it=PageQuery(cells=(cell["key"],)),
+            of_model=PageQuery(model=exactly_named(str(cell["model"]))),
+        )
 
-def _left_out(request: Request, query: TableQuery) -> int:
-    """How many more were chosen than are kept."""
-    chosen = {key for key in request.query_params.getlist("cell") if key}
-    return len(chosen) - len(query.cells)
+    def matrix(self, request: Request) -> Response:
+        """What each platform is worth for each model, on one machine."""
+        snapshot, query = self._requested(request)
+        query = self._of_one(snapshot, query)
+        chosen = cells.of_matrix(snapshot, query, _MOST_OF_MATRIX)
+        ids = [key for cell in chosen for key in cell["results"]]
+        rows = details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX])
+        machine = snapshot.machines.get(next(iter(query.chosen.get("machine", ())), ""))
+        best = not query.chosen.get("precision")
+        made = matrix_on(rows, machine, self.site.local, best_precision=best)
+        lines = (line.cells.items() for line in made.models)
+        tried = {name for line in lines for name, rated in line if rated.has_result}
+        return self.site.filtered(
+            request,
+            "matrix.html",
+            query,
+            snapshot,
+            matrix=made,
+            looked_at=[one for one in made.hardware if one in tried] or list(made.hardware),
+            rule=RULE,
+            plain_mark=plain_mark,
+            tells=tells,
+            found=cells.found(snapshot, replace(query, page=1)),
+            left_out=max(0, len(ids) - _MOST_OF_MATRIX),
+        )
+
+    def _of_one(self, snapshot: Snapshot, query: PageQuery) -> PageQuery:
+        """One machine and mode: what is not said is as `accelbench matrix` has it."""
+        modes = snapshot.known["mode"]
+        usual = ["inference"] if "inference" in modes else modes
+        wanted = {
+            "machine": query.chosen.get("machine") or cells.newest_machine(snapshot),
+            "mode": query.chosen.get("mode") or tuple(usual),
+        }
+        picks = {name: values[:1] for name, values in wanted.items() if values}
+        return replace(query, chosen={**query.chosen, **picks})
+
+
+def cell_named(snapshot: Snapshot, key: str) -> Cell:
+    """A cell by its key.
+
+    Raises:
+        NotThereError: There is none, or it is no more.
+    """
+    matches = cells.named(snapshot, [key])
+    if not matches:
+        raise NotThereError("There is no such configuration, or a later run has taken its place.")
+    return matches[0]
+
+
+#: Launches that a matrix rests on at most.
+_MOST_OF_MATRIX = 1500

@@ -1,8 +1,6 @@
-"""What an address asks of the table beside which cells: columns, groups, a name. Pure.
+"""What an address asks of the table, and which columns a page of it shows. Pure.
 
-What a page of the table of results shows: the columns in which its rows differ. Pure.
-
-What all rows of a page have alike is said once above them, and no column is spent on it.
+What all rows of a page have alike is said once above them.
 """
 
 from __future__ import annotations
@@ -18,15 +16,18 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.report.charts.words import safe
 from accelbench.report.dashboard import words
-from accelbench.report.dashboard.asked import FACETS, PageQuery, Pairs, exactly_named
-from accelbench.report.dashboard.results.columns import (
+from accelbench.report.dashboard.asked import (
     COLUMNS,
+    FACETS,
     FIGURES,
     GROUPS,
     MODEL,
     OF_EVERY_ROW,
     SIZE,
+    PageQuery,
+    Pairs,
     ResultColumn,
+    exactly_named,
 )
 
 if TYPE_CHECKING:
@@ -47,25 +48,15 @@ _OF_FIGURES = {figure.name: figure for figure in FIGURES}
 
 @dataclass(frozen=True)
 class TableQuery(PageQuery):
-    """What was asked for of the table.
+    """What was asked for of the table."""
 
-    Attributes:
-        columns: that are shown; empty where what differs is shown.
-        groups: by which rows are put together, two at most.
-        layout: of groups, LIST or PIVOT.
-        figure: that is told of groups.
-        by: which figure of a field of a pivot.
-        group_order: of groups, with a dash where the largest is first.
-        view: the name of the view, chosen by whoever keeps it.
-    """
-
-    columns: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    layout: str = LIST
-    figure: str = "latency"
-    by: str = BEST
-    group_order: str = "group"
-    view: str = ""
+    columns: tuple[str, ...] = ()  # that are shown; empty where what differs is shown
+    groups: tuple[str, ...] = ()  # by which rows are put together, two at most
+    layout: str = LIST  # of groups, LIST or PIVOT
+    figure: str = "latency"  # that is told of groups
+    by: str = BEST  # which figure of a field of a pivot
+    group_order: str = "group"  # of groups, with a dash where the largest is first
+    view: str = ""  # the name of the view, chosen by whoever keeps it
 
     @property
     def crossed(self) -> bool:
@@ -143,11 +134,7 @@ def _filtered(query: TableQuery, name: str, value: object) -> TableQuery | None:
 
 
 def table_query(pairs: Pairs, page: PageQuery) -> TableQuery:
-    """What an address says of the table.
-
-    Args:
-        pairs: names and values, in their order; those that are not ours are passed over.
-        page: the cells that it asks for.
+    """What an address says of the table; names that are not ours are passed over.
 
     Raises:
         UsageError: There is no such column, group, figure or order.
@@ -192,12 +179,7 @@ def _known(name: str, values: Sequence[str], known: Iterable[str]) -> tuple[str,
 
 
 #: What nobody has to be told: it is so where nothing else was asked for.
-_UNREMARKABLE = {
-    "scenario": SINGLE_STREAM,
-    "devices": 1,
-    "data": "synthetic",
-    "weights": "random",
-}
+_UNREMARKABLE = {"scenario": SINGLE_STREAM, "devices": 1, "data": "synthetic", "weights": "random"}
 #: What came of it: two lines of different figures may still say the same of what was asked for.
 _OUTCOMES = tuple(
     COLUMNS[name]
@@ -227,11 +209,6 @@ def shown(
     """The columns of a table: those that were chosen, else those in which rows differ.
 
     The model is the heading of each row, and always there.
-
-    Args:
-        rows: of the page.
-        chosen: names of columns.
-        costed: whether anything has a cost.
     """
     if chosen:
         return [MODEL, *(COLUMNS[name] for name in chosen if name != MODEL.name)]

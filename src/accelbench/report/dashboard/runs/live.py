@@ -27,14 +27,15 @@ from accelbench.core.rows import Json, Row
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 
-#: What a page shows of a result; its samples, most of the journal, are forgotten at once.
-_KEPT = (
+#: What a list of results shows.
+LISTED = (
     *("model", "runtime", "hardware", "precision", "batch_size"),
     *(*columns(*AS_TOLD), "mode", "launch", "arm"),
-    *("status", "reason", "message", "provenance", "emulated", "quality", "finished_at"),
-    *("latency_p50_ms", "latency_mean_ms", "latency_ci_low_ms", "latency_ci_high_ms"),
-    *("throughput", "memory_peak_mb"),
+    *("status", "reason", "message", "provenance", "emulated", "quality"),
+    *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )
+#: What is kept of a result; its samples, most of the journal, are forgotten at once.
+_KEPT = (*LISTED, "finished_at")
 #: Journals that are followed at once.
 _MOST = 64
 

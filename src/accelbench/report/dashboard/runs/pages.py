@@ -1,11 +1,4 @@
-"""The pages that look at runs: all of them, and one, which may still go on.
-
-Run against run: what `accelbench check` answers, as a page, worst first.
-
-How far a run is that goes on, and about how long it still takes. Pure.
-
-Nobody knows what launches to come take: the mean of those that are done stands for them.
-"""
+"""The pages of runs: all, one that may still go on, and one against another."""
 
 from __future__ import annotations
 
@@ -39,7 +32,7 @@ from accelbench.report.check import (
     sides,
     unusable_times,
 )
-from accelbench.report.dashboard.site import NotThereError, Site
+from accelbench.report.dashboard.site import NotThereError, SitePages
 from accelbench.report.dashboard.snapshots import details
 
 if TYPE_CHECKING:
@@ -53,11 +46,16 @@ _MOST = 300
 _MOST_RUNS = 300
 
 
-class Runs:
-    """Each method answers one address."""
+#: Results of both runs that a page judges: `accelbench check` takes more time, and more of them.
+MOST_RESULTS = 4000
+#: Questions that a page lists.
+MOST_QUESTIONS = 400
+#: Runs that a list to choose from has.
+_EXITS = {Outcome.WORSE: "bad", Outcome.CANNOT_TELL: "busy"}
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+
+class RunPages(SitePages):
+    """All runs, one, and two beside each other."""
 
     def all(self, request: Request) -> Response:
         """Every run, those that go on first."""
@@ -70,7 +68,6 @@ class Runs:
             [_MOST_RUNS],
         )
         ended = [str(row["run_id"]) for row in runs if row["status"] != "unfinished"]
-        count = snapshot.ask("SELECT count(*) AS runs FROM run")[0]["runs"]
         live = self.site.journals.unfinished(ended)
         going = {run.run_id for run in live}
         return self.site.page(
@@ -79,7 +76,7 @@ class Runs:
             snapshot=snapshot,
             runs=[row for row in runs if row["run_id"] not in going],
             live=live,
-            count=count,
+            count=snapshot.count("SELECT count(*) FROM run"),
         )
 
     def one(self, request: Request) -> Response:
@@ -106,7 +103,6 @@ class Runs:
         else:
             rows = details.results_of(self.site.database, run_id)
             counts = dict(Counter(str(row["status"]) for row in rows))
-        cells = snapshot.ask("SELECT count(*) AS cells FROM cell WHERE run_id = ?", [run_id])
         return self.site.page(
             request,
             "run.html",
@@ -118,25 +114,10 @@ class Runs:
             counts=counts,
             rows=rows[:_MOST],
             more=max(0, len(rows) - _MOST),
-            cells=cells[0]["cells"],
+            cells=snapshot.count("SELECT count(*) FROM cell WHERE run_id = ?", [run_id]),
         )
 
-
-#: Results of both runs that a page judges: `accelbench check` takes more time, and more of them.
-MOST_RESULTS = 4000
-#: Questions that a page lists.
-MOST_QUESTIONS = 400
-#: Runs that a list to choose from has.
-_EXITS = {Outcome.WORSE: "bad", Outcome.CANNOT_TELL: "busy"}
-
-
-class RunComparison:
-    """Two runs beside each other."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-
-    def page(self, request: Request) -> Response:
+    def compared(self, request: Request) -> Response:
         """The verdict, what has to be said of it, and every figure."""
         snapshot = self.site.snapshot()
         base, other = (request.query_params.get(name, "") for name in ("a", "b"))
@@ -186,14 +167,13 @@ class RunComparison:
         if base == other:
             raise UsageError("A run is not compared with itself.", "Choose another run beside it.")
         self._refuse_many(base, other)
-        key = ("run against run", snapshot.at, base, other, allow)
 
         def made() -> tuple[Check, Json]:
             sought = BaselineQuery({}, (other,), None, allow)
             baseline = baseline_of_run(self.site.database, base, sought)
             return baseline.check(None), baseline.about(None)
 
-        return self.site.pictures.once(key, made)
+        return self._once(snapshot, ("run against run", base, other, allow), made)
 
     def _refuse_many(self, base: str, other: str) -> None:
         _, ((count,),) = self.site.database.query(
@@ -209,7 +189,6 @@ class RunComparison:
 
 
 def _runs(snapshot: Snapshot) -> list[tuple[str, str]]:
-    """Runs to choose from, the newest first, each with what it is called."""
     rows = snapshot.ask(
         "SELECT run_id, label, started_at FROM run"
         " ORDER BY started_at DESC NULLS LAST, run_id DESC LIMIT ?",
@@ -226,7 +205,6 @@ def _called(row: Row) -> str:
 
 
 def _cells(snapshot: Snapshot, questions: Sequence[CheckedQuestion]) -> Mapping[str, str]:
-    """The cell of each question's series that is shown today, to lead to it."""
     keys = sorted({str(q.row["series_key"]) for q in questions if q.row.get("series_key")})
     if not keys:
         return {}
@@ -247,19 +225,14 @@ _MINUTE, _HOUR = 60.0, 3600.0
 
 @dataclass(frozen=True)
 class RunProgress:
-    """A run that goes on.
-
-    Attributes:
-        last: the configuration that was measured last; "" before the first.
-        remaining: in words, with “about”; "" where nobody can say.
-    """
+    """A run that goes on."""
 
     run_id: str
     started_at: str
     done: int
     planned: int
-    last: str
-    remaining: str
+    last: str  # the configuration that was measured last; "" before the first
+    remaining: str  # in words, with “about”; "" where nobody can say
 
 
 def progress_of(run: LiveRun) -> RunProgress:
@@ -279,7 +252,6 @@ def progress_of(run: LiveRun) -> RunProgress:
 
 
 def _mean_seconds(moments: Sequence[str]) -> float | None:
-    """From one result to the next; None where too few tell."""
     known = sorted(moment for moment in moments if moment)[-_PROGRESS_MOST:]
     if len(known) < _FEWEST:
         return None

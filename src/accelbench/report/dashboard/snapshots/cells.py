@@ -1,9 +1,4 @@
-"""Questions to a snapshot: a page of cells, how many there are, what else could be chosen.
-
-What the outputs of a cell are worth against labels, and what its precision costs of it.
-
-The intervals of cells' figures, or the ranges of their launches, as pages show them. Pure.
-"""
+"""Questions to a snapshot: cells, choices of filters, intervals, task accuracy."""
 
 from __future__ import annotations
 
@@ -272,12 +267,10 @@ def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[Cell]:
 def _whole(
     snapshot: Snapshot, sql: str, values: Sequence[object], columns: str = "*"
 ) -> list[Cell]:
-    """The cells that a question names by where they lie."""
     return cast("list[Cell]", snapshot.whole(sql, values, columns))
 
 
 def _cells(snapshot: Snapshot, sql: str, values: Sequence[object]) -> list[Cell]:
-    """Rows of the table of cells, which has these columns (`gathering`)."""
     return cast("list[Cell]", snapshot.ask(sql, values))
 
 
@@ -295,12 +288,7 @@ _APART = ("compiled", "threads", "scenario", "weights", "data_source", "optimize
 
 
 def told_apart(rows: list[Cell], told: Sequence[str] = _TOLD) -> list[Cell]:
-    """The same rows, each with what tells it from those whose line would say the same: `apart`.
-
-    Args:
-        rows: of one table.
-        told: what a line says of each.
-    """
+    """The same rows, each with what tells it from those whose line would say the same: `apart`."""
     alike: dict[tuple[str, ...], list[Cell]] = {}
     for row in rows:
         alike.setdefault(tuple(str(row.get(name)) for name in told), []).append(row)
@@ -342,32 +330,18 @@ _WHERE = "model = ? AND runtime = ? AND hardware = ? AND precision IN (?, ?) AND
 
 @dataclass(frozen=True)
 class CellAccuracy:
-    """The newest accuracy of a cell's model, engine and precision.
+    """The newest accuracy of a cell's model, engine and precision."""
 
-    Attributes:
-        known: the figure.
-        cost: what it is above or below that of fp32, as a sentence; "" where nobody can say.
-        run_id: the run that measured it, where that is not the cell's own; else "".
-        other_weights: whether its weights are not those of the cell's launches.
-    """
-
-    known: TaskAccuracy
-    cost: str = ""
-    run_id: str = ""
-    other_weights: bool = False
+    known: TaskAccuracy  # the figure
+    cost: str = ""  # what it is above or below that of fp32, as a sentence; "" where nobody can say
+    run_id: str = ""  # the run that measured it, where that is not the cell's own; else ""
+    other_weights: bool = False  # whether its weights are not those of the cell's launches
 
 
 def cell_accuracy(
     database: Database, snapshot: Snapshot, cell: Cell, rows: Sequence[Row]
 ) -> CellAccuracy | None:
-    """The accuracy of a cell; None where none was measured.
-
-    Args:
-        database: the store.
-        snapshot: which run was on which machine.
-        cell: which.
-        rows: its launches; one of them that has an accuracy comes first.
-    """
+    """The accuracy of a cell; None if none was measured. One of its own launches comes first."""
     if not rows:
         return None
     first = rows[0]
@@ -401,17 +375,11 @@ def cell_accuracy(
 
 @dataclass(frozen=True)
 class LaunchInterval:
-    """Where a figure lies.
+    """Where a figure lies."""
 
-    Attributes:
-        middle: the figure.
-        spread: the ends that are shown.
-        sure: the ends of the 95 % interval, by which it is compared with others.
-    """
-
-    middle: float
-    spread: Spread
-    sure: tuple[float, float]
+    middle: float  # the figure
+    spread: Spread  # the ends that are shown
+    sure: tuple[float, float]  # the ends of the 95 % interval, by which it is compared with others
 
     @property
     def text(self) -> str:
@@ -486,7 +454,6 @@ def _made(
 
 
 def _inverse(known: LaunchInterval, product: float) -> LaunchInterval:
-    """Return the interval of what a product divided by the figure is."""
     low, high = (
         None if end is None else product / end for end in (known.spread.high, known.spread.low)
     )

@@ -1,8 +1,6 @@
-"""What lies behind a cell: its launches, their samples, the run that made them, their history.
+"""The store behind a cell: launches, samples, run, history; and the lines of a snapshot.
 
-Asked of the store itself, by the results' ids that the snapshot has: a cell has a few.
-
-Lines of a snapshot: what was measured in several runs, whatever versions it went through.
+Launches are read by the ids of results that the snapshot has: a cell has a few.
 """
 
 from __future__ import annotations
@@ -16,13 +14,13 @@ from typing import TYPE_CHECKING, cast
 from accelbench.analysis.history import Series
 from accelbench.analysis.judging import METRICS, Metric
 from accelbench.analysis.warned import warned as all_warned
-from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.columns import BY_NAME
 from accelbench.core.rows import Json, Row, number
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.runs.live import LISTED
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.other_series import QUESTION, VARIED, with_others
@@ -35,13 +33,6 @@ if TYPE_CHECKING:
 #: A cell of a sweep has five launches; of an import whose versions nobody told, any number.
 MOST_LAUNCHES = 40
 BY_METRIC = {metric.name: metric for metric in METRICS}
-#: What a list of results shows.
-_LISTED = (
-    *("model", "runtime", "hardware", "precision", "batch_size"),
-    *(*columns(*AS_TOLD), "mode", "launch", "arm"),
-    *("status", "reason", "message", "provenance", "emulated", "quality"),
-    *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
-)
 #: Results by their ids: found by one column, and read whole by where they lie. Of a million results
 #: that takes 41 ms of processor time for five of them; a list of ids beside all columns takes 237.
 _OF_RESULTS = """
@@ -99,17 +90,11 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
         " environment::VARCHAR FROM benchmark_runs WHERE run_id = ?",
         [run_id],
     )
-    for run, label, command, status, started, commit, environment in rows:
+    for *words, environment in rows:
         facts = json.loads(str(environment)) if environment else {}
-        return RunSummary(
-            str(run),
-            str(label or ""),
-            str(command or ""),
-            str(status or ""),
-            str(started or ""),
-            str(commit or ""),
-            facts if isinstance(facts, Mapping) else {},
-        )
+        known = facts if isinstance(facts, Mapping) else {}
+        run, label, command, status, started_at, commit = (str(word or "") for word in words)
+        return RunSummary(run, label, command, status, started_at, commit, known)
     return None
 
 
@@ -119,7 +104,7 @@ def results_of(database: Database, run_id: str) -> list[Row]:
     Of a fleet's run it is what its nodes measured as well.
     """
     names, rows = database.query(
-        f"SELECT {', '.join(_LISTED)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
+        f"SELECT {', '.join(LISTED)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
         " FROM benchmark_results WHERE run_id = ? OR run_id IN (SELECT fleet.run_id FROM fact AS"
         " fleet WHERE fleet.kind = 'run_started' AND fleet.body->>'fleet' = ?)"
         " ORDER BY finished_at DESC, result_id",
@@ -138,13 +123,8 @@ def history_of(
 ) -> list[Series]:
     """What became of some cells over time, those in which something changed first.
 
-    Args:
-        database: the store.
-        snapshot: which run was on which machine.
-        cells: of which; those without a series have no history.
-        metric: of which figure.
-        least: changes that are smaller are not told.
-        fewest: series with fewer points are left out, unless a run came after that has no figure.
+    Cells without a series have no history. Changes smaller than `least` are left out, and so are
+    series with fewer than `fewest` points, unless a run without a result came after them.
     """
     about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
     if not about:
@@ -246,18 +226,13 @@ _BY_NAME = "lower(model), model, hardware, device_name, runtime, precision, batc
 
 @dataclass(frozen=True)
 class LineOrder:
-    """Which lines, and in which order.
+    """Which lines, and in which order."""
 
-    Attributes:
-        words: each of which has to be in the name of the model, engine, platform, device or
-            precision.
-        changed: series and machine of those that come first; the newest follow.
-        by_name: by their names instead.
-    """
-
+    #: each of which has to be in the name of the model, engine, platform, device or precision
     words: str = ""
+    #: series and machine of those that come first; the newest follow
     changed: Sequence[tuple[str, str]] = ()
-    by_name: bool = False
+    by_name: bool = False  # by their names instead
 
 
 EVERY_LINE = LineOrder()

@@ -1,18 +1,9 @@
 """Every cell of the store in memory: what pages are filtered, ordered and counted from.
 
 A *cell* is one question on one machine, by the launches of the run that says most of it. A million
-results are some thousand cells, so the store is read once, for a moment, and asked again only when
-it has changed: a run that goes on wants to write into it, and a page wants to be there at once.
-
-What cells cost: told to a snapshot's cells once, so that tables are ordered by it.
-
-Thousands of cells ran in a few places, and a place has one price: prices are looked up for places,
-and a single statement makes costs of them.
-
-The newest snapshot: taken in the background, and again when the store has changed.
-
-A page never waits for a new one: it is made from the last, and says of which moment that is. Only
-who comes before the first was taken waits, and no longer than people like to.
+results are some thousand cells, so the store is read once, for a moment, and again in the
+background when it has changed. A page never waits for a new snapshot; only the first one is waited
+for.
 """
 
 from __future__ import annotations
@@ -86,13 +77,7 @@ WHERE {_PRICEABLE} AND own_cost IS NOT NULL
 def add_costs(
     memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices | None
 ) -> bool:
-    """Give cells their costs; whether any has one.
-
-    Args:
-        memory: the snapshot, with the table `cell`.
-        machines: by their ids.
-        prices: the user's; without any, a cell has the cost that it says itself.
-    """
+    """Give cells their costs; whether any has one. Without prices a cell keeps its own cost."""
     memory.execute(_COLUMNS)
     place = f"concat_ws(chr(31), {', '.join(f'coalesce({n}::VARCHAR, chr(0))' for n in _PLACE)})"
     if prices is not None:
@@ -127,17 +112,11 @@ def without_a_place(
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a cell's page says beside the cost of a million.
+    """What a cell's page says beside the cost of a million."""
 
-    Attributes:
-        items: what a million is of.
-        per_step: what a training step costs.
-        price: what an hour costs, in words.
-    """
-
-    items: str
-    per_step: float | None
-    price: str
+    items: str  # what a million is of
+    per_step: float | None  # what a training step costs
+    price: str  # what an hour costs, in words
 
 
 def spent_of(
@@ -156,7 +135,6 @@ def spent_of(
 def _found(
     memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices, place: str
 ) -> dict[str, Price]:
-    """The price of each place that has one."""
     places = memory.execute(
         f"SELECT DISTINCT {place}, {', '.join(_PLACE)} FROM cell WHERE {_PRICEABLE}"  # noqa: S608
     ).fetchall()
@@ -202,29 +180,18 @@ Told = Callable[[SnapshotStep, int | None], None]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The cells and runs of one moment.
-
-    Attributes:
-        known: of each facet, every value there is.
-        machines: what each machine is, by its id.
-        ran: the id of the machine that each run was on.
-        results: how many there are in the store.
-        at: when it was taken.
-        prices: by which cells were told what they cost.
-        costed: whether any has a cost.
-        unmatched_prices: which prices are of nothing here, in a sentence.
-    """
+    """The cells and runs of one moment."""
 
     memory: DuckDBPyConnection
-    known: Mapping[str, Sequence[str]]
-    machines: Mapping[str, Machine]
-    ran: Mapping[str, str]
-    results: int
+    known: Mapping[str, Sequence[str]]  # of each facet, every value there is
+    machines: Mapping[str, Machine]  # what each machine is, by its id
+    ran: Mapping[str, str]  # the id of the machine that each run was on
+    results: int  # how many there are in the store
     cells: int
-    at: str
-    prices: Prices | None = None
-    costed: bool = False
-    unmatched_prices: str = ""
+    at: str  # when it was taken
+    prices: Prices | None = None  # by which cells were told what they cost
+    costed: bool = False  # whether any has a cost
+    unmatched_prices: str = ""  # which prices are of nothing here, in a sentence
 
     @property
     def sign(self) -> str:
@@ -242,11 +209,13 @@ class Snapshot:
                 row["options"] = json.loads(str(row["options"] or "{}"))
         return rows
 
+    def count(self, sql: str, values: Sequence[object] = ()) -> int:
+        """The number that is the only answer to a question."""
+        ((number,),) = (row.values() for row in self.ask(sql, values))
+        return int(str(number or 0))
+
     def whole(
-        self,
-        sql: str,
-        values: Sequence[object] = (),
-        columns: str = "*",
+        self, sql: str, values: Sequence[object] = (), columns: str = "*"
     ) -> list[dict[str, object]]:
         """The cells that a question names by where they lie (`rowid AS place`), in its order.
 
@@ -271,13 +240,9 @@ class Snapshot:
 def taken(
     database: Database, at: str, prices: Prices | None = None, tell: Told = lambda _, __: None
 ) -> Snapshot:
-    """A snapshot of a store; the store is open only while it is read.
+    """A snapshot of a store, which is open only while it is read.
 
-    Args:
-        database: the store.
-        at: the moment it is of.
-        prices: by which cells are told what they cost.
-        tell: hears which step begins, and how many results there are once that is known.
+    `tell` hears which step begins, and how many results there are once that is known.
     """
     import duckdb
 
@@ -290,24 +255,14 @@ def taken(
         # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
         labels = [str(label or "") for label in runs.column("label").to_pylist()]
         of_checks = list(map(is_of_a_check, labels))
-        of_runs = [
-            list(machines),
-            [ids[machine] for machine in machines.values()],
-            ran_with,
-            of_checks,
-        ]
-        con.execute(_RAN, of_runs)
+        ran_on = {run: ids[machine] for run, machine in machines.items()}
+        con.execute(_RAN, [list(ran_on), list(ran_on.values()), ran_with, of_checks])
         ran = con.sql("FROM ran").to_arrow_table()
         tell(SnapshotStep.RESULTS, int(results))
         cells = gathered(con).to_arrow_table()
     tell(SnapshotStep.CONFIGURATIONS, int(results))
-    memory = duckdb.connect(
-        config={
-            "threads": 2,
-            "enable_external_access": "false",
-            "autoload_known_extensions": "false",
-        }
-    )
+    closed = dict.fromkeys(("enable_external_access", "autoload_known_extensions"), "false")
+    memory = duckdb.connect(config={"threads": 2, **closed})
     for name, table in (("cell", cells), ("run", runs), ("ran", ran)):
         memory.register(f"{name}_read", table)
         order = f"ORDER BY {AS_THEY_LIE}" if name == "cell" else ""
@@ -319,7 +274,6 @@ def taken(
     unmatched = without_a_place(memory, by_id, prices)
     memory.execute("SET lock_configuration = true")
     ((count,),) = memory.execute("SELECT count(*) FROM cell").fetchall()
-    ran_on = {run: ids[machine] for run, machine in machines.items()}
     known = _known(memory)
     counts = int(results), int(count)
     return Snapshot(memory, known, by_id, ran_on, *counts, at, prices, costed, unmatched)
@@ -361,20 +315,13 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class SnapshotProgress:
-    """How far the snapshot is that is being taken.
+    """How far the snapshot is that is being taken."""
 
-    Attributes:
-        step: what is being done, from 1, of `steps`.
-        words: the same in words.
-        results: how many the store has; None as long as nobody knows.
-        seconds: since it was begun.
-    """
-
-    step: int
+    step: int  # what is being done, from 1, of `steps`
     steps: int
-    words: str
-    results: int | None
-    seconds: int
+    words: str  # the same in words
+    results: int | None  # how many the store has; None as long as nobody knows
+    seconds: int  # since it was begun
 
 
 class SnapshotKeeper:
@@ -388,14 +335,7 @@ class SnapshotKeeper:
         prices: Prices | None = None,
         at: str = "",
     ) -> None:
-        """
-        Args:
-            database: the store.
-            refill: what brings in what others gave to a lake; a database's own runs fill it.
-            refill_seconds: how long to wait from one such to the next.
-            prices: by which cells are told what they cost.
-            at: the moment that a snapshot is of; "" for that at which it is taken.
-        """
+        """`refill` brings in what others gave to a lake; a database is filled by its own runs."""
         self.database = database
         self.prices = prices
         self._at = at
