@@ -196,6 +196,15 @@ def test_that_nothing_changed_between_runs_wants_room_below_the_threshold() -> N
     assert judged(LATENCY, before, now, QUIET, 0.06, KNOWN).answer is Judgement.CANNOT_TELL
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+@pytest.mark.parametrize("metric", [LATENCY, MEMORY])
+def test_what_so_many_launches_find_is_above_what_counts(metric: Metric, count: int) -> None:
+    values = launches(10.0, count=count)
+    found = judged(metric, values, values, Noise(0.01, 30), runs=KNOWN)
+    assert found.least_shown is not None
+    assert found.least_shown > found.limit
+
+
 @pytest.mark.parametrize("count", [5, 10, 40])
 def test_between_runs_the_limit_is_that_of_a_one_sided_test(count: int) -> None:
     """Twice the variance of runs and that of the launches' means, and not three times the noise."""

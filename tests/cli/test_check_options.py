@@ -49,7 +49,7 @@ def test_a_slip_is_no_lack_of_results(shell: Command, words: tuple[str, ...], sa
 @pytest.mark.usefixtures("both")
 def test_what_is_to_be_measured_is_what_was_asked_for(shell: Command) -> None:
     code, _, err = shell("bert-base", "--baseline", "main", "--batch-sizes", "8")
-    assert (code, "`accelbench run bert-base --batch-sizes 8`" in err) == (4, True)
+    assert (code, "`accelbench run bert-base --batch-sizes 8`" in err) == (4, True), err
 
 
 def test_an_unknown_baseline_is_one_whatever_the_database_holds(

@@ -210,7 +210,8 @@ def test_a_command_that_is_named_asks_for_what_was_asked(
         said = f"`accelbench run {model} --mode both --hardware cpu {sizes_of} {into}`"
         assert (code, said in err) == (4, True), err
         code, _, err = command("check")(model, *filters, *into.split())
-        said = f"`accelbench run {model} {sizes_of} {into} --launches 5 --label baseline`"
+        asked = f"--hardware cpu --framework pytorch {sizes_of} {into}"
+        said = f"`accelbench run {model} {asked} --launches 5 --label baseline`"
         assert (code, said in err) == (2, True), err
 
 

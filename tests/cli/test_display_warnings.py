@@ -8,7 +8,7 @@ from typing import Any
 from shells import QUICK, Shell
 
 from accelbench.analysis.warned import warned
-from accelbench.cli.display.summary import told, warning_lines
+from accelbench.cli.display.summary import told, total_line, warning_lines
 
 
 def row(batch: int = 1, *warnings: str, **more: Any) -> dict[str, Any]:
@@ -135,3 +135,13 @@ def test_a_run_says_each_once_below_its_table_and_in_its_document(shell: Shell) 
     assert any(one["results"] == ids for one in document["warnings"])
     quiet = shell(*words, "--quiet")
     assert quiet.stdout == ""
+
+
+def test_the_total_counts_unusable_results_next_to_those_that_ended_well() -> None:
+    good, noisy = row(status="ok", quality="converged"), row(2, status="ok", quality="unusable")
+    failed = row(3, status="out_of_memory", quality="unusable")
+    assert total_line([good], {"ok": 1}) == "Total configurations: 1 (1 ok)"
+    assert total_line([good, noisy, failed], {"ok": 2, "out_of_memory": 1}) == (
+        "Total configurations: 3 (2 ok, 1 out of memory, 1 unusable)"
+    )
+    assert total_line([], {}) == "Total configurations: 0 (none finished)"

@@ -511,4 +511,16 @@ def test_a_single_run_is_answered_with_the_command_that_measures_again(
 ) -> None:
     nights(tmp_path, 1.0)
     code, _, err = shell()
-    assert (code, "`accelbench run bert-tiny --batch-sizes 1`" in err) == (4, True)
+    command = "accelbench run bert-tiny --hardware cpu --framework pytorch --batch-sizes 1"
+    assert (code, f"`{command}`" in err) == (4, True)
+
+
+def test_the_command_that_measures_again_asks_for_the_same(tmp_path: Path, shell: Command) -> None:
+    same = {"precision": "bf16", "runtime": "onnxruntime", "options": {"threads": 3}}
+    nights(tmp_path, 1.0, **same, mode="training")
+    code, _, err = shell()
+    command = (
+        "accelbench run bert-tiny --hardware cpu --framework onnxruntime --precision bf16"
+        " --mode training --batch-sizes 1 --threads 3"
+    )
+    assert (code, f"`{command}`" in err) == (4, True), err

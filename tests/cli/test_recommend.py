@@ -262,7 +262,10 @@ def test_where_no_command_measures_it_that_is_said(recommend: Command) -> None:
     for more in ((), ("--explain",)):
         _, out, _ = recommend(*words, *more)
         said = " ".join(out.split())
-        assert "No command measures it as it stands: of-ours is in no catalogue" in said
+        assert (
+            "No command measures it as it stands: of-ours is neither in the catalogue nor here"
+            in said
+        )
     code, out, _ = recommend(*words, "--batch-size", "1,2")
     assert code == 0
     assert "None" not in out

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from accelbench.catalog.find import find
 from accelbench.core.case import Shapes
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 from accelbench.predict.predictable import why_not
@@ -57,3 +58,23 @@ def test_a_measured_device_is_asked_for_by_its_name_alone() -> None:
     measured = [MeasuredCase(PredictedCase("m", "f", Shapes(1), p), 1.0, None) for p in places]
     question = PredictionQuestion((), hardware=("fridge 9",))
     assert configurations(question, measured, lambda _: None, []) == places
+
+
+@pytest.mark.parametrize(
+    ("builders", "word", "runtime"),
+    [
+        (("file:onnx",), "cuda:A100-SXM4-80GB", "onnxruntime"),
+        (("file:onnx",), "openvino", "openvino"),
+        (("file:torch.export",), "cuda:A100-SXM4-80GB", "pytorch"),
+        (("file:onnx", "transformers:BertModel"), "cuda:A100-SXM4-80GB", "pytorch"),
+        ((), "cuda:A100-SXM4-80GB", "pytorch"),
+    ],
+)
+def test_files_are_predicted_on_an_engine_that_reads_them(
+    builders: tuple[str, ...], word: str, runtime: str
+) -> None:
+    """PyTorch reads no ONNX files."""
+    models = [replace(find("bert-tiny"), builder=builder) for builder in builders]
+    question = PredictionQuestion(models, hardware=(word,))
+    (place,) = configurations(question, [], lambda _: "AMD EPYC", [])
+    assert place.runtime == runtime

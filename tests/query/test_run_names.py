@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
-from accelbench.query.filters import by_word, filters_of
+from accelbench.query.filters import by_word, filters_of, model_words
 from accelbench.query.histories import NOISE
 from accelbench.query.run_names import measured_series, only_runs, runs_meant
 from accelbench.query.suggestions import NothingMeasuredError
@@ -58,3 +58,27 @@ def test_every_spelling_of_a_folder_finds_its_results(word: str) -> None:
     assert "my-llama/" in filters_of([word])["model"]
     both = filters_of(["my-llama/", word])["model"]
     assert len(by_word("model", both)) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        (["weird name (v2) x.onnx"], ("weird name (v2) x.onnx",)),
+        (["nets, of mine.py:make"], ("nets, of mine.py:make",)),
+        (["bert-tiny mine.onnx"], ("bert-tiny", "mine.onnx")),
+        (["one.onnx two.onnx", "one.onnx"], ("one.onnx", "two.onnx")),
+        (["bert-tiny,vit-tiny", ""], ("bert-tiny", "vit-tiny")),
+    ],
+)
+def test_a_files_name_with_spaces_is_one_model(typed: list[str], names: tuple[str, ...]) -> None:
+    assert model_words(typed) == names
+    assert set(filters_of(typed)["model"]) >= set(names)
+
+
+def test_a_folder_here_with_spaces_is_one_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my bert").mkdir()
+    assert model_words(["my bert"]) == ("my bert",)
+    assert model_words(["my bert"], files_here=False) == ("my", "bert")

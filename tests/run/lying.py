@@ -23,7 +23,7 @@ from accelbench.core.protocols import Block, Device, DeviceMemory, Evidence, Job
 from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.core.vocabulary import Architecture, Family, Provenance, Timing
 from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.hostmemory import HostMemory
+from accelbench.hardware.hostmemory import HostMemory, PageUse
 from accelbench.run.worker.load_checks import ReadTimes
 from accelbench.run.worker.worker import CaseBench
 from accelbench.runtimes.pytorch.session import PytorchSession
@@ -272,11 +272,12 @@ def opened(
     device: Device = CPU,
     read_times: ReadTimes = uncounted,
     case: Case = CASE,
+    read_pages: Callable[[], PageUse | None] = lambda: None,
 ) -> tuple[CaseBench, dict[str, Any]]:
     """A bench with a session open that lies, and what it tells of that."""
     WORLD.waits = lie.waits
     runtime: Any = runtime_of(kind, lie)
-    bench = CaseBench(runtime, Silent(), WORLD.clock, read_times)  # type: ignore[arg-type]
+    bench = CaseBench(runtime, Silent(), WORLD.clock, read_times, read_pages)  # type: ignore[arg-type]
     settings = {"seed": 0, "threads": 1}
     job = {"case": case_to_json(case), "device": device_to_json(device), **settings}
     more = {"weights": "random", "trust_remote_code": False}

@@ -21,6 +21,7 @@ from lying import (
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, DeviceMemory
 from accelbench.core.vocabulary import Quality, Timing
+from accelbench.hardware.hostmemory import PageUse
 from accelbench.hardware.thread_times import ThreadTimes
 from accelbench.run.verify.precision_proof import refuse_uncompiled
 
@@ -157,6 +158,23 @@ def test_threads_are_those_that_were_busy_and_had_a_cpu(
     assert found["metrics"]["cpu_wait_share"] == pytest.approx(
         threads[0][1] / sum(threads[0]), abs=1e-9
     )
+
+
+@pytest.mark.parametrize(
+    ("faults", "system_s", "warned"),
+    [(10_400, 0.28, True), (1_000, 0.28, False), (10_400, 0.1, False)],
+)
+def test_memory_that_each_step_touches_anew_is_warned_of_in_the_process_that_measures(
+    faults: int, system_s: float, warned: bool
+) -> None:
+    WORLD.__init__()  # type: ignore[misc]
+    readings = iter([PageUse(7, 1.0, 1.0), PageUse(7 + faults, 2.0 - system_s, 1.0 + system_s)])
+    bench, _ = opened("pytorch", Lie(), read_pages=lambda: next(readings))
+    found = measured(bench, 10)
+    details = found["evidence"]["details"]
+    assert details.get("page_faults_per_step") == faults / 10
+    assert details.get("system_time_share") == system_s
+    assert any("memory pages anew" in warning for warning in found["warnings"]) is warned
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -166,13 +168,51 @@ def test_a_machine_without_a_place_for_the_file_has_no_turns(
         assert beside is None
 
 
-def test_a_file_without_words_names_nobody(lock: Path) -> None:
+def test_a_run_that_names_itself_a_moment_later_is_named(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run locks the file before it writes its name."""
+    lock.write_text("", encoding="utf-8")
+    named = json.dumps({"pid": 7, "run_id": "first", "since": "2026-01-01T00:00:01Z"})
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            lock.write_text(named, encoding="utf-8")
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=pause)
+    monkeypatch.setattr(machine_turns, "time", clock)
+    run = Run("second")
+    with lock.open("r+b") as handle:
+        assert try_lock(handle.fileno())
+        run.start()
+        assert run.waiting.wait(PATIENCE)
+    assert run.waits_for == ["first"]
+    assert len(pauses) == 3
+    assert run.measuring.wait(PATIENCE)
+    run.end()
+
+
+def test_a_file_without_a_name_is_of_another_run(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lock.write_text("{", encoding="utf-8")
     run = Run("second")
     with lock.open("r+b") as handle:
         assert try_lock(handle.fileno())
         run.start()
         assert run.waiting.wait(PATIENCE)
-    assert run.waits_for == ["unknown"]
+        monkeypatch.setenv(machine_turns.WAIT_VARIABLE, "0")
+        with machine_turn("third", shared=False, on_wait=unheard) as beside:
+            assert other_run_of(json.loads(json.dumps(condition_of(beside)))) == "Another run"
+    (holder,) = run.holders
+    assert (holder.name, str(holder)) == ("another run", "another run")
     assert run.measuring.wait(PATIENCE)
     run.end()
+
+
+def test_a_run_that_is_over_is_not_named(first: Run, lock: Path) -> None:
+    assert "first" in lock.read_text(encoding="utf-8")
+    first.end()
+    assert lock.read_text(encoding="utf-8") == ""

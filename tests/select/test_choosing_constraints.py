@@ -101,7 +101,7 @@ def test_cost_by_a_price(tmp_path: Path) -> None:
 
 
 def test_other_batches_are_estimated_and_win_only_by_their_slow_end(tmp_path: Path) -> None:
-    answer = best(grid(tmp_path), (16,), max_latency_ms=17.0)
+    answer = best(grid(tmp_path), (1, 8, 16, 32), max_latency_ms=17.0)
     estimated = [one for one in answer["fits"] if one["batch_size"] == 16]
     assert {one["basis"] for one in estimated} == {"between batches"}
     assert {one["memory_basis"] for one in estimated} == {"estimated"}
@@ -109,6 +109,20 @@ def test_other_batches_are_estimated_and_win_only_by_their_slow_end(tmp_path: Pa
     assert found["basis"] == "measured" or found["throughput_low"] > max(
         one["throughput"] for one in answer["fits"] if one["basis"] == "measured"
     )
+
+
+def test_a_batch_that_is_named_is_the_only_one_that_counts(tmp_path: Path) -> None:
+    chosen = selector(
+        tmp_path,
+        result(batch_size=1, latency_p50_ms=2.0),
+        result(batch_size=8, latency_p50_ms=10.0),
+        result(batch_size=2, latency_p50_ms=3.0, quality="unusable", cpu_wait_share=0.8),
+    )
+    assert best(chosen, max_latency_ms=5)["best"]["batch_size"] == 1
+    answer = best(chosen, (8,), max_latency_ms=5)
+    assert answer["best"] is None
+    assert [one["batch_size"] for one in answer["does_not_fit"]] == [8]
+    assert answer["set_aside"] == []
 
 
 def test_where_nothing_is_known_it_says_what_to_measure(tmp_path: Path) -> None:

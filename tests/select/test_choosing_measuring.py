@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +70,24 @@ def test_a_command_asks_for_what_the_question_asks(
     assert found["explanation"].endswith(command)
 
 
+@pytest.mark.parametrize("name", ["mine net.onnx", "net.py:make"])
+def test_a_file_or_code_here_is_measured_by_its_name(
+    usual: HardwareSelector, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name.partition(":")[0]).touch()
+    found = gap(usual, model_name=name, model_family="vision", shapes={"image_size": 64})
+    assert shlex.split(found["command"])[:3] == ["accelbench", "run", name]
+    assert found["command"].endswith("--hardware cuda --batch-sizes 1 --image-sizes 64")
+
+
 @pytest.mark.parametrize(
     ("question", "why"),
     [
-        ({"model_name": "of-ours", "model_family": "vision"}, "of-ours is in no catalogue"),
+        (
+            {"model_name": "of-ours", "model_family": "vision"},
+            "of-ours is neither in the catalogue nor here",
+        ),
         ({"model_name": "", "model_family": "vision"}, "no model is named"),
         ({"shapes": {"image_size": 64}}, "bert-tiny has no image size to be set"),
         ({"shapes": {"sequence_length": 9999}}, "bert-tiny takes at most"),

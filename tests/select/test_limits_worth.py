@@ -113,7 +113,7 @@ def test_what_may_do_more_than_the_best_is_worth_measuring(tmp_path: Path) -> No
         result(batch_size=32, latency_p50_ms=20.0),
     )
     # At 16 a step takes 14 ms, at worst 20, and does more than at 8.
-    answer = under(chosen, (4, 16), max_latency_ms=15)
+    answer = under(chosen, (4, 8, 16), max_latency_ms=15)
     assert answer["best"]["batch_size"] == 8
     assert [case["batch_size"] for case in answer["to_verify"]] == [8, 16]
 

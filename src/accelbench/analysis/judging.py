@@ -321,7 +321,7 @@ def judged(
         interval.high - 1.0,
         noise,
         known.runs,
-        usual.detectable(floor),
+        usual.detectable(limit),
         seen.required(floor),
         fewest(floor, lambda launches: Apart(loudest, launches, launches, known.runs)),
         most.detectable(floor),

@@ -31,6 +31,8 @@ from accelbench.run.plan.ignored_options import sizes_taken
 #: What names the first device of a platform, or a platform's own unit.
 _FIRST = ("0", "cpu")
 _PYTORCH = "pytorch"
+#: How the builder of a file's model begins; its format follows.
+_FILE = "file:"
 _USUAL_PRECISION = "fp32"
 
 
@@ -272,7 +274,7 @@ def _never_measured(
         )
     what = "nothing" if question.mode == Mode.INFERENCE else f"no {question.mode}"
     notes.append(f"{what} was measured on {word}: of {device} its peaks are what is known")
-    runtimes = question.runtimes or (_usual_runtime(platform),)
+    runtimes = question.runtimes or (_usual_runtime(platform, question.models),)
     precision = (question.precisions or (_usual_precision(documented),))[0]
     return [
         CaseConfiguration(platform, device, runtime, precision, question.mode)
@@ -280,9 +282,17 @@ def _never_measured(
     ]
 
 
-def _usual_runtime(platform: str) -> str:
-    """The runtime that `run` takes on a platform."""
-    return next((name for name, card in cards().items() if platform in card.default_for), _PYTORCH)
+def _usual_runtime(platform: str, models: Sequence[ModelSpec]) -> str:
+    """Return the runtime that `run` takes on a platform, for files one that reads all of them."""
+    formats = {spec.builder.removeprefix(_FILE) for spec in models}
+    known = cards()
+    default = next((name for name, card in known.items() if platform in card.default_for), _PYTORCH)
+    readers = [
+        name
+        for name, card in known.items()
+        if platform in card.hardware and formats and formats <= set(card.files)
+    ]
+    return default if default in readers or not readers else readers[0]
 
 
 def _usual_precision(documented: Roofline | None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import TypeVar
 
 from accelbench.core.errors import UsageError
@@ -27,7 +27,7 @@ def filters_of(
     modes: Sequence[str] = (),
 ) -> Filters:
     """Column → the values that count; a column is left out where any do."""
-    named = words(list(models or ()))
+    named = model_words(models)
     filters: Filters = {
         "model": tuple(dict.fromkeys(n for name in named for n in _spellings(name))),
         "hardware": tuple(
@@ -47,6 +47,37 @@ def filters_of(
         "mode": tuple(parse_mode(word, misplaced(word)).value for word in words(list(modes))),
     }
     return {column: wanted for column, wanted in filters.items() if wanted}
+
+
+def model_words(values: Iterable[str] | None, *, files_here: bool = True) -> tuple[str, ...]:
+    """Return the models of a list option; the name of a file may have spaces and commas in it.
+
+    A value is one name if it is a file here. Otherwise it is one name if only its last part looks
+    like a file or code, as in "my model.onnx": results keep the name without the folder.
+
+    Args:
+        values: of the option.
+        files_here: whether to look for files; a page's form must not.
+    """
+    given = list(values or ())
+    names: list[str] = []
+    for value in given:
+        parts = words([value]) if value.strip(" ,") else ()
+        whole = len(parts) > 1 and ((files_here and _exists(value)) or _is_one_file(parts))
+        names += [value] if whole else parts
+    if given and not names:
+        words(given)  # refuses it
+    return tuple(dict.fromkeys(names))
+
+
+def _exists(value: str) -> bool:
+    path = value.rpartition("=")[2]
+    return any(Path(name).expanduser().exists() for name in (path, path.rpartition(":")[0]) if name)
+
+
+def _is_one_file(parts: Sequence[str]) -> bool:
+    is_file = [any(mark in part for mark in ".:/") for part in parts]
+    return is_file == [False] * (len(parts) - 1) + [True] and not any(map(in_catalogue, parts))
 
 
 def hardware_words(values: Sequence[str]) -> tuple[str, ...]:

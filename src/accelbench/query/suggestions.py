@@ -20,6 +20,7 @@ from accelbench.core.free_dimensions import sizes_in
 from accelbench.core.nouns import LIKE, listed, near
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Mode
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.query.conditions import where_of
 from accelbench.query.filters import (
@@ -122,21 +123,35 @@ def _needed_precisions(filters: Asked) -> list[str]:
     )
 
 
+#: Columns that a repetition asks for, and the value that needs no option.
+_REPEATED = {"hardware": None, "runtime": None, "precision": FP32, "mode": Mode.INFERENCE.value}
+_THREADS = "try_cast(options::JSON ->> '$.threads' AS INTEGER)"
+
+
 def command_again(database: Database, filters: Asked) -> str:
     """Return the command that measures once more what a database has, or ""."""
     asked = {column: values for column, values in filters.items() if column not in OF_RUNS}
     where, values = where_of(asked)
-    names = ("model", "precision", "batch_size", *(axis.column for axis in AXES))
+    names = ("model", "batch_size", *_REPEATED, *(axis.column for axis in AXES))
     _, found = database.query(
-        f"SELECT DISTINCT {', '.join(names)} FROM benchmark_results WHERE {where} ORDER BY ALL",  # noqa: S608 — our columns
+        f"SELECT DISTINCT {', '.join(names)}, {_THREADS} FROM benchmark_results"  # noqa: S608 — our columns
+        f" WHERE {where} ORDER BY ALL",
         values,
     )
-    rows = [dict(zip(names, row, strict=True)) for row in found]
+    rows = [dict(zip((*names, "threads"), row, strict=True)) for row in found]
     models = _measurable(str(row["model"]) for row in rows)
     if not models:
         return command_for(asked) + into_option(database) if command_for(asked) else ""
-    more = _asked_words(asked, ("model", "family", "batch_size"))
+    stored: dict[str, Sequence[Value]] = {}
+    for column, usual in _REPEATED.items():
+        distinct = list(dict.fromkeys(str(row[column]) for row in rows if row[column]))
+        if set(distinct) - {usual}:
+            stored[column] = distinct
+    more = _asked_words({**stored, **asked}, ("model", "family", "batch_size"))
+    threads = {row["threads"] for row in rows}
     options = [*more, *size_words_of(rows)]
+    if len(threads) == 1 and (number := threads.pop()) is not None:
+        options.append(f"--threads {number}")
     return " ".join(["accelbench run", *models[:_NAMED], *options]) + into_option(database)
 
 

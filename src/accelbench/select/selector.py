@@ -459,7 +459,8 @@ class HardwareSelector:
             model_name: the model.
             mode: inference or training.
             available_hardware: what counts; everything but browsers without it.
-            batch_sizes: estimated where they were not measured.
+            batch_sizes: the only ones that count, estimated if they were not measured; all that
+                were measured if none is named.
             precision: only this one.
             shapes: sizes of a step.
 

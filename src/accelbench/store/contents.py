@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.facts import RESULT_REFUSED
 from accelbench.store.fit import spell_time
 from accelbench.store.implausible import implausible_results
-from accelbench.store.schema import TABLES
+from accelbench.store.schema import TABLES, UnusableReason
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -27,7 +27,9 @@ def contents(con: DuckDBPyConnection) -> dict[str, object]:
         " GROUP BY 1 ORDER BY 1"
     ).fetchall()
     unusable = con.execute(
-        "SELECT unusable_reason, count(*) FROM launches WHERE NOT usable GROUP BY 1 ORDER BY 1"
+        "SELECT unusable_reason, count(*) FROM launches WHERE unusable_reason <> ?"
+        " GROUP BY 1 ORDER BY 1",
+        [UnusableReason.FAILED.value],  # the status names what happened
     ).fetchall()
     first, last = con.execute(
         "SELECT min(started_at), max(coalesce(finished_at, started_at)) FROM benchmark_results"

@@ -24,6 +24,7 @@ from accelbench.core.free_dimensions import combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import numbers, seconds, words
 from accelbench.core.options import JobSettings
+from accelbench.query.filters import model_words
 from accelbench.run.plan.request import DEFAULT_TIMEOUT, Request, RunSettings
 from accelbench.runtimes.shared.names import runtimes_named
 
@@ -111,7 +112,7 @@ def in_one_spelling(typed: Typed, given: frozenset[str]) -> tuple[dict[str, Any]
             continue
         before = whole[name] if name in given else None
         if spelling == "model_id":
-            value = run_arguments.models_named(words(value))
+            value = run_arguments.models_named(model_words(value))
         if spelling == "training":
             value = ["training"]
         if spelling == "small_models":

@@ -167,8 +167,9 @@ def predict(
         question_of,
     )
     from accelbench.cli.services.predicting import Predicting as Service
+    from accelbench.query.filters import model_words
 
-    named = [*words(models), *words(model_name)]
+    named = [*model_words(models), *model_words(model_name)]
     if not (named or matrix or evaluate or retrain or suggest_anchors):
         raise UsageError("No model is named.", "Name one, or take --matrix for all of them.")
     if plot and (suggest_anchors or not (named or matrix or evaluate)):

@@ -14,10 +14,10 @@ from accelbench.cli.arguments.run_words import refuse_beside
 from accelbench.cli.display.terminal import BESIDE, deliver, json_text
 from accelbench.cli.display.watch import ProgressLine
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import numbers, seconds, words
+from accelbench.core.nouns import numbers, seconds
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
-from accelbench.query.filters import hardware_words
+from accelbench.query.filters import hardware_words, model_words
 
 if TYPE_CHECKING:
     from accelbench.cli.services.recommending import Recommendations, Recommender
@@ -156,7 +156,7 @@ def recommend(
 
     refuse_suffix(output, (".json",))
     refuse_taken(output)
-    named = [*words(models), *words(model_name)]
+    named = [*model_words(models), *model_words(model_name)]
     limits = _limits(
         memory_mb, max_latency_ms, min_throughput, max_error, max_cost, max_power, max_energy
     )

@@ -87,12 +87,12 @@ def below(
 ) -> Iterable[str]:
     """What is of all tables."""
     every = [line for lines in tables for line in lines]
-    if axis.name == "batch":
+    held = [(line, line.ratio) for line in every if line.ratio is not None]
+    if axis.name == "batch" and held:
         yield (
             "Percent: of a rate that grows as the batch does. The knee is the smallest batch within"
             " a tenth of the best."
         )
-    held = [(line, line.ratio) for line in every if line.ratio is not None]
     if held and of_one_figure(tables):
         yield by_what(_figures(tables))
     yield from _not_told([line for line, ratio in held if not ratio.told])

@@ -47,7 +47,13 @@ from accelbench.core.nouns import NO_DATA, counted, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import answered, of_whole_runs, simulation_of, usable_launches
+from accelbench.core.worth import (
+    answered,
+    of_whole_runs,
+    simulation_of,
+    usable,
+    usable_launches,
+)
 from accelbench.run.plan.targets import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
@@ -357,6 +363,19 @@ def _said(known: Ratio, first: str, second: str) -> str:
 
 def _size(row: Row) -> str:
     return f"batch {row['batch_size']} {shapes(row)}".strip()
+
+
+def total_line(rows: Sequence[Row], counts: Mapping[str, int]) -> str:
+    """Return how many results a run has, by status, and how many of the `ok` ones are unusable.
+
+    Args:
+        rows: the results.
+        counts: how many of each status.
+    """
+    by_status = [f"{n} {status.replace('_', ' ')}" for status, n in sorted(counts.items())]
+    useless = sum(answered(row) and not usable(row) for row in rows)
+    parts = [*by_status, *([f"{useless} unusable"] if useless else [])]
+    return f"Total configurations: {len(rows)} ({', '.join(parts) or 'none finished'})"
 
 
 #: As many cases are named; of more, how many.

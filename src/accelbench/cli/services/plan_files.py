@@ -48,6 +48,7 @@ from accelbench.exchange.plans.document import (
     read_plan,
 )
 from accelbench.exchange.plans.reading import SUFFIXES
+from accelbench.query.filters import model_words
 from accelbench.run.plan.expand import Block, Combination, blocks, combinations
 
 if TYPE_CHECKING:
@@ -121,10 +122,7 @@ def plan_files_among(given: Sequence[str] | None) -> tuple[list[Path], list[str]
         if _ends_as_one(word) and Path(word).expanduser().is_file():
             files.append(Path(word).expanduser())
             continue
-        if Path(word.rpartition("=")[2]).expanduser().exists():
-            others.append(word)  # a model's file or folder: its name may have spaces and commas
-            continue
-        for part in words([word]):
+        for part in model_words([word]):
             if _ends_as_one(part):
                 path = Path(part).expanduser()
                 if not path.is_file():

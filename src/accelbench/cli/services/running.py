@@ -304,6 +304,7 @@ def deliver(
         print_profiles,
         print_summary,
         told,
+        total_line,
         trust,
         warning_lines,
     )
@@ -357,9 +358,8 @@ def deliver(
             say(arms, stream)
     warned = list(warning_lines(ended.rows))
     print_lines(("", *warned) if warned else (), stream)
-    counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))
-    ends = [f"Total configurations: {len(ended.rows)} ({counts or 'none finished'})"]
-    print_lines(("", *ends, *(f"{what}: {path}" for what, path in written)), stream)
+    total = total_line(ended.rows, ended.tally.counts)
+    print_lines(("", total, *(f"{what}: {path}" for what, path in written)), stream)
     return check
 
 

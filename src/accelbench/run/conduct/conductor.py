@@ -233,28 +233,28 @@ def asked_of(settings: RunSettings, launch: int, arm: str = "") -> LaunchFacts:
 
 def _note_waiting(context: LaunchContext, holder: TurnHolder) -> None:
     """Name the run that this one waits for, once for each."""
-    if holder.run_id not in context.waits:
-        context.waits[holder.run_id] = []
+    if holder.name not in context.waits:
+        context.waits[holder.name] = []
         context.observer.note(
-            f"Waiting for run {holder}: both would slow each other down. They take turns from now"
+            f"Waiting for {holder}: both would slow each other down. They take turns from now"
             f" on. {WAIT_VARIABLE}=0 measures at the same time and marks the results."
         )
 
 
 def _note_waited(context: LaunchContext, holder: TurnHolder, seconds: float) -> None:
     """Report how long the first wait for a run took."""
-    waits = context.waits.setdefault(holder.run_id, [])
+    waits = context.waits.setdefault(holder.name, [])
     waits.append(seconds)
     if len(waits) == 1:
-        context.observer.note(f"Waited {seconds:.1f} s for run {holder.run_id}.")
+        context.observer.note(f"Waited {seconds:.1f} s for {holder.name}.")
 
 
 def _note_repeated_waits(context: LaunchContext) -> None:
     """Report how long all waits for each run took, if there were several."""
-    for run_id, waits in context.waits.items():
+    for name, waits in context.waits.items():
         if len(waits) > 1:
             context.observer.note(
-                f"Waited {len(waits)} times for run {run_id}, {sum(waits):.1f} s in all."
+                f"Waited {len(waits)} times for {name}, {sum(waits):.1f} s in all."
             )
 
 

@@ -64,5 +64,5 @@ class LaunchContext(WorkerContext):
     artefacts: ArtifactExports = field(default_factory=ArtifactExports)
     verifications: Verifications = field(default_factory=Verifications)
     in_floats: FloatComputations = field(default_factory=FloatComputations)
-    waits: dict[str, list[float]] = field(default_factory=dict)  # seconds, by the run waited for
+    waits: dict[str, list[float]] = field(default_factory=dict)  # seconds, by the run's name
     simulate: Simulate | None = None  # what is not here comes to; None where nobody may say

@@ -34,19 +34,28 @@ WAIT_VARIABLE = "ACCELBENCH_WAIT"
 #: A condition of results that were measured without waiting.
 BESIDE = "measured_beside"
 _LONGEST_TEXT = 4096
+#: A run locks the file, then writes its name: both took less than 1 ms on two busy CPUs.
+_NAMING_SECONDS, _PAUSE_SECONDS = 0.02, 0.001
 
 
 @dataclass(frozen=True)
 class TurnHolder:
-    """The run that has the turn, and since when it measures."""
+    """The run that has the turn, and since when it measures; no run if its name is not known."""
 
-    pid: int
-    run_id: str
-    since: str
+    pid: int = 0
+    run_id: str = ""
+    since: str = ""
+
+    @property
+    def name(self) -> str:
+        """The run as it is named within a sentence."""
+        return f"run {self.run_id}" if self.pid else "another run"
 
     def __str__(self) -> str:
-        since = self.since if self.pid == 0 else f"{self.since[:19].replace('T', ' ')} UTC"
-        return f"{self.run_id} (process {self.pid}, measuring since {since})"
+        if not self.pid:
+            return self.name
+        since = self.since[:19].replace("T", " ")
+        return f"{self.name} (process {self.pid}, measuring since {since} UTC)"
 
 
 def lock_path() -> Path:
@@ -106,13 +115,18 @@ def machine_turn(
         try:
             yield None
         finally:
+            if not shared:  # another run that has the turn at the same time keeps its name
+                _clear(turn)
             unlock(turn)
 
 
 def other_run_of(conditions: Mapping[str, Any]) -> str:
     """Return the run that measured at the same time, as the subject of a sentence; or nothing."""
     beside = conditions.get(BESIDE)
-    return f"Run {TurnHolder(**beside)}" if beside else ""
+    if not beside:
+        return ""
+    text = str(TurnHolder(**beside))
+    return text[0].upper() + text[1:]
 
 
 def condition_of(holder: TurnHolder | None) -> dict[str, Any]:
@@ -136,16 +150,31 @@ def _opened(held: contextlib.ExitStack, path: Path) -> int | None:
 
 
 def _holder(handle: int) -> TurnHolder:
+    """Read who has the turn; wait for the name of a run that has only just taken it."""
+    end = time.monotonic() + _NAMING_SECONDS
+    while (holder := _read(handle)) is None:
+        if time.monotonic() > end:
+            return TurnHolder()
+        time.sleep(_PAUSE_SECONDS)
+    return holder
+
+
+def _read(handle: int) -> TurnHolder | None:
     try:
         os.lseek(handle, 0, os.SEEK_SET)
         body = json.loads(os.read(handle, _LONGEST_TEXT))
         return TurnHolder(int(body["pid"]), str(body["run_id"]), str(body["since"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return TurnHolder(0, "unknown", "an unknown time")
+        return None
 
 
 def _write(handle: int, holder: TurnHolder) -> None:
+    _clear(handle)
     with contextlib.suppress(OSError):
-        os.ftruncate(handle, 0)
         os.lseek(handle, 0, os.SEEK_SET)
         os.write(handle, json.dumps(asdict(holder)).encode())
+
+
+def _clear(handle: int) -> None:
+    with contextlib.suppress(OSError):
+        os.ftruncate(handle, 0)

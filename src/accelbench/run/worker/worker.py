@@ -56,7 +56,13 @@ from accelbench.core.protocols import ArtifactFormat, DeviceMemory, Job, Runtime
 from accelbench.core.serial import case_from_json, job_from_json
 from accelbench.core.vocabulary import MIB, Provenance, Quality, Status, Timing
 from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.hostmemory import HostMemory, MemorySampler, give_back_freed_memory
+from accelbench.hardware.hostmemory import (
+    HostMemory,
+    MemorySampler,
+    PageUse,
+    give_back_freed_memory,
+    read_page_use,
+)
 from accelbench.hardware.thread_times import read_thread_times
 from accelbench.measure.block_validation import refuse_bad_time
 from accelbench.measure.energy import EnergyReport, no_energy
@@ -402,6 +408,7 @@ class CaseBench:
         reporter: Reporter,
         wall: Clock | None = None,
         read_times: ReadTimes = read_thread_times,
+        read_pages: Callable[[], PageUse | None] = read_page_use,
     ) -> None:
         """Open nothing yet.
 
@@ -410,6 +417,7 @@ class CaseBench:
             reporter: hears of each measurement.
             wall: a clock that the runtime does not own; the system's unless given.
             read_times: reads the times of the worker's threads.
+            read_pages: reads how many memory pages the worker touched.
         """
         self._runtime = runtime
         self._reporter = reporter
@@ -417,6 +425,7 @@ class CaseBench:
         measured = runtime.info.provenance is Provenance.MEASURED
         self._wall = (wall or MonotonicClock()) if measured else None
         self._read_times = read_times
+        self._read_pages = read_pages
         self._meter = WorkerMeter()
         self._session: Session | None = None
         self._seed = 0
@@ -466,7 +475,7 @@ class CaseBench:
                 "Leave out --data.",
             )
         self._seed = settings.seed
-        self._side = side = SideChecks(session, job, self._wall, self._read_times)
+        self._side = side = SideChecks(session, job, self._wall, self._read_times, self._read_pages)
         self._checks = CaseChecks(
             session,
             job.device,
@@ -535,7 +544,7 @@ class CaseBench:
             result = replace(result, quality=Quality.UNUSABLE)
         energy = self._energy(session, case, _said_ns(measured))
         used = side.judge_load(case, result)
-        result = used.applied_to(result)
+        result = side.judge_pages(result).applied_to(used.applied_to(result))
         metrics = {**plain(result.metrics), "steps_verified": checked.steps_verified}
         columns, reasons = side.keep_plausible(case, measured, {**metrics, **energy.columns})
         warnings = [*result.warnings, *skipped(result), *noted(result), *uncompiled]

@@ -139,7 +139,8 @@ def under(
         limits: what has to be kept.
         own: what is known of the model, in one context.
         candidates: the hardware that counts.
-        batches: batch sizes that are estimated where they were not measured.
+        batches: the only batch sizes that count, estimated if they were not measured; all that
+            were measured if none is named.
         prices: dollars per million of a result.
         here: what this installation can measure, and where it would put that.
 
@@ -147,7 +148,11 @@ def under(
         UsageError: a batch size is none.
     """
     named = batches_named(batches)
-    every = list(options(query, own, candidates, named, prices))
+    every = [
+        option
+        for option in options(query, own, candidates, named, prices)
+        if not named or option.batch_size in named
+    ]
     rate, counts = rate_in(every), unit_in(every)
 
     def judged(several: Iterable[Option]) -> list[Option]:
@@ -160,7 +165,8 @@ def under(
     aside = [measurement for candidate in candidates for measurement in own.otherwise(candidate)]
     search = LimitSearch(
         query, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
-        set_aside(candidates, own.unusable),
+        [entry for entry in set_aside(candidates, own.unusable)
+         if not named or entry["batch_size"] in named],
     )  # fmt: skip
     perhaps = list(search.options)
     if not search.fits and not named:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from accelbench.catalog.inputs import settle
@@ -116,14 +117,18 @@ def _command(
     )
 
 
-def _model(query: Query) -> ModelSpec:
+def _model(query: Query) -> ModelSpec | None:
+    """Return the model of the catalogue, or None if the name is a file, a folder or code here."""
     if query.spec is not None:
         return query.spec
     if not query.model:
         raise _NoCommandError("no model is named")
+    name = query.names[0]
+    if any(Path(path).exists() for path in (name, name.rpartition(":")[0]) if path):
+        return None
     raise _NoCommandError(
-        f"{query.model} is in no catalogue: name its file, folder or code to accelbench run, or"
-        " give --models-file"
+        f"{query.model} is neither in the catalogue nor here: start accelbench in the folder of its"
+        " file or code, or give --models-file"
     )
 
 
@@ -147,8 +152,8 @@ def _platforms() -> frozenset[str]:
     return frozenset(known())
 
 
-def _mode(query: Query, spec: ModelSpec) -> tuple[str, ...]:
-    if query.mode != Mode.INFERENCE and spec.training is None:
+def _mode(query: Query, spec: ModelSpec | None) -> tuple[str, ...]:
+    if query.mode != Mode.INFERENCE and spec is not None and spec.training is None:
         raise _NoCommandError(f"the catalogue does not say how {spec.id} is trained")
     return mode_words(query.mode)
 
@@ -167,9 +172,12 @@ def _where(beside: MeasurementTarget) -> Sequence[str]:
     return beside.where
 
 
-def _sizes(query: Query, spec: ModelSpec, beside: MeasurementTarget) -> Iterator[str]:
+def _sizes(query: Query, spec: ModelSpec | None, beside: MeasurementTarget) -> Iterator[str]:
     sizes = {**query.shapes, **beside.sizes}
     wanted = {name: value for name, value in sizes.items() if value is not None}
+    if spec is None:
+        yield from size_words(wanted)
+        return
     makes = spec.generation if query.mode == Mode.INFERENCE else None
     if makes is not None and not wanted:
         # Of what generates each platform is asked to: one that measured a forward pass instead

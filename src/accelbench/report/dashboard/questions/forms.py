@@ -17,6 +17,7 @@ from accelbench.core.figures import kind_of_unit
 from accelbench.core.nouns import counted
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
+from accelbench.query.filters import model_words
 from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.words import number
 
@@ -110,7 +111,8 @@ class QuestionForm:
 
 def models_of(values: Mapping[str, str]) -> list[str]:
     """The models that are named."""
-    return [name for name in values.get("model", "").replace(",", " ").split() if name]
+    named = values.get("model", "").strip(" ,")
+    return list(model_words([named], files_here=False)) if named else []
 
 
 RECOMMEND = QuestionForm(
