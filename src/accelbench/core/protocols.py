@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.identity import digest
+from accelbench.core.model import FileFormat
 from accelbench.core.options import JobSettings, RuntimeOption
 from accelbench.core.vocabulary import Belongs, Provenance, Timing
 
@@ -302,7 +303,8 @@ class RuntimeInfo:
     api_version: int = API_VERSION
     isolation: Literal["fork", "spawn", "remote"] = "spawn"
     consumes: Literal["torch", "onnx"] = "torch"
-    files: tuple[str, ...] = ()  # formats of models' own files that it measures
+    files: tuple[FileFormat, ...] = ()  # formats of models' own files that it measures
+    reader: str = ""  # the module that reads them, if no other engine can: `file_models.kinds`
     domains: tuple[str, ...] = ()  # of operators in them that it alone may know
     preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec

@@ -20,11 +20,11 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.precision import weight_types
 from accelbench.core.protocols import Evidence, Job
-from accelbench.runtimes.litert.kernels import KERNELS
 from accelbench.runtimes.shared.arrays import ArraySession
 
+_DEFAULT = "xnnpack"
 _RESOLVERS = {
-    "xnnpack": OpResolverType.BUILTIN,
+    _DEFAULT: OpResolverType.BUILTIN,
     "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     "reference": OpResolverType.BUILTIN_REF,
 }
@@ -40,7 +40,7 @@ class LitertSession(ArraySession):
     """One model by one set of kernels."""
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        self._kernels = str(job.case.options.get("kernels", KERNELS[0]))
+        self._kernels = str(job.case.options.get("kernels", _DEFAULT))
         self._interpreter: Any = None
         self._sizes: tuple[tuple[int, ...], ...] = ()
         super().__init__(job, clock)

@@ -13,14 +13,13 @@ from typing import Any
 import ncnn
 import numpy as np
 
-from accelbench.catalog.file_models.ncnn_layers import PRODUCTS, is_quantised, layers_of
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Evidence, Job
-from accelbench.runtimes.ncnn.kernels import KERNELS
 from accelbench.runtimes.shared.arrays import ArraySession
+from accelbench_ncnn.layers import PRODUCTS, is_quantised, layers_of
 
-_PLAIN = KERNELS[1]
+_OPTIMIZED, _PLAIN = "optimized", "plain"
 #: What a layer answers that was given no memory for its result.
 _NO_MEMORY = -100
 #: Extracted so, a result keeps the type that it is stored in.
@@ -34,7 +33,7 @@ class NcnnSession(ArraySession):
     """One network by one way of computing it."""
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        self._plain = job.case.options.get("kernels", KERNELS[0]) == _PLAIN
+        self._plain = job.case.options.get("kernels", _OPTIMIZED) == _PLAIN
         self._net: Any = None
         self._looked_with: Fed | None = None
         self._computed_in: dict[str, float] | None = None
@@ -115,7 +114,7 @@ class NcnnSession(ArraySession):
             requested=device,
             engine=f"ncnn {ncnn.__version__}",
             details={
-                "kernels": _PLAIN if self._plain else KERNELS[0],
+                "kernels": _PLAIN if self._plain else _OPTIMIZED,
                 "computed_in": self._computed_in or {},
                 "packing": options.use_packing_layout,
                 "winograd": options.use_winograd_convolution,

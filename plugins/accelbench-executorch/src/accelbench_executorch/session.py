@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from accelbench.catalog.file_models.executorch_file import plan_of
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.shared.arrays import ArraySession
+from accelbench_executorch.program import plan_of
 
 # Loaded after torch, which it links to.
 engine: Any = import_module("executorch.extension.pybindings._C")
