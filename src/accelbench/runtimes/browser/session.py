@@ -98,7 +98,6 @@ class BrowserSession(ArtefactSession):
         self._strict = self._provider != "wasm"  # there is no other place for it to run
         self._fed: tuple[int, int | None] | None = None
         self._inputs_kept: Any = None  # as long as their identity names them
-        self._looked_with: Any = None
         self._proof: Proof | None = None
         self._proved: Case | None = None  # what the proof is of
         self._plain = True  # whether the session in the page is the one that is timed
@@ -286,7 +285,6 @@ class BrowserSession(ArtefactSession):
         if self._looked_with is not None and self._proved != self._case:
             self._proof = self._traced(self._looked_with)
             self._proved = self._case
-        device = str(self._job.device)
         adapter = self.surroundings["adapter"]
         software = self._provider == "webgpu" and bool(adapter.get("fallback"))
         details: dict[str, Any] = {
@@ -300,7 +298,6 @@ class BrowserSession(ArtefactSession):
             "threads": self._threads,
             "cpu_fallback": "refused" if self._strict else "watched",
             "visits": self._visits,
-            **self.details(),
         }
         if without := self._page.browser.started.without:
             details["notes"] = [without]
@@ -312,20 +309,19 @@ class BrowserSession(ArtefactSession):
         shares: dict[str, float] = {}
         if self._proof is not None:
             details |= self._proof.details
-            shares = self._proof.shares(device)
+            shares = self._proof.shares(str(self._job.device))
             if not (shares or self._strict):
                 raise CaseError(
                     "no_proof",
                     "some of the graph may run on the CPU, and the engine does not say how much",
                     f"Use the engine that is tested: {ENGINE}.",
                 )
-        return Evidence(
-            devices=tuple(shares) or (device,),
-            requested=device,
-            engine=f"{ENGINE.name} {ENGINE.version} in {_short(self.surroundings['agent'])}",
+        return self._evidence(
+            f"{ENGINE.name} {ENGINE.version} in {_short(self.surroundings['agent'])}",
+            details,
+            tuple(shares) or None,
             emulated=software,
             shares=shares,
-            details=details,
         )
 
     def _traced(self, inputs: Any) -> Proof:
