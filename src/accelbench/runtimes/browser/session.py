@@ -325,7 +325,6 @@ class BrowserSession(ArtefactSession):
         )
 
     def _traced(self, inputs: Any) -> Proof:
-        """What a second session of the same file says of a few runs."""
         self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
         self._plain = False
         body, _ = self._page.ask("traced", runs=_RUNS)
@@ -333,7 +332,6 @@ class BrowserSession(ArtefactSession):
 
     @property
     def tick_ns(self) -> float:
-        """The page's clock's."""
         return float(self.surroundings["tick_ms"]) * _NS
 
     def cpu_seconds(self) -> float:
@@ -359,7 +357,6 @@ def _hold_halves(adapter: Mapping[str, Any]) -> None:
 
 
 def _opening(visit: Mapping[str, Any]) -> float:
-    """Milliseconds from nothing of the engine to a session of the model."""
     return float(visit["script_ms"]) + float(visit["session_ms"])
 
 

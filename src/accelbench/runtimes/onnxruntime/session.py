@@ -229,7 +229,6 @@ class OnnxruntimeSession(ArraySession):
             return replace(report, trace=_TRACE)
 
     def rounded(self, inputs: Any, precision: str) -> dict[str, Any]:
-        """The same pass with its numbers rounded as a precision rounds them."""
         from accelbench.runtimes.onnxruntime.rounded_graph import rounded
 
         model = rounded(self._source, precision)
@@ -240,7 +239,6 @@ class OnnxruntimeSession(ArraySession):
         return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
 
     def exact(self, inputs: Any) -> dict[str, Any]:
-        """In fp64, by ONNX's own evaluator."""
         from accelbench.runtimes.onnxruntime.rounded_graph import in_fp64
 
         found = in_fp64(self._source, inputs)

@@ -126,12 +126,10 @@ class BoundInputs:
 
     @cached_property
     def tensors(self) -> list[Any]:
-        """The engine's views of them."""
         return [openvino.Tensor(array, shared_memory=True) for array in self.arrays]
 
     @property
     def shapes(self) -> Shapes:
-        """What a model is compiled for."""
         return tuple(array.shape for array in self.arrays)
 
 
@@ -350,7 +348,6 @@ class OpenvinoSession(ArraySession):
         return executing(self._said("EXECUTION_DEVICES") or [self._unit])[0]
 
     def _counting(self, unit: str, shapes: Shapes) -> _Compiled:
-        """The same compiled to count."""
         model = self._made(unit, shapes, {"PERF_COUNT": True})
         return _Compiled(shapes, model, model.create_infer_request())
 
