@@ -27,6 +27,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 MADE := $(VENV)/.made
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_FULL := $(VENV)/.installed-full
 
 .DEFAULT_GOAL := help
 .PHONY: help demo install test test-full test-times test-cuda wheels browser screenshots check format bench pictures costs constraints clean
@@ -68,8 +69,16 @@ $(INSTALLED): $(MADE) pyproject.toml constraints.txt $(COPY)
 	$(PIP) install $(MORE) -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
-$(INSTALLED_DEV): $(INSTALLED)
-	$(PIP) install $(MORE) -c constraints.txt -e '.[$(EXTRAS),dev]'
+# Engines that are packages of their own: what `make test` runs, and what `make test-full` runs.
+PLUGINS_DEV := plugins/accelbench-ncnn
+PLUGINS_FULL := plugins/accelbench-executorch
+
+$(INSTALLED_DEV): $(INSTALLED) $(PLUGINS_DEV)/pyproject.toml
+	$(PIP) install $(MORE) -c constraints.txt -e '.[$(EXTRAS),dev]' $(PLUGINS_DEV:%=-e %)
+	@touch $@
+
+$(INSTALLED_FULL): $(INSTALLED_DEV) $(PLUGINS_FULL)/pyproject.toml
+	$(PIP) install $(MORE) -c constraints.txt $(PLUGINS_FULL:%=-e %)
 	@touch $@
 
 install: $(INSTALLED)
@@ -115,7 +124,7 @@ test: check browser
 	$(PYTEST) -m 'not full and not cuda' $(if $(RETRY),$(RETRIED))
 
 # What `make test` leaves out, and nothing that it runs; docs/testing.md says why it does.
-test-full: $(INSTALLED_DEV) browser
+test-full: $(INSTALLED_FULL) browser
 	$(PYTEST) -m 'full and not cuda' --timeout 3600
 
 # Runs `make test` and keeps where its time went, under benchmarks/results/.
@@ -167,13 +176,13 @@ constraints:
 	rm -rf build/pins
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip --disable-pip-version-check install \
-	  'torch==$(TORCH_VERSION)' '.[torch,cuda,dev]'
+	  'torch==$(TORCH_VERSION)' '.[torch,cuda,dev]' $(PLUGINS_DEV:%=./%)
 	{ sed -n '/^#/p;/^[^#]/q' constraints.txt; \
-	  build/pins/bin/python -m pip freeze --exclude accelbench | sed -E 's/\+[a-z0-9.]+$$//' | \
+	  build/pins/bin/python -m pip freeze --exclude accelbench $(PLUGINS_DEV:plugins/%=--exclude %) | sed -E 's/\+[a-z0-9.]+$$//' | \
 	  grep -vE '^(nvidia-(cu|nc|nv)|cuda-|triton)' | LC_ALL=C sort -f; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 	rm -rf build/pins
 
 clean:
 	rm -rf $(VENV) $(DEMO) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks examples plugins -name __pycache__ -type d -prune -exec rm -rf {} +

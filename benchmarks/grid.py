@@ -94,7 +94,7 @@ PARTS = {
 
 def command(part: Part, models: Sequence[str], db: Path, *more: str) -> list[str]:
     """The command line of a part."""
-    present = registered("accelbench.runtimes")
+    present = registered("accelbench.engines")
     runtimes = ",".join(r for r in part.runtimes if r in present)
     return [
         sys.executable, "-m", "accelbench", "run", *models,

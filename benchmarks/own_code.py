@@ -31,7 +31,7 @@ from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import model_of_code
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.options import JobSettings
-from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Job
 from accelbench.core.vocabulary import Timing
 from keeping import accelbench_median, bare_median, bounded, interleaved, keep
@@ -48,7 +48,7 @@ def module_session(name: str) -> tuple[Any, Any]:
     assert word is not None
     case = Case(model_of_code(word), Target("pytorch", "cpu"), "fp32", Shapes(1))
     job = Job(case, Device("cpu", "cpu"), JobSettings(threads=1))
-    session = load(registered(RUNTIMES)["pytorch"]).open(job)
+    session = load(registered(ENGINES)["pytorch"]).open(job)
     return session, session.prepare(case)
 
 

@@ -184,7 +184,7 @@ def test_sizes_of_a_large_input_are_found_on_zeros_that_are_still_there(tmp_path
     """An array of some 128 kB and more is unmapped once nothing keeps it: SIGSEGV at 224 pixels."""
     path = ncnn_model.write(tmp_path / "net.param")
     code = (
-        "from pathlib import Path; from accelbench.catalog.file_models.ncnn_sizes import *;"
+        "from pathlib import Path; from accelbench_ncnn.reader import *;"
         f"print(item_shapes(Path({str(path)!r}), {{'in0': ('float32', (3, 224, 224))}})['1'])"
     )
     done = subprocess.run(

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.catalog.file_models.ncnn_file import range_of
-from accelbench.catalog.file_models.ncnn_layers import layers_of
 from accelbench.catalog.file_models.tflite_file import TfliteRanges
+from accelbench_ncnn.layers import layers_of
+from accelbench_ncnn.reader import range_of
 
 torch = pytest.importorskip("torch")
 Mask = Callable[[Any, Any], Any]

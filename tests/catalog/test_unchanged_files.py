@@ -43,7 +43,12 @@ def needing(package: str) -> pytest.MarkDecorator:
 FORMATS = [
     pytest.param(ncnn, FileFormat.NCNN, "net.bin", marks=needing("ncnn")),
     pytest.param(tflite, FileFormat.TFLITE, "net.tflite", marks=needing("ai_edge_litert")),
-    pytest.param(executorch, FileFormat.EXECUTORCH, "net.pte", marks=needing("executorch")),
+    pytest.param(
+        executorch,
+        FileFormat.EXECUTORCH,
+        "net.pte",
+        marks=[needing("executorch"), pytest.mark.full],
+    ),
 ]
 
 

@@ -21,7 +21,19 @@ import pytest
 from shells import Command
 
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE, SurroundingsError, UsageError
-from accelbench.hardware.installing import Environment, chosen, extras_of, lacking, refuse_clashes
+from accelbench.hardware import installing
+from accelbench.hardware.doctor.packages import Requirement
+from accelbench.hardware.installing import (
+    Environment,
+    ExtraRequirement,
+    as_arguments,
+    chosen,
+    extras_of,
+    installed,
+    lacking,
+    refuse_clashes,
+)
+from accelbench.runtimes.shared.names import no_such_runtime
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -63,7 +75,8 @@ def test_what_an_extra_asks_for_is_read_from_the_metadata() -> None:
 
 def test_no_extra_of_ours_asks_for_accelbench_itself() -> None:
     """Which an index would be asked for, that has none or another one."""
-    assert not [line for line in requires("accelbench") or () if line.startswith("accelbench")]
+    asked = [line for line in requires("accelbench") or () if line.startswith("accelbench")]
+    assert [line for line in asked if not line.startswith("accelbench-")] == []
 
 
 @pytest.mark.parametrize(
@@ -148,6 +161,55 @@ def test_what_cannot_be_installed_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(SurroundingsError, match=re.escape(said)):
         here(tmp_path, **environment).refuse()
+
+
+# -- engines in packages of their own ------------------------------------------------------
+
+
+def arguments(monkeypatch: pytest.MonkeyPatch, source: dict[str, object] | None) -> list[str]:
+    """What an installer is given for ncnn by an accelbench that came from somewhere."""
+
+    class Came:
+        def read_text(self, name: str) -> str | None:
+            return json.dumps(source) if source is not None else None
+
+    monkeypatch.setattr(installing, "distribution", lambda _: Came())
+    need = ExtraRequirement("accelbench-ncnn>=0.1", Requirement("accelbench-ncnn", ">=0.1"))
+    return as_arguments([need, *OURS.wanted["onnx"][:1]])
+
+
+def test_an_engine_of_a_package_of_its_own_comes_from_the_checkout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tree, folder = ROOT.as_uri(), str(ROOT / "plugins" / "accelbench-ncnn")
+    edited = {"url": tree, "dir_info": {"editable": True}}
+    assert arguments(monkeypatch, edited) == ["--editable", folder, "onnx<2,>=1.18"]
+    assert arguments(monkeypatch, {"url": tree, "dir_info": {}}) == [folder, "onnx<2,>=1.18"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        None,
+        {"url": "file:///gone", "dir_info": {}},
+        {"url": "https://gone/x.git", "vcs_info": {"vcs": "git", "commit_id": "1"}},
+    ],
+)
+def test_without_a_checkout_it_comes_by_name(
+    monkeypatch: pytest.MonkeyPatch, source: dict[str, object] | None
+) -> None:
+    assert arguments(monkeypatch, source) == ["accelbench-ncnn>=0.1", "onnx<2,>=1.18"]
+
+
+def test_an_engine_whose_package_is_here_without_it_is_installed() -> None:
+    needs = [one.about.name for one in installed().wanted["ncnn"]]
+    assert needs == ["accelbench-ncnn", "ncnn"]
+
+
+def test_an_engine_that_is_not_here_is_told_how_to_come() -> None:
+    assert no_such_runtime("executorch", ()).advice == (
+        "Install it with: accelbench setup executorch"
+    )
 
 
 # -- an environment of its own, with a real pip ------------------------------------------

@@ -31,16 +31,16 @@ from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.browser.assets import engine_folder
-from accelbench.runtimes.executorch import ExecutorchRuntime
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.litert import LitertRuntime
-from accelbench.runtimes.ncnn import NcnnRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.python import PythonRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
 from accelbench.runtimes.scripted import ScriptedRuntime
+from accelbench_executorch import ExecutorchRuntime
+from accelbench_ncnn import NcnnRuntime
 
 
 def scripted() -> Runtime:
@@ -147,7 +147,7 @@ LITERT = [
 NCNN = [
     Subject(
         runtime=NcnnRuntime,
-        card="accelbench.runtimes.ncnn:NcnnRuntime",
+        card="accelbench_ncnn:NcnnRuntime",
         hardware="cpu",
         model=written_model("ncnn", "ncnn_model"),
         precision=precision,
@@ -172,7 +172,7 @@ PYTHON = [
 EXECUTORCH = [
     Subject(
         runtime=ExecutorchRuntime,
-        card="accelbench.runtimes.executorch:ExecutorchRuntime",
+        card="accelbench_executorch:ExecutorchRuntime",
         hardware="cpu",
         model=written_model("executorch", "executorch_programs"),
         precision="fp32",
@@ -312,7 +312,7 @@ CUDA_SUBJECTS: list[Subject] = PYTORCH_CUDA
 
 def parameters(subjects: list[Subject], *marks: Any) -> list[Any]:
     return [
-        pytest.param(subject, id=str(subject), marks=[*marks, *absent(subject)])
+        pytest.param(subject, id=str(subject), marks=[*marks, *in_full(subject), *absent(subject)])
         for subject in subjects
     ]
 
@@ -324,10 +324,17 @@ def cards(subjects: list[Subject]) -> list[Any]:
         pytest.param(
             subject,
             id=str(subject),
-            marks=absent(subject) if subject in (*LITERT, *NCNN, *EXECUTORCH) else [],
+            marks=[*in_full(subject), *absent(subject)]
+            if subject in (*LITERT, *NCNN, *EXECUTORCH)
+            else [],
         )
         for subject in found.values()
     ]
+
+
+def in_full(subject: Subject) -> list[Any]:
+    """Of an engine that `make test-full` alone installs."""
+    return [pytest.mark.full] if subject in EXECUTORCH else []
 
 
 def absent(subject: Subject) -> list[Any]:

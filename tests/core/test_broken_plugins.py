@@ -14,7 +14,7 @@ import pytest
 
 from accelbench.core import plugins
 from accelbench.core.errors import EXIT_ENVIRONMENT
-from accelbench.core.plugins import HARDWARE, RUNTIMES, PluginError, load_all
+from accelbench.core.plugins import ENGINES, HARDWARE, PluginError, load_all
 from accelbench.core.protocols import Inventory
 from accelbench.hardware.detect import Detected, detect, is_broken
 from accelbench.run.plan.planning import installed_runtimes, plan_for
@@ -43,7 +43,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Put a package with one plugin into a folder of packages."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def put(name: str, body: str, group: str = RUNTIMES) -> None:
+    def put(name: str, body: str, group: str = ENGINES) -> None:
         module = f"broken_{name}"
         about = tmp_path / f"{module}-1.dist-info"
         about.mkdir()
@@ -59,7 +59,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 def test_it_is_handed_back_with_its_package_and_its_error(name: str, install: Install) -> None:
     body, kind = BODIES[name]
     install(name, body)
-    made = dict(load_all(RUNTIMES))
+    made = dict(load_all(ENGINES))
     error = made[name]
     assert isinstance(error, PluginError)
     assert error.package == f"broken-{name}"
@@ -110,7 +110,7 @@ def test_a_detector_that_fails_when_asked_is_broken(
 
 def test_what_it_prints_is_no_output(install: Install, capfd: pytest.CaptureFixture[str]) -> None:
     install("printing", PRINTING)
-    dict(load_all(RUNTIMES))
+    dict(load_all(ENGINES))
     printed = capfd.readouterr()
     assert printed.out == ""
     assert {"printed", "written"} <= set(printed.err.replace("\n", " ").split())
@@ -121,7 +121,7 @@ def test_the_users_own_interrupt_stays_one(install: Install) -> None:
     install("slow", f"import os\nos.kill(os.getpid(), {int(signal.SIGINT)})\n")
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        dict(load_all(RUNTIMES))
+        dict(load_all(ENGINES))
     assert signal.getsignal(signal.SIGINT) is handler
 
 

@@ -43,9 +43,9 @@ def test_files_in_the_folder_that_somebody_works_in_change_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
-    first = plugins.registered(plugins.RUNTIMES)
+    first = plugins.registered(plugins.ENGINES)
     (tmp_path / "results.csv").write_text("x")
-    again = plugins.registered(plugins.RUNTIMES)
+    again = plugins.registered(plugins.ENGINES)
     assert first == again
     assert first is not again  # whoever changes what it is given changes nothing here
-    assert read == [plugins.RUNTIMES]
+    assert read == [plugins.ENGINES]

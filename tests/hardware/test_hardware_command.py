@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from accelbench.cli.commands import hardware as command
 from accelbench.cli.display.hardware import show, size
 from accelbench.core.errors import UsageError
-from accelbench.core.plugins import RUNTIMES, PluginError
+from accelbench.core.plugins import ENGINES, PluginError
 from accelbench.core.protocols import Absent, Device, RuntimeInfo
 from accelbench.core.vocabulary import HARDWARE, Provenance
 from accelbench.hardware.browsers import NOT_ASKED
@@ -134,7 +134,7 @@ class Engine:
 
 
 def test_runtimes_by_platform(monkeypatch):
-    point = EntryPoint("broken", "no_engine:Engine", RUNTIMES)
+    point = EntryPoint("broken", "no_engine:Engine", ENGINES)
     error = PluginError(point, ImportError("no engine"))
     registered = [
         ("broken", error),

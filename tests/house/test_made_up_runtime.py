@@ -19,10 +19,12 @@ import pytest
 from accelbench.analysis.versions import changes, engine_version
 from accelbench.api.benchmark import Printed
 from accelbench.core import devices, plugins, possible
+from accelbench.core.model import FileFormat
 from accelbench.core.possible import belongs
 from accelbench.core.vocabulary import Belongs
 from accelbench.hardware.common import colour_of
 from accelbench.hardware.environment import environment
+from accelbench.hardware.installing import installed
 from accelbench.report.charts.by_batch import way_of
 from accelbench.runtimes.shared.names import known_runtimes, runtime_named
 
@@ -50,7 +52,7 @@ class GizmoRuntime(ScriptedRuntime):
         reasons={"gizmo_jammed": Belongs.MACHINE},
     )
 '''
-ENTRY = "[accelbench.runtimes]\ngizmo = accelbench_gizmo:GizmoRuntime\n"
+ENTRY = "[accelbench.engines]\ngizmo = accelbench_gizmo:GizmoRuntime\n"
 ASKED = (
     *("bert-tiny", "--framework", "gzm", "--hardware", "cpu", "--batch-sizes", "1"),
     *("--iterations", "3", "--warmup", "1"),
@@ -189,20 +191,31 @@ def test_no_room_has_a_list_of_runtimes() -> None:
     assert not found
 
 
+#: Engines that are packages of their own, by the group's entry points.
+OF_PLUGINS = {
+    name
+    for path in ROOT.glob("plugins/*/pyproject.toml")
+    for name in tomllib.loads(path.read_text(encoding="utf-8"))["project"]["entry-points"][
+        "accelbench.engines"
+    ]
+}
+
+
 def test_our_own_runtimes_are_what_the_project_registers() -> None:
-    named = PROJECT["entry-points"]["accelbench.runtimes"]
+    named = PROJECT["entry-points"]["accelbench.engines"]
     assert sorted(named) == sorted(plugins.own_runtimes())
-    assert set(named) == set(devices.cards())
+    assert set(named) <= set(devices.cards()) <= {*named, *OF_PLUGINS}
+
+
+def test_plugins_of_this_repository_have_extras_of_their_names() -> None:
+    assert set(installed().engine_packages) == OF_PLUGINS
+    assert {kind.value for kind in FileFormat} & OF_PLUGINS == OF_PLUGINS  # `file_models.kinds`
 
 
 def test_the_dashes_of_our_own_tell_them_apart() -> None:
-    drawn = [card.dashes for card in devices.cards().values() if card.dashes]
-    assert len(drawn) == len(set(drawn)) == len(plugins.own_runtimes()) - 1  # one is for tests
-
-
-#: Fifteen packages and some 300 MB, two of which are plugins of pytest: its tests say that they are
-#: skipped where it is not.
-TOO_MUCH = {"executorch"}
+    cards = devices.cards()
+    drawn = [card.dashes for card in cards.values() if card.dashes]
+    assert len(drawn) == len(set(drawn)) == len(cards) - 1  # one is for tests
 
 
 def test_every_engine_of_our_own_comes_with_what_the_tests_need() -> None:
@@ -210,4 +223,5 @@ def test_every_engine_of_our_own_comes_with_what_the_tests_need() -> None:
     brought = {
         name for part in re.findall(r"accelbench\[([^\]]+)\]", asked) for name in part.split(",")
     }
-    assert {card.extra for card in devices.cards().values() if card.extra} - TOO_MUCH <= brought
+    extras = {card.extra for name, card in devices.cards().items() if name not in OF_PLUGINS}
+    assert extras - {""} <= brought

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: `make check` and the wheel know no other sources; examples are what others start from.
-SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.py")])
+#: `make check` and the wheels know no other sources; examples are what others start from.
+FOLDERS = ("src", "examples", "plugins")
+SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 DOOR = {
     ROOT / "src/accelbench/core/processes.py",
     ROOT / "src/accelbench/core/child_launcher.py",  # the program that ties

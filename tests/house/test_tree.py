@@ -6,13 +6,15 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import accelbench
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PLUGINS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+SOURCES = sorted(p for folder in (ROOT, *PLUGINS) for p in (folder / "src").rglob("*.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MOST_LINES = 800
 LOOSE_ENDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
@@ -62,6 +64,23 @@ def test_the_licence_is_there() -> None:
     assert "Version 2.0, January 2004" in text
 
 
+def project_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    return found["project"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
+def test_a_plugin_of_this_repository_has_what_a_package_needs(folder: Path) -> None:
+    about = project_of(folder)
+    assert about["name"] == folder.name
+    assert about["license"] == PROJECT["license"]
+    assert about["version"] == PROJECT["version"]
+    assert (folder / about["readme"]).is_file()
+    assert all("<" in requirement for requirement in about["dependencies"])
+    (asked,) = PROJECT["optional-dependencies"][folder.name.partition("-")[2]]
+    assert re.split("[<>=]", asked)[0] == about["name"]
+
+
 def test_every_extra_is_bounded_from_above() -> None:
     extras = PROJECT["optional-dependencies"]
     loose = [
@@ -80,13 +99,15 @@ def pinned() -> dict[str, str]:
 
 def test_the_constraints_pin_what_is_tested() -> None:
     pins = {name.lower().replace("_", "-"): version for name, version in pinned().items()}
-    tested = ("torch", "int8", "data", "frames", "onnx", "openvino", "jax", "litert", "ncnn")
+    tested = ("torch", "int8", "data", "frames", "onnx", "openvino", "jax", "litert")
     tested += ("qnn", "cuda", "dev")
-    for extra in tested:
-        for requirement in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]):
-            name = re.split(r"[<>=!\[]", requirement)[0].lower()
-            assert name in {*pins, "accelbench"}, requirement
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (plugin,) = re.findall(r"^PLUGINS_DEV := (.+)$", makefile, re.MULTILINE)
+    asked = [*PROJECT["dependencies"], *project_of(ROOT / plugin)["dependencies"]]
+    asked += [one for extra in tested for one in PROJECT["optional-dependencies"][extra]]
+    for requirement in asked:
+        name = re.split(r"[<>=!\[]", requirement)[0].lower()
+        assert name in {*pins, "accelbench"}, requirement
     assert f"TORCH_VERSION := {pins['torch']}\n" in makefile
     assert not [v for v in pins.values() if "+" in v], "local version suffixes are not for others"
 

@@ -47,6 +47,6 @@ def test_the_wheel_brings_the_program_the_plugins_and_the_licence(wheel: zipfile
     names = {n.split(".dist-info/")[1]: n for n in wheel.namelist() if ".dist-info/" in n}
     points = wheel.read(names["entry_points.txt"]).decode()
     assert "accelbench = accelbench.cli.main:main" in points
-    assert "[accelbench.runtimes]" in points
+    assert "[accelbench.engines]" in points
     assert "[accelbench.hardware]" in points
     assert "licenses/LICENSE" in names

@@ -14,7 +14,7 @@ from typing import Any
 from fixed_machine import FOUND, models
 
 from accelbench.core.facts import new_run_id
-from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
@@ -32,7 +32,7 @@ class Announcer(SilentObserver):
 
 def main(what: str, folder: str, more: str) -> None:
     if what == "begin":
-        runtimes = {"scripted": load(registered(RUNTIMES)["scripted"])}
+        runtimes = {"scripted": load(registered(ENGINES)["scripted"])}
         request = Request(
             models("bert-tiny", "vit-tiny"), ("cpu",), ("scripted",), batch_sizes=(1, 2, 3)
         )

@@ -13,7 +13,6 @@ import pytest
 from accelbench.artifacts.cache import Cache
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
-from accelbench.catalog.file_models.executorch_file import MalformedProgramError, plan_of
 from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
 from accelbench.catalog.file_models.looking import look
 from accelbench.catalog.file_models.models import model_of_file
@@ -24,12 +23,13 @@ from accelbench.core.model import FileFormat
 from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.run.verify.reference import is_own
-from accelbench.runtimes.executorch import ExecutorchRuntime
+from accelbench_executorch import ExecutorchRuntime
+from accelbench_executorch.program import MalformedProgramError, plan_of
 from executorch_programs import PLAIN, XNNPACK, computed, content
 
 CPU = Device("cpu", "a processor")
 HAS_ENGINE = find_spec("executorch") is not None
-engine = pytest.mark.skipif(not HAS_ENGINE, reason="executorch, which runs .pte, is not installed")
+ABSENT = pytest.mark.skipif(not HAS_ENGINE, reason="executorch, which runs .pte, is not installed")
 WEIGHTS = 16 * 32 + 32 + 32 * 4 + 4
 
 
@@ -83,7 +83,8 @@ def test_models_of_the_catalogue_are_not_lowered() -> None:
     assert (support.ok, support.reason) in ((False, "format"), (False, "package_missing"))
 
 
-@engine
+@pytest.mark.full  # which installs the engine
+@ABSENT
 @pytest.mark.parametrize(("program", "own"), [(XNNPACK, 0), (PLAIN, 5)])
 def test_a_program_computes_what_was_lowered(tmp_path: Path, program: str, own: int) -> None:
     spec = model_of_file(str(written(tmp_path, program)))
@@ -102,7 +103,8 @@ def test_a_program_computes_what_was_lowered(tmp_path: Path, program: str, own: 
     session.close()
 
 
-@engine
+@pytest.mark.full  # which installs the engine
+@ABSENT
 def test_a_part_of_a_program_and_what_only_has_the_name_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path)
     path.write_bytes(content()[:2000])

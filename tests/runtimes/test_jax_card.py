@@ -87,8 +87,8 @@ def test_a_missing_package_is_named(missing: str, monkeypatch: pytest.MonkeyPatc
 def test_reading_the_card_imports_no_engine() -> None:
     code = """
 import sys
-from accelbench.core.plugins import RUNTIMES, load, registered
-card = load(registered(RUNTIMES)["jax"])
+from accelbench.core.plugins import ENGINES, load, registered
+card = load(registered(ENGINES)["jax"])
 card = card() if isinstance(card, type) else card
 assert card.info.name == "jax" and card.info.default_for == ("tpu",)
 print(*sorted({name.split(".")[0] for name in sys.modules} & {"jax", "jaxlib", "torch", "numpy"}))

@@ -17,17 +17,17 @@ from accelbench.catalog.file_models.given_inputs import given_inputs
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.looking import look
 from accelbench.catalog.file_models.models import model_of_file
-from accelbench.catalog.file_models.ncnn_layers import layers_of, mismatch, shape_taken
-from accelbench.catalog.file_models.ncnn_sizes import item_shapes
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
 from accelbench.run.verify.reference import is_own, reference_of
-from accelbench.runtimes.ncnn import NcnnRuntime
+from accelbench_ncnn import NcnnRuntime
+from accelbench_ncnn.layers import layers_of, mismatch, shape_taken
 
 ncnn = pytest.importorskip("ncnn", reason="ncnn, which runs .param, is not installed")
+from accelbench_ncnn.reader import item_shapes  # noqa: E402
 from ncnn_model import write  # noqa: E402
 
 CPU = Device("cpu", "a processor")

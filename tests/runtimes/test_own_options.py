@@ -14,14 +14,14 @@ from accelbench.core.model import FileFormat, ModelFile
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import Device, Runtime
 from accelbench.runtimes.browser import BrowserRuntime
-from accelbench.runtimes.executorch import ExecutorchRuntime
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.litert import LitertRuntime
-from accelbench.runtimes.ncnn import NcnnRuntime
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
+from accelbench_executorch import ExecutorchRuntime
+from accelbench_ncnn import NcnnRuntime
 
 RUNTIMES: tuple[Runtime, ...] = (
     PytorchRuntime(), OnnxruntimeRuntime(), OpenvinoRuntime(), JaxRuntime(), QnnRuntime(),

@@ -27,7 +27,7 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
 from accelbench.core.model import CodeKind, ModelSpec
-from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.serial import case_to_json
 from accelbench.core.visible import in_quotes
@@ -191,7 +191,7 @@ def _result(
                 f"It takes {spec.fixed_batch} items at once, not {batch}.",
                 "Leave out batch_sizes.",
             )
-    runtime: Runtime = load(registered(RUNTIMES)[only])
+    runtime: Runtime = load(registered(ENGINES)[only])
     device = next(entry for entry in detect("cpu") if isinstance(entry, Device))
     here = environment()
     rows = []

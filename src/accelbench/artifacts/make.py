@@ -20,12 +20,13 @@ from typing import Any
 from accelbench.artifacts.cache import Cache, Kept, failed, place_trouble
 from accelbench.artifacts.recipe import GRAPH, WEIGHTS, Manifest, Recipe, Tensor, versions
 from accelbench.catalog.build import HUB
+from accelbench.catalog.file_models.kinds import ItemShapes, shapes_reader
 from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.catalog.inputs import input_shapes
 from accelbench.catalog.weights import fetched
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
-from accelbench.core.model import FileFormat, FileOutput
+from accelbench.core.model import FileOutput
 
 
 def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
@@ -120,8 +121,8 @@ def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
     path = Path(file.path)
     refuse_changed(file)
     outputs = file.outputs
-    if file.format is FileFormat.NCNN:
-        outputs = _outputs_at(recipe, path, outputs)
+    if (sizes_of := shapes_reader(file.format)) is not None:
+        outputs = _outputs_at(recipe, path, outputs, sizes_of)
     inputs = [Tensor(entry.name, entry.name, entry.dtype, entry.shape) for entry in model.inputs]
     fields: dict[str, Any] = {
         "file": str(path),
@@ -138,15 +139,13 @@ def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
 
 
 def _outputs_at(
-    recipe: Recipe, path: Path, outputs: Sequence[FileOutput]
+    recipe: Recipe, path: Path, outputs: Sequence[FileOutput], sizes_of: ItemShapes
 ) -> tuple[FileOutput, ...]:
     """Outputs with the sizes that they have for a case's inputs; an unfit input is refused."""
-    from accelbench.catalog.file_models.ncnn_sizes import item_shapes
-
     model = recipe.case.model
     sizes = input_shapes(model, recipe.case.shapes)
     items = {entry.name: (entry.dtype, sizes[entry.name][1:]) for entry in model.inputs}
-    shapes = item_shapes(path, items)
+    shapes = sizes_of(path, items)
     return tuple(replace(entry, shape=("batch", *shapes[entry.name])) for entry in outputs)
 
 

@@ -49,6 +49,11 @@ _OF_FILES = {
 }
 
 
+def format_of_file(kind: FileFormat) -> str:
+    """Return the format of the artefact that a file is."""
+    return _OF_FILES.get(kind, BASE)
+
+
 @dataclass(frozen=True)
 class Recipe:
     """One artefact to be had."""
@@ -104,7 +109,7 @@ class Recipe:
     def _first(self) -> str:
         """The format that all others are made from: of a file its own."""
         file = self.case.model.graph
-        return BASE if file is None else _OF_FILES.get(file.format, BASE)
+        return BASE if file is None else format_of_file(file.format)
 
     @property
     def base(self) -> Recipe:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import TypeVar, cast
 
-from accelbench.core.plugins import RUNTIMES, PluginError, load_all, warn_once
+from accelbench.core.plugins import ENGINES, PluginError, load_all, warn_once
 from accelbench.core.protocols import RuntimeInfo
 from accelbench.core.rows import Row, number, text
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 def cards() -> Mapping[str, RuntimeInfo]:
     """Every card by its runtime's name, in the order of lists; what cannot be loaded has none."""
     infos: dict[str, RuntimeInfo] = {}
-    for name, made in load_all(RUNTIMES):
+    for name, made in load_all(ENGINES):
         info = getattr(made, "info", None)
         if isinstance(info, RuntimeInfo):
             infos[name] = info

@@ -24,11 +24,11 @@ from accelbench.core.visible import in_quotes
 
 _log = logging.getLogger(__name__)
 
-RUNTIMES = "accelbench.runtimes"
+ENGINES = "accelbench.engines"
 HARDWARE = "accelbench.hardware"
 #: The kind of plugin in a group, and the attributes that accelbench uses of each.
-_KINDS = {RUNTIMES: "engine", HARDWARE: "hardware"}
-_REQUIRED = {RUNTIMES: ("info", "probe", "supports", "clock", "open"), HARDWARE: ("detect",)}
+_KINDS = {ENGINES: "engine", HARDWARE: "hardware"}
+_REQUIRED = {ENGINES: ("info", "probe", "supports", "clock", "open"), HARDWARE: ("detect",)}
 _OWN = "accelbench."
 _LONGEST_MESSAGE = 300
 _warned: set[str] = set()
@@ -77,8 +77,7 @@ def _registered(group: str, _: object) -> dict[str, EntryPoint]:
 @cache
 def own_runtimes() -> tuple[str, ...]:
     """This program's own runtimes; others come from other packages, with reasons of their own."""
-    ours = f"{RUNTIMES}."
-    return tuple(n for n, point in registered(RUNTIMES).items() if point.value.startswith(ours))
+    return tuple(n for n, point in registered(ENGINES).items() if point.value.startswith(_OWN))
 
 
 class PluginError(SurroundingsError):
@@ -108,7 +107,7 @@ def load(point: EntryPoint) -> Any:
         lacks = [name for name in _REQUIRED.get(point.group, ()) if not hasattr(made, name)]
         if lacks:
             raise AttributeError(f"it has no {', '.join(lacks)}")
-        if point.group == RUNTIMES and not isinstance(made.info, RuntimeInfo):
+        if point.group == ENGINES and not isinstance(made.info, RuntimeInfo):
             raise TypeError("its info is not a RuntimeInfo")
         return made
 

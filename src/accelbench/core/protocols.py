@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.identity import digest
+from accelbench.core.model import FileFormat
 from accelbench.core.options import JobSettings, RuntimeOption
 from accelbench.core.vocabulary import Belongs, Provenance, Timing
 
@@ -93,7 +94,6 @@ class Detector(Protocol):
 
     def detect(self) -> list[Device | Absent]:
         """Every device present, or exactly one Absent. Never raises, never imports an engine."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -224,22 +224,18 @@ class Session(Protocol):
     @property
     def phases(self) -> tuple[str, ...]:
         """("step",), ("prefill", "decode"), …: of what was prepared last."""
-        ...
 
     @property
     def device_timed(self) -> bool:
         """Whether sample() takes Timing.DEVICE."""
-        ...
 
     @property
     def timings(self) -> Mapping[str, int]:
         """Nanoseconds of build, load and so on, as far as they have happened."""
-        ...
 
     @property
     def weights_digest(self) -> str:
         """A digest of the weights, so that two results can be told to have had the same."""
-        ...
 
     def prepare(self, case: Case, seed: int | None = None) -> Any:
         """Seeded inputs for a case's shapes, on the device. Not timed as part of a step.
@@ -247,7 +243,6 @@ class Session(Protocol):
         A training session starts anew from its initial weights. `seed` draws other
         inputs than the job's own.
         """
-        ...
 
     def compile(self, inputs: Any) -> int | None:
         """Compile for these inputs; nanoseconds.
@@ -255,38 +250,30 @@ class Session(Protocol):
         None where nothing is compiled, or where the engine compiles at the first
         call: then that call's block says how long it took.
         """
-        ...
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         """n samples, measured here."""
-        ...
 
     def inspect(self, inputs: Any) -> None:
         """One step whose outputs are looked at where they lie, for the evidence.
 
         It runs in the memory pass, so it must not copy them.
         """
-        ...
 
     def outputs(self, inputs: Any) -> Mapping[str, Any]:
         """One run's named outputs as NumPy arrays."""
-        ...
 
     def reset_memory(self) -> None:
         """Restart the device's peak counters."""
-        ...
 
     def device_memory(self) -> DeviceMemory | None:
         """The device allocator's counters, None where there are none."""
-        ...
 
     def evidence(self) -> Evidence:
         """Where the work ran, read back from what `inspect` or `outputs` saw last."""
-        ...
 
     def close(self) -> None:
         """Free everything."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -302,7 +289,8 @@ class RuntimeInfo:
     api_version: int = API_VERSION
     isolation: Literal["fork", "spawn", "remote"] = "spawn"
     consumes: Literal["torch", "onnx"] = "torch"
-    files: tuple[str, ...] = ()  # formats of models' own files that it measures
+    files: tuple[FileFormat, ...] = ()  # formats of models' own files that it measures
+    reader: str = ""  # the module that reads them, if no other engine can: `file_models.kinds`
     domains: tuple[str, ...] = ()  # of operators in them that it alone may know
     preload: tuple[str, ...] = ()  # modules a warm template may import; nothing may run in it
     environment: Mapping[str, str] = field(default_factory=dict)  # set before the worker's exec
@@ -334,19 +322,15 @@ class Runtime(Protocol):
 
     def probe(self) -> list[Device | Absent]:
         """What this engine itself sees. Runs in a throw-away process: it may import and hang."""
-        ...
 
     def supports(self, case: Case, device: Device) -> Support:
         """Without importing the engine."""
-        ...
 
     def clock(self) -> Clock:
         """The clock its blocks are timed by."""
-        ...
 
     def open(self, job: Job) -> Session:
         """Build, load and place the model. Raises CaseError with a reason."""
-        ...
 
 
 @runtime_checkable
@@ -355,7 +339,6 @@ class SetUp(Protocol):
 
     def ready(self) -> Support:
         """Whether that is there. Where it is not, only who names its platforms hears of it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -372,4 +355,3 @@ class Importing(Protocol):
 
     def wants(self, case: Case) -> ArtifactFormat:
         """Without importing the engine."""
-        ...

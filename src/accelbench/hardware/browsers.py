@@ -86,15 +86,12 @@ class Programs(Protocol):
 
     def find(self) -> list[Browser]:
         """Every known browser, the best supported first."""
-        ...
 
     def named_in_vain(self) -> str:
         """What is wrong with the browser that somebody named; empty where nothing is."""
-        ...
 
     def version(self, browser: Browser) -> str:
         """Its version, empty where it does not tell."""
-        ...
 
 
 class InstalledPrograms:

@@ -18,6 +18,7 @@ import logging
 import os
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +29,7 @@ from zlib import crc32
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.plugins import HARDWARE, PluginError, load, registered
-from accelbench.core.protocols import Absent
+from accelbench.core.protocols import Absent, Device
 
 log = logging.getLogger(__name__)
 
@@ -76,11 +77,9 @@ class Files(Protocol):
 
     def text(self, path: str) -> str | None:
         """The file's text without surrounding white space; None where it cannot be read."""
-        ...
 
     def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; none where there is no such folder."""
-        ...
 
 
 class SystemFiles:
@@ -189,6 +188,27 @@ def absent(hardware: str, error: HardwareError, remedy: str) -> Absent:
     """An error while looking as the reason why a platform is absent."""
     log.debug("%s absent: %s", hardware, error)
     return Absent(hardware, error.message, error.advice or remedy)
+
+
+class DeviceSearch(ABC):
+    """A detector that raises HardwareError while it looks for devices.
+
+    Attributes:
+        remedy: what brings the platform, if the error names nothing itself.
+    """
+
+    hardware: str
+    remedy: str
+
+    def detect(self) -> list[Device | Absent]:
+        try:
+            return list(self._devices())
+        except HardwareError as error:
+            return [absent(self.hardware, error, self.remedy)]
+
+    @abstractmethod
+    def _devices(self) -> Sequence[Device | Absent]:
+        """Return the devices that are here, at least one."""
 
 
 #: For a platform that declares none, or one that nobody has registered: imported figures have such.

@@ -58,7 +58,6 @@ class CpuFacts:
         )
 
     def details(self) -> dict[str, Any]:
-        """Plain values for people and for JSON."""
         body: dict[str, Any] = plain(self)
         if isinstance(self.scaling, NotAvailable):
             body["scaling"] = str(self.scaling)
@@ -101,7 +100,6 @@ class CpuDetector:
         ]
 
     def facts(self) -> CpuFacts:
-        """The CPU in full."""
         if self._system == "linux":
             cpu = linux_facts(self._files, self._machine)
             if cpu is not None:

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Device
 from accelbench.hardware.common import (
     Command,
+    DeviceSearch,
     DriverMissingError,
     Files,
     HardwareError,
@@ -23,7 +24,6 @@ from accelbench.hardware.common import (
     PackageMissingError,
     Probe,
     SystemFiles,
-    absent,
     probe_in_process,
     run_command,
     visible,
@@ -43,11 +43,12 @@ _DOORS = {"nvidiactl", "nvidia0", "dxg"}
 _SMI_QUERY = ("name", "uuid", "memory.total", "power.limit", "compute_cap", "pci.bus_id")
 
 
-class CudaDetector:
+class CudaDetector(DeviceSearch):
     """Finds NVIDIA GPUs without loading CUDA."""
 
     hardware = "cuda"
     colour = "#5ca400"
+    remedy = _DRIVER_REMEDY
 
     def __init__(
         self,
@@ -63,12 +64,9 @@ class CudaDetector:
         self._environment = environment
         self._system = system
 
-    def detect(self) -> list[Device | Absent]:
-        try:
-            self._look_for_driver()
-            return list(devices(self._ask(), self._environment))
-        except HardwareError as error:
-            return [absent(self.hardware, error, _DRIVER_REMEDY)]
+    def _devices(self) -> list[Device]:
+        self._look_for_driver()
+        return devices(self._ask(), self._environment)
 
     def _look_for_driver(self) -> None:
         """Spare the throw-away process where there cannot be a driver."""

@@ -11,13 +11,12 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Device
 from accelbench.hardware.common import (
     Command,
-    HardwareError,
+    DeviceSearch,
     NoDeviceError,
     PackageMissingError,
-    absent,
     run_command,
 )
 
@@ -29,11 +28,12 @@ _PACKAGE = "onnxruntime-directml"
 _NO_CARD = ("microsoft basic", "microsoft remote", "microsoft hyper-v")
 
 
-class DirectmlDetector:
+class DirectmlDetector(DeviceSearch):
     """Finds the adapter that DirectML takes first."""
 
     hardware = "directml"
     colour = "#1818fc"
+    remedy = _REMEDY
 
     def __init__(
         self,
@@ -45,11 +45,8 @@ class DirectmlDetector:
         self._system = system
         self._version_of = version_of
 
-    def detect(self) -> list[Device | Absent]:
-        try:
-            return [self._first()]
-        except HardwareError as error:
-            return [absent(self.hardware, error, _REMEDY)]
+    def _devices(self) -> list[Device]:
+        return [self._first()]
 
     def _first(self) -> Device:
         if self._system != "win32":

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from accelbench.core import processes
 from accelbench.core.devices import cards
@@ -29,7 +32,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS, Requirement, meets, parse
 from accelbench.store.scratch import temporary_folder
 
-PACKAGE = "accelbench"
+PACKAGE, _PLUGIN = "accelbench", "accelbench-"
 #: The marker that an extra is, alone or behind another one.
 _OF_EXTRA = re.compile(r"^(?:\(?(?P<rest>.*?)\)?\s+and\s+)?extra\s*==\s*['\"][^'\"]+['\"]$")
 #: For those who change this program: not among the names that are offered.
@@ -57,6 +60,16 @@ class Extras:
 
     wanted: Mapping[str, tuple[ExtraRequirement, ...]]
     bounds: Mapping[str, str]  # by package
+
+    @property
+    def engine_packages(self) -> dict[str, str]:
+        """Extra → the package of accelbench's own that it installs an engine with."""
+        return {
+            name: need.about.name
+            for name, needs in self.wanted.items()
+            for need in needs
+            if need.about.name == f"{_PLUGIN}{name}"
+        }
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -130,16 +143,61 @@ def installed() -> Extras:
     Raises:
         SurroundingsError: accelbench is on the path and not installed.
     """
-    from importlib.metadata import PackageNotFoundError, metadata, requires
-
     try:
         provided = metadata(PACKAGE).get_all("Provides-Extra") or []
-        return extras_of(provided, requires(PACKAGE) or [])
+        extras = extras_of(provided, requires(PACKAGE) or [])
     except PackageNotFoundError:
         raise SurroundingsError(
             "accelbench is not installed in this environment, only found on its path.",
             "Install it, for example from its folder: pip install -e .",
         ) from None
+    wanted = {
+        name: (*needs, *(more for need in needs for more in _asked_by_plugin(need, extras)))
+        for name, needs in extras.wanted.items()
+    }
+    return Extras(wanted, extras.bounds)
+
+
+def _asked_by_plugin(need: ExtraRequirement, extras: Extras) -> Iterator[ExtraRequirement]:
+    """Yield what an installed package of an engine needs: the engine may be missing."""
+    if not need.about.name.startswith(_PLUGIN):
+        return
+    try:
+        lines = requires(need.about.name) or ()
+    except PackageNotFoundError:
+        return
+    for line in lines:
+        if line.startswith(PACKAGE):
+            for name in re.findall(r"[\w-]+", line.partition("[")[2].partition("]")[0]):
+                yield from extras.wanted[name]
+        elif (about := parse(line)) is not None:
+            yield ExtraRequirement(line, about)
+
+
+def as_arguments(needs: Iterable[ExtraRequirement]) -> list[str]:
+    """Return what an installer is given for requirements.
+
+    A package of accelbench's own comes from the folder that accelbench was installed from, if that
+    is still there, and in the same way: editable or as a copy.
+    """
+    folder, how = _source()
+    words: list[str] = []
+    for need in needs:
+        if need.about.name.startswith(_PLUGIN) and folder is not None:
+            path = folder / "plugins" / need.about.name
+            words += [*how, str(path)] if path.is_dir() else [need.text]
+        else:
+            words.append(need.text)
+    return words
+
+
+def _source() -> tuple[Path | None, tuple[str, ...]]:
+    """Return the folder that accelbench was installed from, and the option of the way."""
+    about = json.loads(distribution(PACKAGE).read_text("direct_url.json") or "{}")
+    if "dir_info" not in about:
+        return None, ()
+    folder = Path(url2pathname(urlsplit(about["url"]).path))
+    return folder, ("--editable",) if about["dir_info"].get("editable") else ()
 
 
 def chosen(extras: Extras, names: Iterable[str]) -> tuple[ExtraRequirement, ...]:

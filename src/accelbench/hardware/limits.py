@@ -160,7 +160,6 @@ def _memory_limits(files: Files, folder: str) -> list[int]:
 
 
 def _table(text: str | None) -> dict[str, int]:
-    """Lines of a name and a number."""
     rows = (line.split() for line in (text or "").splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 

@@ -7,12 +7,12 @@ import platform
 import sys
 from typing import Any
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Device
 from accelbench.hardware.common import (
     Command,
+    DeviceSearch,
     HardwareError,
     NoDeviceError,
-    absent,
     run_command,
 )
 from accelbench.hardware.cpu import read_sysctls
@@ -22,11 +22,12 @@ _TIMEOUT_SECONDS = 20.0
 _REMEDY = "Use a Mac with an Apple chip (M1 or later) and macOS 12.3 or later."
 
 
-class MpsDetector:
+class MpsDetector(DeviceSearch):
     """Finds the GPU of an Apple chip."""
 
     hardware = "mps"
     colour = "#24306c"
+    remedy = _REMEDY
 
     def __init__(
         self,
@@ -40,11 +41,8 @@ class MpsDetector:
         self._machine = machine or platform.machine()
         self._release = platform.mac_ver()[0] if release is None else release
 
-    def detect(self) -> list[Device | Absent]:
-        try:
-            return [self._device()]
-        except HardwareError as error:
-            return [absent(self.hardware, error, _REMEDY)]
+    def _devices(self) -> list[Device]:
+        return [self._device()]
 
     def _device(self) -> Device:
         if self._system != "darwin":
@@ -69,7 +67,6 @@ class MpsDetector:
         )
 
     def _card(self) -> dict[str, Any]:
-        """The GPU's section of system_profiler; empty where it does not answer."""
         try:
             text = self._command(
                 ["system_profiler", "-json", "SPDisplaysDataType"], _TIMEOUT_SECONDS

@@ -13,11 +13,10 @@ from typing import Any
 
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.common import (
-    HardwareError,
+    DeviceSearch,
     NoDeviceError,
     PackageMissingError,
     Probe,
-    absent,
     probe_in_process,
 )
 from accelbench.hardware.cpu import CpuDetector
@@ -74,11 +73,12 @@ def _host() -> Device | Absent:
     return CpuDetector().detect()[0]
 
 
-class OpenvinoDetector:
+class OpenvinoDetector(DeviceSearch):
     """Finds what OpenVINO can run on."""
 
     hardware = "openvino"
     colour = "#18546c"
+    remedy = _REINSTALL
 
     def __init__(
         self,
@@ -90,15 +90,12 @@ class OpenvinoDetector:
         self._installed = installed
         self._host = host
 
-    def detect(self) -> list[Device | Absent]:
-        try:
-            if not self._installed():
-                raise PackageMissingError("the package openvino is not installed", _REMEDY)
-            return self._devices(self._probe("accelbench.hardware.openvino", _TIMEOUT_SECONDS))
-        except HardwareError as error:
-            return [absent(self.hardware, error, _REINSTALL)]
+    def _devices(self) -> list[Device | Absent]:
+        if not self._installed():
+            raise PackageMissingError("the package openvino is not installed", _REMEDY)
+        return self._named(self._probe("accelbench.hardware.openvino", _TIMEOUT_SECONDS))
 
-    def _devices(self, info: dict[str, Any]) -> list[Device | Absent]:
+    def _named(self, info: dict[str, Any]) -> list[Device | Absent]:
         if not info["devices"]:
             raise NoDeviceError("OpenVINO is installed, but finds no device")
         units = [self._device(unit, i, info["version"]) for i, unit in enumerate(info["devices"])]

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Device
 from accelbench.hardware.common import (
+    DeviceSearch,
     Files,
-    HardwareError,
     NoDeviceError,
     PackageMissingError,
     SystemFiles,
-    absent,
 )
 
 _REMEDY = (
@@ -45,11 +44,12 @@ def _version() -> str:
         return ""
 
 
-class QnnDetector:
+class QnnDetector(DeviceSearch):
     """Finds Hexagon NPUs, or their emulation."""
 
     hardware = "qnn"
     colour = "#3c3ca8"
+    remedy = _REMEDY
 
     def __init__(
         self,
@@ -65,11 +65,8 @@ class QnnDetector:
         self._machine = (machine or platform.machine()).lower()
         self._processor = processor
 
-    def detect(self) -> list[Device | Absent]:
-        try:
-            return [self._device()]
-        except HardwareError as error:
-            return [absent(self.hardware, error, _REMEDY)]
+    def _devices(self) -> list[Device]:
+        return [self._device()]
 
     def _device(self) -> Device:
         arm = self._machine in ("aarch64", "arm64")

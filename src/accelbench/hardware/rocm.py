@@ -11,15 +11,15 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Device
 from accelbench.hardware.common import (
+    DeviceSearch,
     DriverMissingError,
     Files,
     HardwareError,
     NoDeviceError,
     Probe,
     SystemFiles,
-    absent,
     log,
     number,
     probe_in_process,
@@ -159,11 +159,12 @@ _REMEDY = (
 )
 
 
-class RocmDetector:
+class RocmDetector(DeviceSearch):
     """Finds AMD GPUs without loading HIP."""
 
     hardware = "rocm"
     colour = "#902424"
+    remedy = _REMEDY
 
     def __init__(
         self,
@@ -176,12 +177,6 @@ class RocmDetector:
         self._probe = probe
         self._environment = environment
         self._system = system
-
-    def detect(self) -> list[Device | Absent]:
-        try:
-            return list(self._devices())
-        except HardwareError as error:
-            return [absent(self.hardware, error, _REMEDY)]
 
     def _devices(self) -> list[Device]:
         if self._system != "linux":

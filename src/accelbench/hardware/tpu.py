@@ -8,13 +8,12 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from accelbench.core.protocols import Absent, Device
+from accelbench.core.protocols import Device
 from accelbench.hardware.common import (
+    DeviceSearch,
     Files,
-    HardwareError,
     NoDeviceError,
     SystemFiles,
-    absent,
     number,
 )
 
@@ -43,11 +42,12 @@ def _libtpu() -> str:
         return "libtpu of unknown version"
 
 
-class TpuDetector:
+class TpuDetector(DeviceSearch):
     """Finds TPU chips without initialising them: only one process may ever hold a TPU."""
 
     hardware = "tpu"
     colour = "#6c0030"
+    remedy = _REMEDY
 
     def __init__(
         self,
@@ -58,12 +58,6 @@ class TpuDetector:
         self._files = files or SystemFiles()
         self._library = library
         self._system = system
-
-    def detect(self) -> list[Device | Absent]:
-        try:
-            return list(self._devices())
-        except HardwareError as error:
-            return [absent(self.hardware, error, _REMEDY)]
 
     def _devices(self) -> list[Device]:
         if self._system != "linux":

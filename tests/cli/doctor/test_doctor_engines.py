@@ -19,7 +19,7 @@ from doctor_world import (
 )
 
 from accelbench.cli.commands.doctor import world
-from accelbench.core.plugins import RUNTIMES, PluginError
+from accelbench.core.plugins import ENGINES, PluginError
 from accelbench.core.protocols import Absent, Device, Support
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.browsers import Browser
@@ -55,7 +55,7 @@ def test_an_engine_is_missing_well_or_broken(here):
 
 
 def test_a_runtime_that_cannot_be_loaded_is_broken_and_one_that_simulates_is_not_asked(here):
-    point = EntryPoint("x", "y:Engine", RUNTIMES)
+    point = EntryPoint("x", "y:Engine", ENGINES)
     error = PluginError(point, ImportError("no module y"))
     assert engine(here, "x", error).health is Health.BROKEN
     simulating = FakeRuntime(provenance=Provenance.SIMULATED)

@@ -1,14 +1,37 @@
 """What a word of a command line names: which kind of file, told apart by looking at it.
 
-Pure but for the first bytes of a file: nothing is unpacked, and no reader of a format is imported.
+Nothing is unpacked, and no reader of a format is imported before `reader_of` is called.
+
+A reader is a module with `look(path)`, which returns what a file is and raises FileRefusedError.
+The reader of an engine in a package of its own is named on that engine's card. It may also have
+`graph(path)`, which returns a FileGraph to count operators of, or else `UNCOUNTED`, the reason why
+none are counted; and `item_shapes`, if sizes of results follow only from those of inputs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from accelbench.core.errors import AccelbenchError
+from accelbench.core.devices import cards
+from accelbench.core.errors import AccelbenchError, MissingExtraError
 from accelbench.core.model import FileFormat
+from accelbench.core.protocols import RuntimeInfo
+
+#: Shapes of every result of one item, by name: of a file, and the type and shape of each input.
+ItemShapes = Callable[
+    [Path, Mapping[str, tuple[str, tuple[int, ...]]]], Mapping[str, tuple[int, ...]]
+]
+#: Packages that the readers here need, and the extras that bring them.
+_NEEDS = {
+    FileFormat.ONNX: ("onnx", "onnx"),
+    FileFormat.OPENVINO: ("openvino", "openvino"),
+    FileFormat.TFLITE: ("ai_edge_litert", "litert"),
+    FileFormat.PT2: ("torch", "torch"),
+}
 
 #: Files that are measured, by how their names end.
 FORMATS = {
@@ -166,3 +189,37 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
             f"It is larger than {_LARGEST[kind] / 2**30:g} GiB, which no {kind.graph} is.",
             "Keep the weights in a file beside the graph.",
         )
+
+
+def _card_reading(kind: FileFormat) -> RuntimeInfo | None:
+    """Return the card of the engine that brings the reader of a format."""
+    return next((card for card in cards().values() if card.reader and kind in card.files), None)
+
+
+def refuse_missing_reader(kind: FileFormat, needed_for: str) -> None:
+    """Raise MissingExtraError if the package that reads a format is not installed."""
+    if kind in _NEEDS:
+        package, extra = _NEEDS[kind]
+    elif (card := _card_reading(kind)) is not None:
+        package, extra = card.package, card.extra
+    else:
+        # Plugins of this project are called as the format that they read.
+        raise MissingExtraError(f"accelbench-{kind.value}", kind.value, needed_for)
+    if find_spec(package) is None:
+        raise MissingExtraError(package, extra, needed_for)
+
+
+def reader_of(kind: FileFormat) -> Any:
+    """Import the module that reads a format, and return it."""
+    card = None if kind in _NEEDS else _card_reading(kind)
+    return import_module(
+        f"accelbench.catalog.file_models.{kind.value}_file" if card is None else card.reader
+    )
+
+
+def shapes_reader(kind: FileFormat) -> ItemShapes | None:
+    """Return what finds the sizes of results; None if files of this format state them."""
+    if kind in _NEEDS:
+        return None
+    found: ItemShapes | None = getattr(reader_of(kind), "item_shapes", None)
+    return found

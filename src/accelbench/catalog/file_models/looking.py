@@ -10,11 +10,10 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
+from accelbench.catalog.file_models.kinds import FileRefusedError, format_of, reader_of
 from accelbench.catalog.file_models.unchanged import digest_of, stamp_of
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
@@ -26,12 +25,6 @@ _GRAPHS = {
     FileFormat.OPENVINO: "openvino",
     FileFormat.PT2: "torch.export",
     FileFormat.TFLITE: "tflite",
-    FileFormat.NCNN: "ncnn",
-}
-#: Why those of others are not.
-_UNREAD = {
-    FileFormat.EXECUTORCH: "a program holds what each backend made of its operators, in the"
-    " backend's own form",
 }
 _COUNTING_SECONDS = 30
 #: Address space of the readers' code (OpenVINO's takes 1.5 GiB of it), and of what is read: a graph
@@ -46,9 +39,8 @@ def look(path: Path) -> dict[str, Any]:
         FileRefusedError: it is not measured.
     """
     kind = format_of(path)
-    module = import_module(f"accelbench.catalog.file_models.{kind.value}_file")
     before = stamp_of([path])
-    answer = module.look(path)
+    answer = reader_of(kind).look(path)
     files = [path, *map(Path, answer["beside"])]
     stamp = stamp_of(files)
     digest = digest_of(files)
@@ -90,15 +82,17 @@ def main(arguments: Sequence[str]) -> None:
 
 def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:
     """What a pass of it takes, or why that is not known: it is measured all the same."""
-    if kind not in _GRAPHS:
-        return {"uncounted": _UNREAD.get(kind, f"no operators are read from a {kind.graph}")}
+    named = _GRAPHS.get(kind, kind.value)
+    if kind not in _GRAPHS and not hasattr(reader_of(kind), "graph"):
+        why = getattr(reader_of(kind), "UNCOUNTED", f"no operators are read from a {kind.graph}")
+        return {"uncounted": why}
     from accelbench.catalog.graph_files.costs import counted
     from accelbench.catalog.graph_files.steps import UntracedError
 
     if sys.platform != "win32":
         signal.alarm(_COUNTING_SECONDS)  # ends the process: what was looked at has been told
     try:
-        return {"counted": counted(path, _GRAPHS[kind], shapes)}
+        return {"counted": counted(path, named, shapes)}
     except UntracedError as error:
         message = error.message.rstrip(".")
         return {"uncounted": message[:1].lower() + message[1:]}

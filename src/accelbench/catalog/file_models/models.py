@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,12 @@ from accelbench.catalog.file_models.given_inputs import (
     refuse_unknown_inputs,
     size_named,
 )
-from accelbench.catalog.file_models.kinds import FileRefusedError, format_of
-from accelbench.core.errors import MissingExtraError, UsageError
+from accelbench.catalog.file_models.kinds import (
+    FileRefusedError,
+    format_of,
+    refuse_missing_reader,
+)
+from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
 from accelbench.core.model import FileFormat, FileOutput, InputSpec, ModelFile, ModelSpec
 from accelbench.core.precision import PRECISIONS
@@ -38,14 +41,6 @@ _MOST_AXES = 4
 _PATIENCE_SECONDS = 300.0
 #: Of an input of which its owner said what it holds.
 _GIVEN = "as given"
-_NEEDS = {
-    FileFormat.ONNX: ("onnx", "onnx"),
-    FileFormat.OPENVINO: ("openvino", "openvino"),
-    FileFormat.TFLITE: ("ai_edge_litert", "litert"),
-    FileFormat.PT2: ("torch", "torch"),
-    FileFormat.NCNN: ("ncnn", "ncnn"),
-    FileFormat.EXECUTORCH: ("executorch", "executorch"),
-}
 
 
 def model_of_file(word: str, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
@@ -61,9 +56,7 @@ def model_of_file(word: str, given: Mapping[str, GivenInput] | None = None) -> M
     """
     name, path = path_of(word)
     try:
-        package, extra = _NEEDS[format_of(path)]
-        if find_spec(package) is None:
-            raise MissingExtraError(package, extra, f"Measuring {path.suffix} files")
+        refuse_missing_reader(format_of(path), f"Measuring {path.suffix} files")
         found = _looked_at(path, given or {})
         _refuse_unknown(given or {}, found)
         spec = _spec(name or name_of(path), path, found, given or {})

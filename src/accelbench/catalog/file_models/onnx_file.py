@@ -136,7 +136,6 @@ class Masks:
         return None
 
     def _scalar(self, name: str, depth: int = 0) -> float | None:
-        """The one value that a constant holds; None of anything else."""
         if name in self._tensors:
             return _value(self._tensors[name])
         node = self._made.get(name)

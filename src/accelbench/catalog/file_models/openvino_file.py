@@ -113,7 +113,6 @@ def _of_pair(kind: str, place: int, other: float | None) -> MaskEffect | None:
 
 
 def _scalar(output: Any) -> float | None:
-    """The one value that a constant holds; None of anything else."""
     node = output.get_node()
     for _ in range(_DEEPEST):
         kind = node.get_type_name()

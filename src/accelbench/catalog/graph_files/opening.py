@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from accelbench.catalog.file_models.kinds import reader_of
 from accelbench.catalog.graph_files.steps import FileInput, GraphSizes, GraphStep
+from accelbench.core.model import FileFormat
 
 ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
 TFLITE, NCNN = "tflite", "ncnn"
@@ -41,10 +43,9 @@ def opened(path: Path, kind: str) -> FileGraph:
         from accelbench.catalog.graph_files.tflite_graph import TfliteGraph
 
         return TfliteGraph(path)
-    if kind == NCNN:
-        from accelbench.catalog.graph_files.ncnn_graph import NcnnGraph
+    if kind == TORCH_EXPORT:
+        from accelbench.catalog.graph_files.torch_export_graph import TorchExportGraph
 
-        return NcnnGraph(path)
-    from accelbench.catalog.graph_files.torch_export_graph import TorchExportGraph
-
-    return TorchExportGraph(path)
+        return TorchExportGraph(path)
+    made: FileGraph = reader_of(FileFormat(kind)).graph(path)
+    return made

@@ -21,7 +21,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.model import ModelSpec
 from accelbench.core.options import meant, written
-from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode, parse_mode
@@ -284,7 +284,7 @@ def options(compiled: bool, threads: int | None) -> dict[str, Option]:
 def runtime_options(values: Iterable[str] | None) -> dict[str, dict[str, Option]]:
     """What was set for single runtimes, by runtime and name: each seen to be one that it has."""
     by_runtime: dict[str, dict[str, Option]] = {}
-    points = registered(RUNTIMES)
+    points = registered(ENGINES)
     for setting in written(values):
         name = runtime_named(setting.runtime)
         by_runtime.setdefault(name, {})[setting.name] = meant(

@@ -18,7 +18,7 @@ import typer
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.core.errors import UsageError, setting_up
 from accelbench.core.nouns import words
-from accelbench.core.plugins import RUNTIMES, PluginError, load_all
+from accelbench.core.plugins import ENGINES, PluginError, load_all
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.serial import device_to_json
 from accelbench.core.vocabulary import Provenance
@@ -151,7 +151,7 @@ def runtimes() -> tuple[dict[str, list[Serving]], dict[str, str]]:
     """
     served: dict[str, list[Serving]] = {}
     broken: dict[str, str] = {}
-    for name, runtime in load_all(RUNTIMES):
+    for name, runtime in load_all(ENGINES):
         if isinstance(runtime, PluginError):
             broken[name] = str(runtime)
             continue

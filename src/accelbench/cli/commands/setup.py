@@ -64,9 +64,10 @@ def setup() -> None:
 
     NAME is torch, data, frames, lake, cuda, rocm, energy, int8, onnx, openvino, jax, litert, ncnn,
     executorch, qnn, browser, predict, charts, dashboard, fleet, tensorboard, mlflow, wandb, timm,
-    torchvision, or all (of them but executorch, rocm, qnn, mlflow, wandb, timm and torchvision).
-    accelbench itself is not installed again, wherever it came from; versions are those that it was
-    made for.
+    torchvision, or all (of them but ncnn, executorch, rocm, qnn, mlflow, wandb, timm and
+    torchvision). accelbench itself is not installed again, wherever it came from; versions are
+    those that it was made for. The engines ncnn and executorch are packages of their own, which a
+    checkout of accelbench has.
     """
 
 
@@ -112,6 +113,7 @@ def _installed(
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
     from accelbench.hardware.installing import (
+        as_arguments,
         chosen,
         here,
         install,
@@ -137,7 +139,7 @@ def _installed(
         with termination_as_interrupt():
             install(
                 environment,
-                [requirement.text for requirement in taken],
+                as_arguments(taken),
                 known.bounds_beside(taken),
                 lambda line: print_line(f"  {line}", stream),
                 index=index or (),

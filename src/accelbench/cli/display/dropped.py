@@ -8,7 +8,7 @@ from typing import Any
 from accelbench.analysis.questions import SHAPES, values
 from accelbench.analysis.standing import newest
 from accelbench.core.nouns import counted
-from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.plugins import ENGINES, registered
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, is_wrong, of_whole_runs
 from accelbench.query.filters import by_word
@@ -50,7 +50,7 @@ def not_shown(
             if any(has_one_of(row, column, names) for row in shown):
                 continue
             matches = [row for row in rows if has_one_of(row, column, names)]
-            if column == "runtime" and not matches and value not in registered(RUNTIMES):
+            if column == "runtime" and not matches and value not in registered(ENGINES):
                 continue  # another word for one of ours
             why = _why(column, matches)
             if why:

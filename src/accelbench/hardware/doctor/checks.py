@@ -246,7 +246,6 @@ def engine(world: World, name: str, runtime: Any) -> Finding:
 
 
 def _alone(package: str) -> str:
-    """What installs the engine of a runtime that names no extra of ours."""
     return f"pip install {package.replace('_', '-')}" if package else ""
 
 

@@ -15,13 +15,13 @@ import time
 from importlib import import_module
 from typing import Any
 
-from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device
 
 
 def answer(name: str) -> dict[str, Any]:
     """What a runtime's engine says of itself."""
-    runtime = load(registered(RUNTIMES)[name])
+    runtime = load(registered(ENGINES)[name])
     os.environ.update(runtime.info.environment)
     began = time.perf_counter()
     module = import_module(runtime.info.package) if runtime.info.package else None

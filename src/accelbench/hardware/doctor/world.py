@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.plugins import RUNTIMES, load_all
+from accelbench.core.plugins import ENGINES, load_all
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import InstalledPrograms, Programs
 from accelbench.hardware.common import Command, Files, SystemFiles, run_command
@@ -65,7 +65,7 @@ class World:
     version_of: Callable[[str], str | None] = _version_of
     requires_of: Callable[[str], list[str]] = _requires_of
     importable: Callable[[str], bool] = _importable
-    runtimes: Callable[[], Iterable[tuple[str, Any]]] = lambda: load_all(RUNTIMES)
+    runtimes: Callable[[], Iterable[tuple[str, Any]]] = lambda: load_all(ENGINES)
     detect: Callable[[], Mapping[str, list[Device | Absent]]] = detect_all
     files: Files = field(default_factory=SystemFiles)
     command: Command = run_command

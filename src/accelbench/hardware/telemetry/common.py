@@ -39,37 +39,29 @@ class Telemetry(Protocol):
 
     def clocks(self) -> Clocks | NotAvailable:
         """Present clocks."""
-        ...
 
     def energy_millijoules(self) -> float | NotAvailable:
         """A counter of energy used: only differences mean anything."""
-        ...
 
     def power_watts(self) -> float | NotAvailable:
         """Present power, as the device averages it."""
-        ...
 
     def temperature_celsius(self) -> float | NotAvailable:
         """Present temperature."""
-        ...
 
     def throttled(self) -> tuple[str, ...] | NotAvailable:
         """Why the clocks are held down now, in words; empty where they are not."""
-        ...
 
     def device_memory_used(self) -> int | NotAvailable:
         """Bytes in use on the device, by everybody."""
-        ...
 
     def foreign_processes(
         self, own: Collection[int] = ()
     ) -> tuple[ForeignProcess, ...] | NotAvailable:
         """Processes on the device that are neither this one nor among `own`."""
-        ...
 
     def close(self) -> None:
         """Let go of the library."""
-        ...
 
 
 class NullTelemetry:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
+from accelbench.catalog.file_models.kinds import refuse_missing_reader
 from accelbench.catalog.graph_files.costs import fused
 from accelbench.catalog.graph_files.opening import (
     NCNN,
@@ -28,6 +29,7 @@ from accelbench.catalog.graph_files.opening import (
 from accelbench.catalog.graph_files.steps import UntracedError, axes_of, bound
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.jsonc import loads
+from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
 from accelbench.predict.graph_files.passes import pass_of
 from accelbench.predict.signatures import PassTrace
@@ -68,7 +70,6 @@ _NEEDS = {
     ONNX: ("onnx", "onnx"),
     OPENVINO: ("openvino", "openvino"),
     TFLITE: ("ai_edge_litert", "litert"),
-    NCNN: ("ncnn", "ncnn"),
 }
 #: What protobuf and flatbuffers can hold; XML and ncnn's text have none of the weights in them.
 _LARGEST = {ONNX: 2**31, OPENVINO: 2**29, TORCH_EXPORT: 2**40, TFLITE: 2**31, NCNN: 2**26}
@@ -134,6 +135,8 @@ def _refuse_content(path: Path, kind: str) -> None:
 
 def refuse_missing(kind: str) -> None:
     """Raise MissingExtraError where what reads a format is not installed."""
+    if kind == NCNN:
+        refuse_missing_reader(FileFormat.NCNN, f"Reading a graph in {kind}")
     package, extra = _NEEDS.get(kind, ("", ""))
     if package and find_spec(package) is None:
         raise MissingExtraError(package, extra, f"Reading a graph in {kind}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from accelbench.core.plugins import (
+    ENGINES,
     HARDWARE,
-    RUNTIMES,
     PluginError,
     load,
     load_all,
@@ -24,7 +24,7 @@ def installed_runtimes() -> dict[str, Runtime]:
     """Return every runtime that can be used and chosen, by name; warn of the others."""
     runtimes: dict[str, Runtime] = {}
     names = known_runtimes()
-    for name, made in load_all(RUNTIMES):
+    for name, made in load_all(ENGINES):
         if isinstance(made, PluginError):
             warn_once(str(made), made)
         elif name in names:
@@ -49,7 +49,7 @@ def plan_of(
     for request in requests:
         for name in request.runtimes:
             if name not in runtimes:
-                _load_named(RUNTIMES, name)
+                _load_named(ENGINES, name)
                 raise no_such_runtime(name, sorted(runtimes))
         for platform in request.hardware:
             _load_named(HARDWARE, platform.partition(":")[0])

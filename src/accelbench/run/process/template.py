@@ -23,13 +23,13 @@ from importlib import import_module
 from typing import Any
 
 from accelbench.core import processes
-from accelbench.core.plugins import RUNTIMES, load, registered
+from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.run.process import process_control, wire
 
 
 def find_runtime(name: str) -> Any:
     """The registered runtime of that name."""
-    return load(registered(RUNTIMES)[name])
+    return load(registered(ENGINES)[name])
 
 
 def preload(runtime: Any) -> None:

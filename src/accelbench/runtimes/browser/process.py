@@ -119,22 +119,18 @@ class BrowserProcess:
 
     @property
     def folder(self) -> Path:
-        """Where its profile is."""
         return self._scratch.folder
 
     @property
     def ended(self) -> int | None:
-        """How it ended, if it did."""
         return self._process.poll()
 
     def ended_within(self, seconds: float) -> bool:
-        """Whether it ends by itself in that time."""
         with contextlib.suppress(processes.TimeoutExpired):
             self._process.wait(seconds)
         return self.ended is not None
 
     def last_words(self, lines: int = 3) -> str:
-        """The end of what it printed."""
         text = self._log.read_text(errors="replace").strip().splitlines()
         return " | ".join(line.strip() for line in text[-lines:])
 

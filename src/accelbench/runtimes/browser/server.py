@@ -66,12 +66,10 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Chosen by the system."""
         return int(self._http.server_address[1])
 
     @property
     def address(self) -> str:
-        """Where everything lies."""
         return f"http://127.0.0.1:{self.port}/{self._token}/"
 
     def give(self, name: str, path: Path) -> None:
@@ -86,7 +84,6 @@ class Server:
 
     @property
     def visit(self) -> int:
-        """Which of the pages that came one after another."""
         with self._lock:
             return self._visit
 
@@ -102,7 +99,6 @@ class Server:
         return unquote(name)
 
     def file(self, name: str) -> Path | None:
-        """What lies under a name."""
         with self._lock:
             return self._files.get(name)
 

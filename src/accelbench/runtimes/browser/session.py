@@ -98,7 +98,6 @@ class BrowserSession(ArtefactSession):
         self._strict = self._provider != "wasm"  # there is no other place for it to run
         self._fed: tuple[int, int | None] | None = None
         self._inputs_kept: Any = None  # as long as their identity names them
-        self._looked_with: Any = None
         self._proof: Proof | None = None
         self._proved: Case | None = None  # what the proof is of
         self._plain = True  # whether the session in the page is the one that is timed
@@ -286,7 +285,6 @@ class BrowserSession(ArtefactSession):
         if self._looked_with is not None and self._proved != self._case:
             self._proof = self._traced(self._looked_with)
             self._proved = self._case
-        device = str(self._job.device)
         adapter = self.surroundings["adapter"]
         software = self._provider == "webgpu" and bool(adapter.get("fallback"))
         details: dict[str, Any] = {
@@ -300,7 +298,6 @@ class BrowserSession(ArtefactSession):
             "threads": self._threads,
             "cpu_fallback": "refused" if self._strict else "watched",
             "visits": self._visits,
-            **self.details(),
         }
         if without := self._page.browser.started.without:
             details["notes"] = [without]
@@ -312,24 +309,22 @@ class BrowserSession(ArtefactSession):
         shares: dict[str, float] = {}
         if self._proof is not None:
             details |= self._proof.details
-            shares = self._proof.shares(device)
+            shares = self._proof.shares(str(self._job.device))
             if not (shares or self._strict):
                 raise CaseError(
                     "no_proof",
                     "some of the graph may run on the CPU, and the engine does not say how much",
                     f"Use the engine that is tested: {ENGINE}.",
                 )
-        return Evidence(
-            devices=tuple(shares) or (device,),
-            requested=device,
-            engine=f"{ENGINE.name} {ENGINE.version} in {_short(self.surroundings['agent'])}",
+        return self._evidence(
+            f"{ENGINE.name} {ENGINE.version} in {_short(self.surroundings['agent'])}",
+            details,
+            tuple(shares) or None,
             emulated=software,
             shares=shares,
-            details=details,
         )
 
     def _traced(self, inputs: Any) -> Proof:
-        """What a second session of the same file says of a few runs."""
         self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
         self._plain = False
         body, _ = self._page.ask("traced", runs=_RUNS)
@@ -337,7 +332,6 @@ class BrowserSession(ArtefactSession):
 
     @property
     def tick_ns(self) -> float:
-        """The page's clock's."""
         return float(self.surroundings["tick_ms"]) * _NS
 
     def cpu_seconds(self) -> float:
@@ -363,7 +357,6 @@ def _hold_halves(adapter: Mapping[str, Any]) -> None:
 
 
 def _opening(visit: Mapping[str, Any]) -> float:
-    """Milliseconds from nothing of the engine to a session of the model."""
     return float(visit["script_ms"]) + float(visit["session_ms"])
 
 

@@ -53,7 +53,6 @@ class Layout:
 
     @property
     def devices(self) -> int:
-        """How many there are."""
         return 1 if self.mesh is None else self.mesh.size
 
     def of_weight(self, shape: Sequence[int]) -> Any:

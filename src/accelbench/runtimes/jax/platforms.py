@@ -118,7 +118,6 @@ class Platform:
         )
 
     def facts(self) -> dict[str, Any]:
-        """What the engine says of the device and of settings that change its speed."""
         limit = os.environ.get(_THREADS, "")
         return {
             "threads": int(limit) if limit.isdecimal() else cores(),

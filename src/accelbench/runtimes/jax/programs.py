@@ -167,7 +167,6 @@ class Programs:
     _made: dict[Hashable, tuple[Program, Lowered]] = field(default_factory=dict)
 
     def known(self, key: Hashable) -> tuple[Program, Lowered] | None:
-        """What was made of a key, if it was."""
         return self._made.get(key)
 
     def get(
@@ -244,7 +243,6 @@ class Programs:
             )
 
     def forget(self) -> None:
-        """Let everything go."""
         self._made.clear()
 
 

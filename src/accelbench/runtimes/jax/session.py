@@ -78,7 +78,6 @@ class JaxSession:
         return Platform(job.device.hardware, job.device.ordinal, job.settings.threads)
 
     def _laid_out(self) -> Layout:
-        """Where the model's arrays lie."""
         return Layout.on(self._platform.device)
 
     def _timed(self, name: str, do: Callable[[], Any]) -> Any:

@@ -17,19 +17,19 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from accelbench.catalog.file_models.tflite_file import PRODUCTS
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.precision import weight_types
 from accelbench.core.protocols import Evidence, Job
-from accelbench.runtimes.litert.kernels import KERNELS
 from accelbench.runtimes.shared.arrays import ArraySession
+from accelbench.runtimes.shared.engine_errors import engine_error
 
+_DEFAULT = "xnnpack"
 _RESOLVERS = {
-    "xnnpack": OpResolverType.BUILTIN,
+    _DEFAULT: OpResolverType.BUILTIN,
     "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     "reference": OpResolverType.BUILTIN_REF,
 }
 _DELEGATE = "DELEGATE"
-_NO_MEMORY = ("bad_alloc", "failed to allocate", "out of memory", "cannot allocate")
 _NO_OPERATOR = ("Encountered unresolved custom op", "Didn't find op for builtin opcode")
 _TOLD = 8
 
@@ -40,7 +40,7 @@ class LitertSession(ArraySession):
     """One model by one set of kernels."""
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        self._kernels = str(job.case.options.get("kernels", KERNELS[0]))
+        self._kernels = str(job.case.options.get("kernels", _DEFAULT))
         self._interpreter: Any = None
         self._sizes: tuple[tuple[int, ...], ...] = ()
         super().__init__(job, clock)
@@ -90,16 +90,13 @@ class LitertSession(ArraySession):
         ]
 
     def evidence(self) -> Evidence:
-        device = str(self._job.device)
         entries = self._interpreter._get_ops_details()
         operators = Counter(entry["op_name"] for entry in entries)
         delegated = operators.pop(_DELEGATE, 0)
         left = ", ".join(f"{name} × {count}" for name, count in operators.most_common(_TOLD))
-        return Evidence(
-            devices=(device,),
-            requested=device,
-            engine=f"ai-edge-litert {version('ai-edge-litert')}",
-            details={
+        return self._evidence(
+            f"ai-edge-litert {version('ai-edge-litert')}",
+            {
                 "kernels": self._kernels,
                 "xnnpack_parts": delegated,
                 # Those that XNNPACK took are listed beside the part that stands for them.
@@ -107,7 +104,6 @@ class LitertSession(ArraySession):
                 **weight_types(self._weights(entries)),
                 "threads": self._job.settings.threads or 1,
                 "inputs": "written before each step",
-                **self.details(),
             },
         )
 
@@ -134,16 +130,11 @@ def _places(details: list[dict[str, Any]]) -> Places:
 
 
 def understood(error: Exception, reason: str) -> CaseError:
-    """What the engine says, as a case's end."""
-    if isinstance(error, CaseError):
-        return error
-    text = " ".join(str(error).split())[:400] or type(error).__name__
-    if isinstance(error, MemoryError) or any(words in text.lower() for words in _NO_MEMORY):
-        return OutOfMemoryError(text)
-    if any(words in text for words in _NO_OPERATOR):
+    """Return what the engine says as an error of the case."""
+    if any(words in str(error) for words in _NO_OPERATOR):
         return UnsupportedError(
             "operator",
-            f"LiteRT has no operator that the model uses: {text}",
+            f"LiteRT has no operator that the model uses: {' '.join(str(error).split())[:400]}",
             "Convert the model without it, or name an engine that has it.",
         )
-    return CaseError(reason, f"LiteRT: {text}", "Run again with --debug for its log.")
+    return engine_error(error, reason, "LiteRT")

@@ -53,7 +53,6 @@ class Profile:
         return ", ".join(f"{name} × {count}" for name, count in several)
 
     def as_details(self) -> dict[str, Any]:
-        """For the evidence."""
         details: dict[str, Any] = {
             "provider_nodes": dict(self.nodes),
             "provider_time_share": {k: round(v, 4) for k, v in self.time_share.items()},
@@ -120,7 +119,6 @@ def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str)
 
 
 def _own(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], float]]:
-    """Each node with its own microseconds."""
     nodes = [event for event in events if _is_node(event)]
     times = own([(node.get("tid"), node["ts"], node["dur"]) for node in nodes])
     yield from zip(nodes, times, strict=True)

@@ -109,7 +109,6 @@ class OnnxruntimeRuntime:
 
 
 def _computes(case: Case) -> Support | None:
-    """Whether the platform's provider computes in the precision that is asked for."""
     hardware = case.target.hardware
     named = case.options.get("provider")
     provider = serving(hardware, None if named is None else str(named))

@@ -16,7 +16,7 @@ import onnxruntime
 import psutil
 
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import profiled
 from accelbench.core.protocols import Evidence, Job
@@ -29,6 +29,7 @@ from accelbench.runtimes.onnxruntime.providers import (
     serving,
 )
 from accelbench.runtimes.shared.arrays import ArraySession
+from accelbench.runtimes.shared.engine_errors import engine_error
 from accelbench.runtimes.shared.profiling import walls
 from accelbench.store.scratch import temporary_folder
 
@@ -48,7 +49,6 @@ _NO_OPERATOR = re.compile(
     r"(?:implementation for |Fatal error: )(?P<name>[\w.:]+?)\((?P<opset>-?\d+)\)"
     r"(?= node with name| is not a registered)"
 )
-_NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate")
 
 
 class OnnxruntimeSession(ArraySession):
@@ -66,7 +66,6 @@ class OnnxruntimeSession(ArraySession):
             )
         self._provider: Provider = provider
         self._profile: Profile | None = None
-        self._looked_with: Any = None
         self._session: Any = None
         super().__init__(job, clock)
 
@@ -156,10 +155,6 @@ class OnnxruntimeSession(ArraySession):
         outputs: list[Any] = result.copy_outputs_to_cpu() if self._memory else result
         return outputs
 
-    def _seen(self, inputs: Any) -> dict[str, Any]:
-        self._looked_with = inputs
-        return super()._seen(inputs)
-
     def evidence(self) -> Evidence:
         device = str(self._job.device)
         if self._profile is None and self._looked_with is not None:
@@ -172,7 +167,6 @@ class OnnxruntimeSession(ArraySession):
             **self._conversion,
             "graph_optimization_level": str(options.graph_optimization_level).rpartition(".")[2],
             "execution_mode": str(options.execution_mode).rpartition(".")[2],
-            **self.details(),
         }
         shares: dict[str, float] = {}
         devices: tuple[str, ...] = (device,)  # before anything was looked at
@@ -186,12 +180,8 @@ class OnnxruntimeSession(ArraySession):
             devices = tuple(dict.fromkeys(place_of(name, device) for name in named))
             if shares:
                 shares = {place: shares.get(place, 0.0) for place in devices}
-        return Evidence(
-            devices=devices,
-            requested=device,
-            engine=f"onnxruntime {onnxruntime.__version__}",
-            shares=shares,
-            details=details,
+        return self._evidence(
+            f"onnxruntime {onnxruntime.__version__}", details, devices, shares=shares
         )
 
     def _profiled(self, inputs: Any) -> Profile:
@@ -239,7 +229,6 @@ class OnnxruntimeSession(ArraySession):
             return replace(report, trace=_TRACE)
 
     def rounded(self, inputs: Any, precision: str) -> dict[str, Any]:
-        """The same pass with its numbers rounded as a precision rounds them."""
         from accelbench.runtimes.onnxruntime.rounded_graph import rounded
 
         model = rounded(self._source, precision)
@@ -250,7 +239,6 @@ class OnnxruntimeSession(ArraySession):
         return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
 
     def exact(self, inputs: Any) -> dict[str, Any]:
-        """In fp64, by ONNX's own evaluator."""
         from accelbench.runtimes.onnxruntime.rounded_graph import in_fp64
 
         found = in_fp64(self._source, inputs)
@@ -261,14 +249,9 @@ class OnnxruntimeSession(ArraySession):
 
 
 def understood(error: Exception, reason: str) -> CaseError:
-    """What the engine says, as a case's end."""
-    if isinstance(error, CaseError):
-        return error
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    text = lines[0][:400]
-    if any(words in text.lower() for words in _NO_MEMORY):
-        return OutOfMemoryError(text)
-    if (absent := _NO_OPERATOR.search(text)) is not None:
+    """Return what the engine says as an error of the case."""
+    text = str(error).strip().partition("\n")[0]
+    if not isinstance(error, CaseError) and (absent := _NO_OPERATOR.search(text)) is not None:
         known = not absent["opset"].startswith("-")
         of = f" of opset {absent['opset']}" if known else ""
         advice = "Leave it out of the graph, or use an engine that has it."
@@ -282,4 +265,4 @@ def understood(error: Exception, reason: str) -> CaseError:
         return UnsupportedError(
             "operator", f"ONNX Runtime has no operator {absent['name']}{of}", advice
         )
-    return CaseError(reason, f"ONNX Runtime: {text}", "Run again with --debug for its log.")
+    return engine_error(error, reason, "ONNX Runtime", text)

@@ -38,7 +38,6 @@ class Profile:
     why: str = ""  # why nothing is told
 
     def as_details(self) -> dict[str, Any]:
-        """For the evidence."""
         if self.why:
             return {"computed_in": None, "computed_in_unknown": self.why}
         unknown = (

@@ -102,7 +102,6 @@ def _hinted(case: Case) -> Support | None:
 
 
 def _computes(case: Case, device: Device) -> Support | None:
-    """Whether the unit computes in the precision that is asked for."""
     unlisted = not_listed(OpenvinoRuntime.info.name, case, PRECISIONS)
     if unlisted is not None:
         return unlisted

@@ -28,7 +28,7 @@ import psutil
 
 from accelbench.artifacts.intermediate import told
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
+from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.processes import signal_stack_kept
 from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import profiled
@@ -56,6 +56,7 @@ from accelbench.runtimes.openvino.units import (
     properties,
 )
 from accelbench.runtimes.shared.arrays import ArraySession, timed
+from accelbench.runtimes.shared.engine_errors import engine_error
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.profiling import walls
 from accelbench.store.files import default_folder
@@ -113,7 +114,6 @@ _COUNTERS: Mapping[str, tuple[str, Callable[[Any], int]]] = {
 
 
 _PROFILED_RUNS = 3
-_NO_MEMORY = ("bad_alloc", "out of memory", "failed to allocate", "cannot allocate", "not enough")
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -126,12 +126,10 @@ class BoundInputs:
 
     @cached_property
     def tensors(self) -> list[Any]:
-        """The engine's views of them."""
         return [openvino.Tensor(array, shared_memory=True) for array in self.arrays]
 
     @property
     def shapes(self) -> Shapes:
-        """What a model is compiled for."""
         return tuple(array.shape for array in self.arrays)
 
 
@@ -202,7 +200,6 @@ class OpenvinoSession(ArraySession):
         self._compilations = self._compile_ns = 0
         self._shapes: Shapes | None = None
         self._memory: UnitMemory | None = None
-        self._looked_with: BoundInputs | None = None
         self._profile: Profile | None = None
         super().__init__(job, clock)
         self._sampler = LocalSampler(
@@ -351,7 +348,6 @@ class OpenvinoSession(ArraySession):
         return executing(self._said("EXECUTION_DEVICES") or [self._unit])[0]
 
     def _counting(self, unit: str, shapes: Shapes) -> _Compiled:
-        """The same compiled to count."""
         model = self._made(unit, shapes, {"PERF_COUNT": True})
         return _Compiled(shapes, model, model.create_infer_request())
 
@@ -390,7 +386,6 @@ class OpenvinoSession(ArraySession):
             self._profile = self._profiled(looked_with)
         devices = self._said("EXECUTION_DEVICES") or []
         hint = self._said("INFERENCE_PRECISION_HINT")
-        device = self._job.device
         details = {
             "unit": self._unit.lower(),
             "execution_devices": [name.lower() for name in executing(devices)],
@@ -404,14 +399,9 @@ class OpenvinoSession(ArraySession):
             "isa": instructions(self._said("RUNTIME_REQUIREMENTS")),
             "model_cache": self._cache_used(),
             **({} if self._profile is None else self._profile.as_details()),
-            **self.details(),
         }
-        return Evidence(
-            devices=places(device, devices),
-            requested=str(device),
-            engine=f"openvino {openvino.__version__.partition('-')[0]}",
-            details=details,
-        )
+        engine = f"openvino {openvino.__version__.partition('-')[0]}"
+        return self._evidence(engine, details, places(self._job.device, devices))
 
     def _cache_used(self) -> dict[str, Any] | None:
         if self._cache is None:
@@ -439,10 +429,5 @@ def instructions(requirements: Any) -> str | None:
 
 
 def in_words(error: Exception, reason: str) -> CaseError:
-    """What the engine says, as a case's end."""
-    if isinstance(error, CaseError):
-        return error
-    text = told(error)
-    if isinstance(error, MemoryError) or any(words in text.lower() for words in _NO_MEMORY):
-        return OutOfMemoryError(text)
-    return CaseError(reason, f"OpenVINO: {text}", "Run again with --debug for its log.")
+    """Return what the engine says as an error of the case."""
+    return engine_error(error, reason, "OpenVINO", told(error), ("not enough",))

@@ -44,7 +44,6 @@ class PythonRuntime:
     )
 
     def probe(self) -> list[Device | Absent]:
-        """The processor that Python runs on."""
         return [Device("cpu", platform.machine() or "cpu")]
 
     def supports(self, case: Case, device: Device) -> Support:

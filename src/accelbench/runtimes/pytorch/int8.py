@@ -116,7 +116,6 @@ class _Work(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
 
     @property
     def share(self) -> float:
-        """The part that was in int8."""
         return self._int8 / self._all if self._all else 0.0
 
     def __torch_dispatch__(

@@ -21,29 +21,23 @@ class TorchPlace(Protocol):
     @property
     def synchronize(self) -> Callable[[], None] | None:
         """Waits for the device; None where a step returns when it is done."""
-        ...
 
     @property
     def timer(self) -> DeviceTimer | None:
         """The device's event timers."""
-        ...
 
     @property
     def device(self) -> Any:
         """The torch.device."""
-        ...
 
     def reset_memory(self) -> None:
         """Restart the allocator's peak."""
-        ...
 
     def memory(self) -> DeviceMemory | None:
         """The allocator's counters."""
-        ...
 
     def facts(self) -> dict[str, Any]:
         """What the engine says of the device and of settings that change its speed."""
-        ...
 
 
 class CpuPlace:

@@ -301,7 +301,6 @@ class PytorchSession:
         self._inputs = Inputs(job, clock)
 
     def _runnable(self, module: torch.nn.Module) -> Callable[..., Any]:
-        """What a step calls: the module, or what is made of it."""
         run: Callable[..., Any] = module
         if self._job.case.compiled:
             # Static shapes: with dynamic ones, the second batch size of a worker would
@@ -486,7 +485,6 @@ class PytorchSession:
             return {name: t.cpu().numpy() for name, t in self._procedure.outputs(wide).items()}
 
     def rounded(self, inputs: Any, precision: str) -> dict[str, Any]:
-        """The same pass with its numbers rounded."""
         with self._around(), Rounded(precision):
             outputs = self._procedure.outputs(inputs)
         return {name: t.cpu().numpy() for name, t in outputs.items()}

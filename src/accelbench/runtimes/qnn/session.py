@@ -51,7 +51,6 @@ class QnnSession(ArraySession):
             )
         self._composed: Composed | None = None
         self._against_cpu: dict[str, float] = {}
-        self._looked_with: Any = None
         self._session: Any = None
         super().__init__(job, clock)
 
@@ -112,10 +111,6 @@ class QnnSession(ArraySession):
     def _read(self, result: Any) -> list[Any]:
         return list(result)
 
-    def _seen(self, inputs: Any) -> dict[str, Any]:
-        self._looked_with = inputs
-        return super()._seen(inputs)
-
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
         """From a second session of the same file that has QNN write down what its nodes take."""
         with temporary_folder() as folder:
@@ -149,7 +144,6 @@ class QnnSession(ArraySession):
             "soc": backend.EMULATED if self._job.device.emulated else "the device's own",
             "threads": self._session.get_session_options().intra_op_num_threads or None,
             "provider_nodes": {name: sum(counts.values()) for name, counts in self._nodes.items()},
-            **self.details(),
         }
         if self._composed is not None:
             computed_in = self._composed.computed_in
@@ -160,12 +154,11 @@ class QnnSession(ArraySession):
                 details["computed_in_unknown"] = "QNN's graphs hold no product"
             self._hold_to_cpu()
         took = {device if name == backend.NAME else _CPU for name in self._nodes}
-        return Evidence(
-            devices=tuple(sorted(took, key=lambda name: name != device)) or (device,),
-            requested=device,
-            engine=f"onnxruntime {onnxruntime.__version__}, QNN {backend.version()}",
+        return self._evidence(
+            f"onnxruntime {onnxruntime.__version__}, QNN {backend.version()}",
+            details,
+            tuple(sorted(took, key=lambda name: name != device)) or None,
             emulated=self._job.device.emulated,
-            details=details,
         )
 
     def _hold_to_cpu(self) -> None:

@@ -134,6 +134,7 @@ class ArtefactSession(ABC):
         self._inputs = Inputs(job, clock)
         self._output_facts: dict[str, Any] = {}
         self._schedule: Schedule | None = None
+        self._looked_with: Any = None  # what the outputs were made of that were seen last
 
     # -- what an engine says
 
@@ -209,6 +210,23 @@ class ArtefactSession(ABC):
     def device_memory(self) -> DeviceMemory | None:
         return None
 
+    def _evidence(
+        self,
+        engine: str,
+        details: Mapping[str, Any],
+        devices: tuple[str, ...] | None = None,
+        **more: Any,
+    ) -> Evidence:
+        """Return the evidence of an engine; on the device that was asked for if none are named."""
+        asked = str(self._job.device)
+        return Evidence(
+            devices=(asked,) if devices is None else devices,
+            requested=asked,
+            engine=engine,
+            details={**details, **self.details()},
+            **more,
+        )
+
     def details(self) -> dict[str, Any]:
         """What every such engine says in its evidence."""
         made = self.manifest
@@ -282,6 +300,7 @@ class ArraySession(ArtefactSession):
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._sampler.left = None
+        self._looked_with = inputs
         if self._schedule is not None:
             return {"sample": self._denoised(inputs, SHORT_PASSES)}
         values = self._read(self._run(inputs))

@@ -29,11 +29,9 @@ class DeviceTimer(Protocol):
 
     def record(self) -> Any:
         """Put an event into the device's queue."""
-        ...
 
     def elapsed_ns(self, start: Any, end: Any) -> int:
         """Time between two events that have passed."""
-        ...
 
 
 @contextmanager

@@ -6,12 +6,12 @@ Environment variables that several engines are started with.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from accelbench.core.devices import aliases
-from accelbench.core.errors import UsageError
+from accelbench.core.errors import SurroundingsError, UsageError, setting_up
 from accelbench.core.nouns import meant
-from accelbench.core.plugins import RUNTIMES, registered
+from accelbench.core.plugins import ENGINES, registered
 from accelbench.core.visible import in_quotes
 
 #: What the guide means by both.
@@ -23,7 +23,7 @@ _SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
 def known_runtimes() -> tuple[str, ...]:
     """Registered runtimes; the one that tests script only where a script is named."""
     script = bool(os.environ.get(_SCRIPT))
-    return tuple(sorted(n for n in registered(RUNTIMES) if n != _SCRIPTED or script))
+    return tuple(sorted(n for n in registered(ENGINES) if n != _SCRIPTED or script))
 
 
 def runtime_named(word: str, what: str = "runtime") -> str:
@@ -47,8 +47,21 @@ def runtime_named(word: str, what: str = "runtime") -> str:
 
 def no_such_runtime(word: str, names: Iterable[str], what: str = "runtime") -> UsageError:
     """The error where a word stands for none of these."""
-    advice = meant(word, names, "Installed here")
+    if (low := word.lower()) in _uninstalled():
+        advice = f"Install it with: {setting_up(low)}"
+    else:
+        advice = meant(word, names, "Installed here")
     return UsageError(f"There is no {what} named {in_quotes(word)}.", advice)
+
+
+def _uninstalled() -> Collection[str]:
+    """Return the engines that have packages of their own, which are asked for if none is here."""
+    from accelbench.hardware.installing import installed
+
+    try:
+        return installed().engine_packages
+    except SurroundingsError:
+        return ()
 
 
 def runtimes_named(words: Iterable[str]) -> tuple[str, ...]:

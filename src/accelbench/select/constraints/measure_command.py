@@ -23,7 +23,7 @@ from accelbench.core.case import Shapes, runtimes_own
 from accelbench.core.devices import EITHER, FP32, devices_in, sharing
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.plugins import HARDWARE, RUNTIMES, registered
+from accelbench.core.plugins import ENGINES, HARDWARE, registered
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.rows import number
 from accelbench.core.run_words import (
@@ -277,7 +277,7 @@ class Installed:
 
 def installed(where: Sequence[str] = (), unwritable: str = "") -> Installed:
     """As packages register it; none of them is imported."""
-    engines = frozenset(registered(RUNTIMES))
+    engines = frozenset(registered(ENGINES))
     return Installed(frozenset(registered(HARDWARE)), engines, where, unwritable)
 
 

@@ -39,7 +39,6 @@ class Model:
         self.weights: Arrays = weights_of(module, self.names, layout.of_weight)
 
     def start_anew(self) -> None:
-        """The initial weights once more."""
         if self.trained:
             self.weights = {}  # before others come: there may be no room for both
             self.weights = weights_of(self._rebuild(), self.names, self.layout.of_weight)
@@ -57,7 +56,6 @@ class Model:
         return kept
 
     def halve(self, kept: Arrays) -> None:
-        """Undo `double`."""
         for name, weight in self.weights.items():
             if jnp.issubdtype(weight.dtype, jnp.inexact):
                 self.weights[name] = kept.get(name, weight * 0.5)
@@ -93,7 +91,6 @@ class Example:
 
     @property
     def fed(self) -> dict[str, Any]:
-        """All of them."""
         return {**self.tensors, **self.constants}
 
     @property
@@ -118,30 +115,24 @@ class Procedure(Protocol):
 
     def compile(self) -> Program:
         """What a step runs, made where it is missing."""
-        ...
 
     def step(self, inputs: Inputs) -> Any:
         """Start one step; gives what is there when the device has done it."""
-        ...
 
     def outputs(self, inputs: Inputs) -> Mapping[str, jax.Array]:
         """Named outputs of these inputs, for comparing.
 
         They depend on inputs and weights alone; what a step changes, this leaves.
         """
-        ...
 
     def look(self, inputs: Inputs) -> Mapping[str, jax.Array]:
         """What one step leaves where it lies, for the evidence."""
-        ...
 
     def named(self, left: Any) -> Mapping[str, jax.Array]:
         """What a step returned, by the names that `outputs` has; empty where they have no part."""
-        ...
 
     def drain(self) -> Mapping[str, Any]:
         """What the steps since the last call noted beside their times, as fields of a Block."""
-        ...
 
 
 @runtime_checkable
@@ -150,7 +141,6 @@ class Telling(Protocol):
 
     def facts(self) -> Mapping[str, Any]:
         """For the evidence, as JSON holds it."""
-        ...
 
 
 Within = Callable[[], AbstractContextManager[None]]

@@ -56,7 +56,6 @@ class Denoise:
         return self._denoised(inputs, len(self._times))
 
     def _denoised(self, inputs: Inputs, passes: int) -> jax.Array:
-        """What is left of the noise after the first passes."""
         program, low = self._made()
         weights, sample = self._opened.model.weights, inputs["sample"]
         for time in self._times[:passes]:

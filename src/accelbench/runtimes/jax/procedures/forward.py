@@ -23,7 +23,6 @@ class Pass:
         self._made: tuple[Program, Lowered] | None = None
 
     def made(self) -> tuple[Program, Lowered]:
-        """The program and its graph."""
         if self._made is None:
             model = self._opened.model
             self._made = self._opened.programs.get(

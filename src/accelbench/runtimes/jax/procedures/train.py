@@ -169,7 +169,6 @@ class Train:
         return {}  # a step leaves other weights; its loss is told apart
 
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
-        """Return some values of each trained weight."""
         model = self._opened.model
         trained = {n: w for n, w in model.weights.items() if n in model.names.trained}
         return {name: _values(weight, most, draw) for name, weight in trained.items()}
@@ -194,7 +193,6 @@ class Train:
         return {"losses": [float(loss) for loss in jax.device_get(losses)]}
 
     def facts(self) -> dict[str, Any]:
-        """What was trained and how, for the evidence."""
         model = self._opened.model
         trained = [w.size for name, w in model.weights.items() if name in model.names.trained]
         return {

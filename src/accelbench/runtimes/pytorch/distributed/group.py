@@ -50,12 +50,10 @@ class RankLaunch:
     rendezvous: str = ""  # host:port of node 0, where there are several
 
     def write(self, folder: Path) -> None:
-        """Into a folder, where agent and ranks find it."""
         (folder / LAUNCH).write_text(json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, folder: Path) -> RankLaunch:
-        """Out of that folder."""
         return cls(**json.loads((folder / LAUNCH).read_text()))
 
 
@@ -188,7 +186,6 @@ class RankGroup:
         self._scratch.close()
 
     def _failure(self) -> CaseError:
-        """Which rank failed, and how."""
         with contextlib.suppress(processes.TimeoutExpired):
             self._agent.wait(_NOTE_SECONDS)
         notes = {
@@ -322,7 +319,6 @@ class MachinePart:
     threads: int | None = None
 
     def launch(self, seconds: float, collective_seconds: float) -> RankLaunch:
-        """One group of this machine's processes."""
         return RankLaunch(
             run_id=ONE_RUN,
             here=self.processes,

@@ -162,11 +162,9 @@ class Parallel(Protocol):
 
     def syncing(self, last: bool) -> AbstractContextManager[None]:
         """Around a micro-batch: gradients are exchanged with the last one alone."""
-        ...
 
     def facts(self) -> dict[str, Any]:
         """For the evidence."""
-        ...
 
 
 class DataParallel:

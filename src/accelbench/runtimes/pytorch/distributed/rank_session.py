@@ -206,13 +206,11 @@ class Ranks:
         return box[0]
 
     def gathered(self, answer: Any) -> list[Any]:
-        """Every rank's answer, at rank 0."""
         answers: list[Any] | None = [None] * self.world if self.rank == 0 else None
         dist.gather_object(answer, answers, dst=0, group=self.meeting)
         return answers or []
 
     def together(self) -> None:
-        """Go on when all are here."""
         dist.barrier(group=self.meeting)
 
 
@@ -230,7 +228,6 @@ class RankSession(PytorchSession):
 
     @property
     def part(self) -> int:
-        """Which part of the batch is this rank's."""
         return self._ranks.rank if self._shared.parts > 1 else 0
 
     def _runnable(self, module: torch.nn.Module) -> Callable[..., Any]:
@@ -317,7 +314,6 @@ class RankSession(PytorchSession):
             return {name: g.float().cpu().numpy() for name, g in procedure.gradients(inputs)}
 
     def facts(self) -> dict[str, Any]:
-        """Of this rank, for the evidence."""
         memory = self.device_memory()
         return {
             "device": str(self._place.device),
@@ -351,7 +347,6 @@ class RankWork:
         return handler(**{name: value for name, value in question.items() if name != "do"})
 
     def close(self) -> None:
-        """Give up the model."""
         self._inputs = None
         self._collective = None
         if self._session is not None:

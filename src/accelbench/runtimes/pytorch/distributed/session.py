@@ -212,7 +212,6 @@ class DistributedSession:
         return float(sum(self._group.ask("cpu_seconds")))
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
-        """Rank 0's."""
         folder = None if traces is None else str(traces)
         found: Profile = self._group.ask("profile", steps=steps, folder=folder)[0]
         return found

@@ -38,15 +38,12 @@ class Procedure(Protocol):
 
     def around(self) -> AbstractContextManager[Any]:
         """Entered once around a block: no-gradient mode, autocast."""
-        ...
 
     def step(self, inputs: Inputs) -> Any:
         """Start one step; it may return before the device is done."""
-        ...
 
     def split(self, inputs: Inputs, mark: Mark) -> Any:
         """One step that marks the end of each of its phases."""
-        ...
 
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
         """Named outputs of these inputs, for the evidence and for comparing.
@@ -54,15 +51,12 @@ class Procedure(Protocol):
         They depend on inputs and weights alone; what a step changes, this leaves.
         Where a step is long (a whole request), a short one stands for it.
         """
-        ...
 
     def named(self, left: Any) -> Mapping[str, torch.Tensor]:
         """What a step returned, by the names that `outputs` has; empty where it returned none."""
-        ...
 
     def drain(self) -> Mapping[str, Any]:
         """What the steps since the last call noted beside their times, as fields of a Block."""
-        ...
 
 
 @runtime_checkable
@@ -71,7 +65,6 @@ class Settling(Protocol):
 
     def settle(self, inputs: Inputs) -> None:
         """Asked once, with the inputs it will be stepped with; leaves nothing but what it found."""
-        ...
 
 
 @runtime_checkable
@@ -80,4 +73,3 @@ class Telling(Protocol):
 
     def facts(self) -> Mapping[str, Any]:
         """For the evidence, as JSON holds it."""
-        ...

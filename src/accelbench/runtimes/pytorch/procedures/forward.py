@@ -72,7 +72,7 @@ _SCHEDULE = {
 }
 
 
-class Denoise:
+class Denoise(Forward):
     """Every pass of a batch of images. DDIM: no noise is added, so nothing is drawn.
 
     What the scheduler reckons with lies on the host and takes part as plain
@@ -80,13 +80,13 @@ class Denoise:
     beginning. So nothing in a step waits for the device.
     """
 
-    # Splitting passes from the scheduler's arithmetic would wait for the device twice a
+    # One phase: splitting passes from the scheduler's arithmetic would wait for the device twice a
     # pass, to tell apart two parts of which one is some multiplications of a small tensor.
-    phases: tuple[str, ...] = ("step",)
 
     def __init__(self, case: Case, opened: Opened) -> None:
         from diffusers import DDIMScheduler
 
+        super().__init__(case, opened)
         steps = case.shapes.steps or case.model.steps or 1
         if steps > _TIMES:
             raise UnsupportedError(
@@ -99,18 +99,11 @@ class Denoise:
         on_host = self._scheduler.timesteps
         on_device = on_host.to(opened.place.device)
         self._times = [(int(host), on_device[i]) for i, host in enumerate(on_host)]
-        self._opened = opened
-
-    @contextmanager
-    def around(self) -> Iterator[None]:
-        with torch.inference_mode(), self._opened.autocast():
-            yield
 
     def step(self, inputs: Inputs) -> torch.Tensor:
         return self._denoised(inputs, len(self._times))
 
     def _denoised(self, inputs: Inputs, passes: int) -> torch.Tensor:
-        """What is left of the noise after the first passes."""
         # A tensor of inference mode, as every later one is: torch.compile takes others for
         # another kind, and would compile the whole denoiser twice.
         sample = inputs["sample"].clone()
@@ -121,16 +114,8 @@ class Denoise:
             sample = self._scheduler.step(output.sample, time, sample, return_dict=False)[0]
         return sample
 
-    def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
-        sample = self.step(inputs)
-        mark("step")
-        return sample
-
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
         return {"sample": self._denoised(inputs, SHORT_PASSES)}
 
     def named(self, left: torch.Tensor) -> Mapping[str, torch.Tensor]:
         return {"sample": left}
-
-    def drain(self) -> Mapping[str, Any]:
-        return {}

@@ -132,7 +132,6 @@ class GeneratedAnswer:
     decoded: torch.Tensor | None  # the same of the next tokens
 
     def named(self) -> dict[str, torch.Tensor]:
-        """By the names that outputs have."""
         return {"tokens": self.tokens, "logits": self.logits, **decode_logits(self.decoded)}
 
 
@@ -171,7 +170,6 @@ class TokenStamps:
         self._requests = []
 
     def drained(self) -> Mapping[str, Any]:
-        """As fields of a Block."""
         requests, self._requests = self._requests, []
         return {"token_ns": requests} if requests else {}
 
@@ -258,32 +256,20 @@ class Generate:
         return self._stamps.drained()
 
 
-class RagAnswer:
+class RagAnswer(Generate):
     """A request of a batch of questions."""
 
-    phases: tuple[str, ...] = ("embed", "retrieve", "generate")
-
     def __init__(self, case: Case, opened: Opened) -> None:
-        self._makes, self._new_tokens = wanted(case)
-        self._opened = opened
+        super().__init__(case, opened)
+        self.phases = ("embed", "retrieve", "generate")
         self._network = cast("Rag", opened.module)
-        self._stamps = TokenStamps(opened)
-
-    @contextmanager
-    def around(self) -> Iterator[None]:
-        self._stamps.forget()
-        with torch.inference_mode(), self._opened.autocast():
-            yield
 
     def _reader(self, read: Inputs, new_tokens: int) -> Request:
-        return Request(self._network.generator, self._makes.kind, read, new_tokens)
+        return Request(self._network.generator, self._kind, read, new_tokens)
 
-    def step(self, inputs: Inputs) -> GeneratedAnswer:
+    def _request(self, inputs: Inputs, new_tokens: int) -> Request:
         hits = self._network.retrieve(self._network.embed(**inputs))
-        request = self._reader(self._network.prompt(hits, **inputs), self._new_tokens)
-        logits = some(request.prefill())
-        decoded = write(request)
-        return GeneratedAnswer(request.tokens, logits, decoded)
+        return self._reader(self._network.prompt(hits, **inputs), new_tokens)
 
     def split(self, inputs: Inputs, mark: Mark) -> torch.Tensor:
         self._stamps.start()
@@ -305,9 +291,3 @@ class RagAnswer:
         logits = request.prefill()
         decoded = decode_logits(write(request))
         return {"scores": hits.scores, "logits": logits, "tokens": request.tokens, **decoded}
-
-    def named(self, left: GeneratedAnswer) -> Mapping[str, torch.Tensor]:
-        return left.named()
-
-    def drain(self) -> Mapping[str, Any]:
-        return self._stamps.drained()

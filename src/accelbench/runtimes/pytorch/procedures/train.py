@@ -84,7 +84,6 @@ class Train:
         self._seed()
 
     def _restore(self, weights: Mapping[str, torch.Tensor]) -> None:
-        """Put the initial weights back."""
         self._module.load_state_dict(weights)
 
     def _groups(self) -> list[list[torch.nn.Parameter]]:
@@ -156,7 +155,6 @@ class Train:
         mark("optimizer")
 
     def _gradients(self, inputs: Inputs, mark: Mark) -> None:
-        """Forward, loss and backward."""
         loss = self._loss_of(inputs, mark)
         self._losses.append(loss.detach())
         mark("loss")
@@ -249,7 +247,6 @@ class Train:
         return {"losses": torch.stack(losses).float().tolist() if losses else ()}
 
     def facts(self) -> dict[str, Any]:
-        """What was trained and how, for the evidence."""
         group = self._optimizer.param_groups[0]
         scaler = self._scaler
         return {

@@ -13,14 +13,14 @@ from typing import Any
 import ncnn
 import numpy as np
 
-from accelbench.catalog.file_models.ncnn_layers import PRODUCTS, is_quantised, layers_of
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Evidence, Job
-from accelbench.runtimes.ncnn.kernels import KERNELS
 from accelbench.runtimes.shared.arrays import ArraySession
+from accelbench.runtimes.shared.engine_errors import SEE_LOG
+from accelbench_ncnn.layers import PRODUCTS, is_quantised, layers_of
 
-_PLAIN = KERNELS[1]
+_OPTIMIZED, _PLAIN = "optimized", "plain"
 #: What a layer answers that was given no memory for its result.
 _NO_MEMORY = -100
 #: Extracted so, a result keeps the type that it is stored in.
@@ -34,9 +34,8 @@ class NcnnSession(ArraySession):
     """One network by one way of computing it."""
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        self._plain = job.case.options.get("kernels", KERNELS[0]) == _PLAIN
+        self._plain = job.case.options.get("kernels", _OPTIMIZED) == _PLAIN
         self._net: Any = None
-        self._looked_with: Fed | None = None
         self._computed_in: dict[str, float] | None = None
         super().__init__(job, clock)
 
@@ -52,7 +51,7 @@ class NcnnSession(ArraySession):
                 raise OutOfMemoryError(f"ncnn had no memory for the {what} of {path.name}")
             if code != 0:
                 raise CaseError(
-                    "session_failed", f"ncnn cannot read the {what} of {path.name}", _LOG
+                    "session_failed", f"ncnn cannot read the {what} of {path.name}", SEE_LOG
                 )
         self._net = net
 
@@ -101,21 +100,14 @@ class NcnnSession(ArraySession):
             for of_items in zip(*result, strict=True)
         ]
 
-    def _seen(self, inputs: Fed) -> dict[str, Any]:
-        self._looked_with = inputs
-        return super()._seen(inputs)
-
     def evidence(self) -> Evidence:
-        device = str(self._job.device)
         if self._computed_in is None and self._looked_with is not None:
             self._computed_in = self._stored_in(self._looked_with[0])
         options = self._net.opt
-        return Evidence(
-            devices=(device,),
-            requested=device,
-            engine=f"ncnn {ncnn.__version__}",
-            details={
-                "kernels": _PLAIN if self._plain else KERNELS[0],
+        return self._evidence(
+            f"ncnn {ncnn.__version__}",
+            {
+                "kernels": _PLAIN if self._plain else _OPTIMIZED,
                 "computed_in": self._computed_in or {},
                 "packing": options.use_packing_layout,
                 "winograd": options.use_winograd_convolution,
@@ -123,7 +115,6 @@ class NcnnSession(ArraySession):
                 "vulkan": options.use_vulkan_compute,
                 "threads": options.num_threads,
                 "inputs": "copied to ncnn's memory before the steps",
-                **self.details(),
             },
         )
 
@@ -149,12 +140,9 @@ class NcnnSession(ArraySession):
         self._net = self._looked_with = None
 
 
-_LOG = "Run again with --debug for its log."
-
-
 def _refuse(code: int, name: str) -> None:
     """Refuse what ncnn answers with anything but zero, its only word of a failure."""
     if code == _NO_MEMORY:
         raise OutOfMemoryError(f"ncnn had no memory for what {name} needs")
     if code != 0:
-        raise CaseError("run_failed", f"ncnn answered {code} when it was asked for {name}", _LOG)
+        raise CaseError("run_failed", f"ncnn answered {code} when it was asked for {name}", SEE_LOG)

@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from accelbench.catalog.file_models.executorch_file import plan_of
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.shared.arrays import ArraySession
+from accelbench.runtimes.shared.engine_errors import engine_error
+from accelbench_executorch.program import plan_of
 
 # Loaded after torch, which it links to.
 engine: Any = import_module("executorch.extension.pybindings._C")
 
-_METHOD = "forward"
+_METHOD, _TITLE = "forward", "ExecuTorch"
 _TOLD = 8
-_NO_MEMORY = ("bad_alloc", "MemoryAllocationFailed", "out of memory")
 
 
 class ExecutorchSession(ArraySession):
@@ -43,7 +42,7 @@ class ExecutorchSession(ArraySession):
             )
             self._method = self._program.load_method(_METHOD)
         except Exception as error:
-            raise understood(error, "session_failed") from error
+            raise engine_error(error, "session_failed", _TITLE) from error
 
     def _bind(self, arrays: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(torch.from_numpy(np.array(array)) for array in arrays.values())
@@ -53,38 +52,24 @@ class ExecutorchSession(ArraySession):
             # Results stay where the program puts them: a user's own loop copies none either.
             return self._method(bound, False)
         except Exception as error:
-            raise understood(error, "run_failed") from error
+            raise engine_error(error, "run_failed", _TITLE) from error
 
     def _read(self, result: Any) -> list[Any]:
         return [np.array(value.numpy()) for value in result]
 
     def evidence(self) -> Evidence:
-        device = str(self._job.device)
         plan = plan_of(self.model_path.read_bytes())
         left = sorted(plan.kernels.items(), key=lambda entry: -entry[1])
-        return Evidence(
-            devices=(device,),
-            requested=device,
-            engine=f"executorch {version('executorch')}",
-            details={
+        return self._evidence(
+            f"executorch {version('executorch')}",
+            {
                 "delegated_parts": plan.delegated,
                 "delegated_to_xnnpack": plan.inside,
                 "own_kernels": sum(plan.kernels.values()),
                 "operators": ", ".join(f"{name} × {count}" for name, count in left[:_TOLD]),
                 "threads": engine._threadpool_get_thread_count(),
-                **self.details(),
             },
         )
 
     def close(self) -> None:
         self._method = self._program = None
-
-
-def understood(error: Exception, reason: str) -> CaseError:
-    """What the engine says, as a case's end."""
-    if isinstance(error, CaseError):
-        return error
-    text = " ".join(str(error).split())[:400] or type(error).__name__
-    if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
-        return OutOfMemoryError(text)
-    return CaseError(reason, f"ExecuTorch: {text}", "Run again with --debug for its log.")

@@ -1,11 +1,8 @@
-"""What ncnn's layers take, by the weights that they have. Pure.
+"""The layers of an ncnn network, read from its text without the engine, and what they take. Pure.
 
-ncnn checks none of it: where a channel is missing, a layer reads what lies behind its input.
-
-The text of an ncnn network: its layers and what joins them, read without the engine. Pure.
-
-ncnn's own reader writes past its tables where the text says less than it holds, so that this one
-looks first: counts that are true, names that are there, results that are made before they are used.
+ncnn's own reader writes past its tables if the text says less than it holds. This one looks first:
+counts that are true, names that are there, results that are made before they are used. Nor does
+ncnn check inputs: if a channel is missing, a layer reads what lies behind its input.
 """
 
 from __future__ import annotations

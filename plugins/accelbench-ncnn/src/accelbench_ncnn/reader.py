@@ -1,19 +1,16 @@
 """What an ncnn network is: its inputs and outputs, what they may hold, what it is stored in.
 
 A file states no sizes that bind: those of an item follow from the weights of the layers that take
-it, or its owner says them. The batch is ncnn's own axis beside them.
+it, or its owner says them. The batch is ncnn's own axis beside them. ncnn has numbers alone: which
+of them name rows of a table, and which mask, follows from the layers that take them.
 
-Imports ncnn: import this module only in the process that looks at a file.
-
-What the inputs of an ncnn network may hold, as its layers tell it. Pure.
-
-ncnn has numbers alone: which of them name rows of a table, and which mask, follows from the layers
-that take them.
+Imports ncnn: import this module only where a file is read.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import ncnn
+import numpy as np
 
 from accelbench.catalog.file_models.given_inputs import (
     BATCH,
@@ -30,17 +28,20 @@ from accelbench.catalog.file_models.given_inputs import (
     of_factor,
 )
 from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.catalog.file_models.ncnn_layers import (
+from accelbench.catalog.graph_files.opening import FileGraph
+from accelbench.core.errors import CaseError
+from accelbench.core.visible import in_quotes
+from accelbench_ncnn.layers import (
     FINDS_SO_MANY,
     KEEPS_SIZES,
     PRODUCTS,
     NcnnLayer,
     is_quantised,
     layers_of,
+    mismatch,
     rows_of,
     shape_taken,
 )
-from accelbench.core.visible import in_quotes
 
 #: Layers whose results hold nothing but values of what they take.
 _PASSES_ON = frozenset(
@@ -172,6 +173,13 @@ def look(path: Path) -> dict[str, Any]:
     }
 
 
+def graph(path: Path) -> FileGraph:
+    """Return the network with what its layers take."""
+    from accelbench_ncnn.graph import NcnnGraph
+
+    return NcnnGraph(path)
+
+
 def _refuse_unknown(layers: Iterable[NcnnLayer]) -> None:
     for layer in layers:
         if ncnn.layer_to_index(layer.type) < 0:
@@ -251,3 +259,61 @@ def _precision(layers: Iterable[NcnnLayer]) -> str:
     """int8 where most products are quantised; weights in 16 bits are widened as they are read."""
     counted = Counter(is_quantised(layer) for layer in layers if layer.type in PRODUCTS)
     return "int8" if counted[True] > counted[False] else "fp32"
+
+
+#: ncnn asks no layer whether its input fits: it reads past what is there. Layers are therefore
+#: gone through one by one, and none is run before what it takes was compared with its weights.
+_SAY_SIZES = "Say the sizes of one item: --input NAME=[3,224,224]."
+
+
+def item_shapes(
+    path: Path, inputs: Mapping[str, tuple[str, tuple[int, ...]]]
+) -> dict[str, tuple[int, ...]]:
+    """The sizes of every result of a network, of one item.
+
+    Args:
+        path: its text; the weights lie beside it.
+        inputs: of each its type by NumPy's name, and the sizes of an item.
+
+    Raises:
+        CaseError: a layer cannot take what it would be given.
+    """
+    net = ncnn.Net()
+    net.opt.use_vulkan_compute = net.opt.use_fp16_storage = net.opt.use_bf16_storage = False
+    net.opt.num_threads = 1
+    if net.load_param(str(path)) != 0 or net.load_model(str(path.with_suffix(".bin"))) != 0:
+        raise CaseError("session_failed", f"ncnn cannot read {path}", "Convert it again.")
+    extractor = net.create_extractor()
+    extractor.set_light_mode(False)  # what a layer has taken is looked at again
+    for name, (dtype, shape) in inputs.items():
+        zeros = np.zeros(shape, dtype)  # a matrix of it keeps it neither alive nor mapped
+        extractor.input(name, ncnn.Mat(zeros).clone())
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer in layers_of(path.read_bytes()):
+        if layer.takes and (why := mismatch(layer, shapes[layer.takes[0]])):
+            raise CaseError(
+                "format", f"the layer {in_quotes(layer.name)} of its network {why}", _SAY_SIZES
+            )
+        for name in layer.makes:
+            code, made = extractor.extract(name)
+            shape = _shape(made)
+            if code != 0 or not math.prod(shape):
+                raise CaseError(
+                    "format",
+                    f"the layer {in_quotes(layer.name)} of its network makes nothing of inputs of"
+                    f" these sizes",
+                    _SAY_SIZES,
+                )
+            shapes[name] = shape
+    return shapes
+
+
+def _shape(made: Any) -> tuple[int, ...]:
+    """Channels, then depth, rows and columns, as far as a matrix of ncnn has them."""
+    axes: dict[int, tuple[int, ...]] = {
+        1: (made.w,),
+        2: (made.h, made.w),
+        3: (made.c, made.h, made.w),
+        4: (made.c, made.d, made.h, made.w),
+    }
+    return axes.get(made.dims, (0,))

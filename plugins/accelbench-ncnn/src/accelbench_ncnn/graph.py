@@ -13,9 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.catalog.file_models.ncnn_file import look
-from accelbench.catalog.file_models.ncnn_layers import NcnnLayer, layers_of
-from accelbench.catalog.file_models.ncnn_sizes import item_shapes
 from accelbench.catalog.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -30,6 +27,8 @@ from accelbench.catalog.graph_files.steps import (
     step,
 )
 from accelbench.core.errors import CaseError
+from accelbench_ncnn.layers import NcnnLayer, layers_of
+from accelbench_ncnn.reader import item_shapes, look
 
 _VIEWS = {
     "Input", "MemoryData", "Split", "Noop", "Dropout", "DeepCopy", "Reshape", "Flatten", "Permute",
