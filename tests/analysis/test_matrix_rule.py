@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrix_rows import failed, row
 
+from accelbench.analysis.attempts import attempts
 from accelbench.analysis.matrix import RULE, Availability, MatrixCell, Rating, matrix
 
 OPENVINO = {"hardware": "openvino", "runtime": "openvino"}
@@ -566,3 +567,10 @@ def test_rows_of_one_way_that_say_neither_a_moment_nor_a_run_are_rated() -> None
     # Nor does a refusal of as unknown a moment take their figures from them.
     refusal = row(status="failed", reason="out_of_memory", device=None, throughput=None, **nowhen)
     assert cell([*rows, refusal], "cpu").rating is Rating.MEDIUM
+
+
+def test_refusals_that_name_no_device_are_one_attempt_of_the_platform() -> None:
+    refusals = [failed("out_of_memory", device=None, launch=n) for n in range(2)]
+    assert [attempt.launches for attempt in attempts(refusals)] == [2]
+    elsewhere = row(started_at="2027-01-01T00:00:00Z", run_id="r2")
+    assert [attempt.launches for attempt in attempts([*refusals, elsewhere])] == [1]

@@ -65,6 +65,9 @@ def test_a_mean_has_the_interval_of_its_own_samples_not_its_medians() -> None:
     assert of_mean is not None
     reach = 2.1009 * 8.0 / (one["latency_mean_ms"] * math.sqrt(19.0))
     assert math.log(of_mean[1] / one["latency_mean_ms"]) == pytest.approx(reach, rel=1e-3)
+    for low, mean, known in ((7.99, 7.99, True), (8.0, 7.99, False), (7.9, 8.01, True)):
+        told = row(latency_ci_low_ms=low, latency_ci_high_ms=8.01, latency_mean_ms=mean)
+        assert (interval_within(told, Statistic.MEAN) is not None) is known
     assert interval_within(row(**narrow), Statistic.MEAN) is None
 
 
