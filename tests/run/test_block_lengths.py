@@ -177,6 +177,20 @@ def test_a_machine_that_became_slower_is_no_lie() -> None:
     assert session.blocks.count(30) <= TRIES
 
 
+@pytest.mark.parametrize(("quickest", "warnings"), [(1.2, 0), (1.6, 1)])
+def test_the_quickest_of_later_blocks_tells_whether_the_machine_became_slower(
+    quickest: float, warnings: int
+) -> None:
+    class Slower(Timed):
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            self._times = [int(quickest * MS) if n == 30 and 30 not in self.blocks else 2 * MS]
+            return super().sample(inputs, n, timing)
+
+    session = Slower([MS])
+    one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
+    assert len(refuse_thinned(one, None, Question(Timing.EACH, 30), MS)) == warnings
+
+
 class StartsLate(Timed):
     """Single steps that wait for a core in six of seven times; blocks hardly do."""
 
