@@ -410,6 +410,11 @@ def test_memory_holds_half_of_the_weights_if_they_lie_there(
     assert set(remove_implausible(columns, facts)[1]) == removed
 
 
+def test_columns_that_are_no_numbers_have_no_bounds() -> None:
+    columns = {"warnings": ["slow"], "options": {"threads": 4}, "compiled": True}
+    assert remove_implausible(columns, KnownFacts(CASE, CPU)) == (columns, {})
+
+
 # -- opening, compiling and parts of a step
 
 
@@ -481,6 +486,10 @@ def training(**options: Any) -> tuple[TrainingSteps, Trained]:
     return TrainingSteps(session, case, VirtualClock()), session
 
 
+def move(session: Trained) -> None:
+    session.weights = {name: value + 1.0 for name, value in session.weights.items()}
+
+
 def trained(steps: int) -> Block:
     return Block(steps, Timing.EACH, {"step": [1] * steps}, losses=[1.0] * steps)
 
@@ -541,6 +550,20 @@ def test_a_step_is_its_prediction_but_for_a_quarter_of_the_weights(
     foreseen = StepPreview(0.0, {name: np.ones(2) for name in names})
     after = {name: np.full(2, float(number < moved)) for number, name in enumerate(names)}
     assert bool(steps._differs(foreseen, loss, after, before, _limits("fp32", CPU))) is differs
+
+
+@pytest.mark.parametrize(
+    ("count", "losses", "known"), [(1, [1.0], True), (1, [], False), (3, [1.0] * 3, False)]
+)
+def test_a_prediction_is_of_one_step_with_a_loss(
+    count: int, losses: list[float], known: bool
+) -> None:
+    steps, session = training()
+    steps.note(trained(1))
+    session.preview_step = lambda *_: StepPreview(1.0)  # type: ignore[method-assign,assignment,return-value]
+    block = replace(trained(count), losses=losses)
+    asked: Any = SimpleNamespace(sample_some=lambda *_: move(session) or block)
+    assert steps._refuse_other_steps(asked, CPU, [], 1e6) is known
 
 
 @pytest.mark.parametrize(("skipped", "explained"), [(2, False), (3, True)])
