@@ -83,6 +83,9 @@ def test_emulation_is_compatible_and_never_rated():
     assert (found.compatible, found.rating, found.emulated) == (True, Rating.NONE, True)
     assert found.speed is None
     assert "compatible (emulated)" in found.reason
+    rows.append({**rows[1], "runtime": "other", "verification": "not_done"})
+    beside = cell(rows, "qnn")
+    assert (beside.runtimes, beside.verification) == (("qnn",), "ok")
 
 
 def test_an_emulation_is_nobodys_yardstick_nor_does_it_speed_up_a_real_device():
@@ -507,6 +510,14 @@ def test_of_other_software_the_newest_run_counts_however_few_its_launches():
     five = [row(launch=n, throughput=300.0, run_id="r1", **OPENVINO, **old) for n in range(5)]
     lone = row(throughput=200.0, run_id="r2", started_at="2026-12-02 00:00:00", **OPENVINO, **new)
     assert cell([row(), *five, lone], "openvino").speed == pytest.approx(2.0)
+
+
+def test_a_cell_names_the_newest_of_the_runs_that_it_is_of():
+    moments = ("2026-01-01", "2026-01-03", "2026-01-02")
+    rows = [
+        row(batch_size=2**n, run_id=f"r{n}", started_at=moment) for n, moment in enumerate(moments)
+    ]
+    assert cell(rows, "cpu").run_id == "r1"
 
 
 def test_a_failure_since_is_what_is_told():
