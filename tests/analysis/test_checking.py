@@ -492,3 +492,9 @@ def test_more_launches_are_not_asked_for_if_the_runs_differ_by_more() -> None:
     found = only(checking.checked(now, before))
     assert found.outcome is Outcome.CANNOT_TELL
     assert "runs of this differ by so much" in found.why
+    of_latency = found.figures[0]
+    for between, by_runs in ((0.5, False), (0.501, True)):  # four err by half of 1
+        figure = replace(
+            of_latency, runs=Noise(between, 3.0), noise=Noise(1.0, 9.0), launches=(4, 9)
+        )
+        assert checking._of_runs(figure) is by_runs

@@ -169,6 +169,9 @@ def test_another_figure_and_another_unit_are_said() -> None:
     _, line = only([images, row(**GPU) | rate | {"throughput_unit": "tokens/s"}])
     assert line.differs[:2] == ("figure p50 → throughput", "unit images/s → tokens/s")
     assert (line.speedup, line.refused) == (None, "they have no figure in common")
+    for there in ("images/s", None):
+        _, line = only([images, row(**GPU, throughput=100.0, throughput_unit=there)])
+        assert not any(word.startswith("unit") for word in line.differs)
 
 
 def test_a_tail_is_held_against_the_same_tail_alone() -> None:

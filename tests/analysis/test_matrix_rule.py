@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrix_rows import failed, row
 
+from accelbench.analysis.attempts import attempts
 from accelbench.analysis.matrix import RULE, Availability, MatrixCell, Rating, matrix
 
 OPENVINO = {"hardware": "openvino", "runtime": "openvino"}
@@ -82,6 +83,9 @@ def test_emulation_is_compatible_and_never_rated():
     assert (found.compatible, found.rating, found.emulated) == (True, Rating.NONE, True)
     assert found.speed is None
     assert "compatible (emulated)" in found.reason
+    rows.append({**rows[1], "runtime": "other", "verification": "not_done"})
+    beside = cell(rows, "qnn")
+    assert (beside.runtimes, beside.verification) == (("qnn",), "ok")
 
 
 def test_an_emulation_is_nobodys_yardstick_nor_does_it_speed_up_a_real_device():
@@ -508,6 +512,14 @@ def test_of_other_software_the_newest_run_counts_however_few_its_launches():
     assert cell([row(), *five, lone], "openvino").speed == pytest.approx(2.0)
 
 
+def test_a_cell_names_the_newest_of_the_runs_that_it_is_of():
+    moments = ("2026-01-01", "2026-01-03", "2026-01-02")
+    rows = [
+        row(batch_size=2**n, run_id=f"r{n}", started_at=moment) for n, moment in enumerate(moments)
+    ]
+    assert cell(rows, "cpu").run_id == "r1"
+
+
 def test_a_failure_since_is_what_is_told():
     five = [row(launch=n, throughput=300.0, run_id="r1", **OPENVINO) for n in range(5)]
     since = failed("crash", run_id="r2", started_at="2026-12-02 00:00:00", **OPENVINO)
@@ -566,3 +578,10 @@ def test_rows_of_one_way_that_say_neither_a_moment_nor_a_run_are_rated() -> None
     # Nor does a refusal of as unknown a moment take their figures from them.
     refusal = row(status="failed", reason="out_of_memory", device=None, throughput=None, **nowhen)
     assert cell([*rows, refusal], "cpu").rating is Rating.MEDIUM
+
+
+def test_refusals_that_name_no_device_are_one_attempt_of_the_platform() -> None:
+    refusals = [failed("out_of_memory", device=None, launch=n) for n in range(2)]
+    assert [attempt.launches for attempt in attempts(refusals)] == [2]
+    elsewhere = row(started_at="2027-01-01T00:00:00Z", run_id="r2")
+    assert [attempt.launches for attempt in attempts([*refusals, elsewhere])] == [1]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.ranks import validated
+from accelbench.analysis.ranks import step_parts, validated
 
 
 def row(node: str, ms: float | None, kind: str = "epyc", **more: Any) -> dict[str, Any]:
@@ -135,3 +135,14 @@ def test_cases_of_a_plan_that_differ_in_mode_sizes_or_options_are_apart() -> Non
 def test_what_was_not_tried_is_no_failure_of_its_node() -> None:
     rows = [row("a", 10.0), row("b", 10.0), row("c", None, status="skipped", reason="budget")]
     assert not validated(rows, 0.1).bad
+
+
+def test_parts_of_a_step_are_the_mean_of_the_launches_that_were_profiled() -> None:
+    profiled = [
+        row("a", 10.0, communication_ms=4.0, communication_share=share, exposed_communication_ms=ms)
+        for share, ms in ((0.4, 1.0), (0.5, 2.0))
+    ]
+    found = step_parts([row("a", 10.0), *profiled])
+    assert found is not None
+    assert (found.computation, found.overlapped, found.exposed) == (5.0, 2.5, 1.5)
+    assert step_parts([row("a", 10.0)]) is None

@@ -57,6 +57,13 @@ def test_of_single_launches_the_interval_is_of_their_samples_and_says_so() -> No
     assert (math.log(found.low or 0), math.log(found.high or 0)) == pytest.approx((-reach, reach))
 
 
+def test_an_interval_that_reaches_down_to_zero_bounds_no_ratio() -> None:
+    ends = {"latency_ci_low_ms": 0.0, "latency_ci_high_ms": 9.0, "latency_mean_ms": None}
+    found = ratio([row(**ends, throughput=None)], [row(**ends, throughput=None)], Histories())
+    assert found is not None
+    assert (found.value, found.low, found.high) == (1.0, None, None)
+
+
 def test_a_mean_has_the_interval_of_its_own_samples_not_its_medians() -> None:
     narrow = {"latency_ci_low_ms": 7.99, "latency_ci_high_ms": 8.01}  # half of the steps are alike
     one = row(**narrow, latency_std_ms=8.0, effective_sample_count=19.0)  # others are not
@@ -65,6 +72,9 @@ def test_a_mean_has_the_interval_of_its_own_samples_not_its_medians() -> None:
     assert of_mean is not None
     reach = 2.1009 * 8.0 / (one["latency_mean_ms"] * math.sqrt(19.0))
     assert math.log(of_mean[1] / one["latency_mean_ms"]) == pytest.approx(reach, rel=1e-3)
+    for low, mean, known in ((7.99, 7.99, True), (8.0, 7.99, False), (7.9, 8.01, True)):
+        told = row(latency_ci_low_ms=low, latency_ci_high_ms=8.01, latency_mean_ms=mean)
+        assert (interval_within(told, Statistic.MEAN) is not None) is known
     assert interval_within(row(**narrow), Statistic.MEAN) is None
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from accelbench.analysis.points import points
 from accelbench.analysis.run_noise import Histories
-from accelbench.analysis.summary import summary
+from accelbench.analysis.summary import _failed_since, summary
 from accelbench.core.worth import of_whole_runs
 from asked_rows import row
 
@@ -162,6 +164,14 @@ def test_what_is_left_of_a_run_that_mostly_failed_is_told_as_that() -> None:
     said = " ".join(told(*of_whole_runs(rows)))
     assert "1 launch unusable: of their configurations more than half" in said
     assert "did not become as steady" not in said
+
+
+@pytest.mark.parametrize(("moment", "since"), [("00:00:01", 0), ("00:00:02", 1)])
+def test_only_a_run_that_failed_later_is_told_beside_the_figures(moment: str, since: int) -> None:
+    good = cell(1, started_at="2026-01-01 00:00:01")
+    lost = cell(1, started_at=f"2026-01-01 {moment}", run_id="r9", latency_p50_ms=None)
+    lost |= {"status": "failed", "reason": "crash"}
+    assert len(_failed_since([good, lost], points([good]))) == since
 
 
 def test_as_many_samples_as_were_asked_for_are_no_unsteady_launches() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from accelbench.core.columns import AccuracyMetric
 from accelbench.measure.accuracy import (
+    _macro,
     cells_of,
     difference,
     f1_of,
@@ -66,6 +67,12 @@ def test_macro_f1_is_the_mean_of_the_classes_own() -> None:
     assert figure.high is not None
     assert figure.low < figure.value < figure.high
     assert f1_of(cells_of(labels, predicted)) == figure  # the same samples, the same interval
+
+
+def test_a_class_that_no_sample_is_of_is_no_part_of_the_mean() -> None:
+    """A resample may have drawn none of it."""
+    places = cells_of(np.array([0, 1]), np.array([0, 1]))
+    assert _macro(np.array([[2, 0], [1, 1]]), places).tolist() == [1.0, 1.0]
 
 
 def test_what_is_no_number_is_no_class_of_f1() -> None:

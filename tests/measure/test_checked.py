@@ -116,6 +116,15 @@ def test_who_never_explains_the_time_is_refused(timing: Timing) -> None:
     assert caught.value.reason == "wrong_clock"
 
 
+def test_a_device_that_was_idle_for_most_of_the_time_is_no_doubt() -> None:
+    session = Struck(lambda _: 0, said=0.1)
+    found = CheckedSession(cast("Session", session), session.clock, session.clock)
+    for _ in range(3):
+        found.sample(None, 10, Timing.DEVICE)
+    assert session.asked == [10] * 3
+    assert found.explained == TimeBudget()
+
+
 def test_what_was_asked_again_is_noted_too() -> None:
     """A training step that was a second look has a loss like any other."""
     noted: list[Block] = []

@@ -18,6 +18,7 @@ from accelbench.measure.changes import cuts_of
 from accelbench.measure.intervals import Interval, MedianEstimate, mean_interval
 from accelbench.measure.launches import (
     Noise,
+    enough_launches,
     independent_launches,
     minimum_detectable_effect,
     verdict,
@@ -57,6 +58,9 @@ def test_forty_launches_are_the_most_and_five_the_fewest() -> None:
     assert fewest(0.05, lambda n: Apart(forty * (1 - 1e-6), n, n)) == 40
     assert fewest(0.05, lambda n: Apart(forty * (1 + 1e-6), n, n)) is None
     assert fewest(0.05, lambda n: Apart(1e-9, n, n)) == 5
+    of_pairs = math.log1p(0.05) / ((t(0.995, 39) + t(0.8, 39)) * math.sqrt(2 / 40))
+    assert enough_launches(of_pairs * (1 - 1e-6), 0.05) == 40
+    assert enough_launches(of_pairs * (1 + 1e-6), 0.05) is None
     assert not Apart(1e-9, 4, 40).suffices(0.05)
     assert not Apart(1e-9, 40, 4).suffices(0.05)
 
@@ -283,6 +287,9 @@ def test_of_slow_steps_the_halves_are_compared_without_the_middle() -> None:
     assert warm(900 * MS, 900 * MS, 900 * MS).steady is True
     assert warm(900 * MS, 900 * MS, 927 * MS).steady is False
     assert warm(900 * MS, 1200 * MS, 900 * MS).steady is True
+    # Halves of two steps each, which end with the two seconds.
+    assert warm(400 * MS, 600 * MS, 500 * MS, 500 * MS).steady is True
+    assert not warm(400 * MS, 600 * MS, 500 * MS, 500 * MS - 1).done
 
 
 def test_what_was_compared_and_differed_is_unsteady_whatever_its_halves() -> None:

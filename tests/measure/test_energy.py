@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from accelbench.measure.energy import (
     ENERGY_FIGURES,
     CounterResetError,
     EnergyPass,
+    EnergyPoint,
     EnergyReport,
     EnergyRules,
     MeterFacts,
@@ -80,6 +82,23 @@ def test_an_interval_covers_what_parts_of_a_window_differ_by() -> None:
     assert window.low is not None
     assert window.high is not None
     assert 40 < window.low < window.watts < window.high < 60
+
+
+def test_an_interval_is_around_the_mean_of_three_parts_and_the_whole() -> None:
+    """Four updates a part: 4 s of 100 W, 3 s of 101 W and 12 s of 102 W."""
+    steps = [(1, 100.0)] * 4 + [(1, 101.0)] * 3 + [(3, 102.0)] * 4
+    points = [EnergyPoint(0, 0.0)]
+    for seconds, watts in steps:
+        before = points[-1]
+        at_ns = before.at_ns + seconds * SECOND
+        points.append(EnergyPoint(at_ns, before.joules + seconds * watts))
+    found = window_energy(points, 0, 19 * SECOND)
+    assert found is not None
+    half = 4.302653 / math.sqrt(3)  # t at 97.5 % with two degrees of freedom, a deviation of 1 W
+    assert (found.low, found.high) == pytest.approx((101 - half, 1927 / 19 + half), rel=1e-6)
+    fewer = window_energy(points[1:], 0, 19 * SECOND)
+    assert fewer is not None
+    assert (fewer.low, fewer.high) == (None, None)
 
 
 def test_one_update_is_no_window() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Evidence, Job
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.core.worth import NOT_USED
+from accelbench.measure.block_validation import side_passes
 from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, Rules, measure
 from accelbench.measure.stopping import StoppingRule
@@ -451,3 +453,20 @@ def test_a_device_with_event_timers_reports_them_beside() -> None:
     assert found.metrics["device_time_ms"] == 0.5
     assert found.metrics["latency_p50_ms"] == 1.0
     assert found.sampling["device"] == {"timing": "device"}
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "steps"), [(1.0, 60), (19.0, 3), (20.0, 3), (333.0, 3), (334.0, 1)]
+)
+def test_a_pass_beside_takes_60_ms_or_three_steps_or_one_that_is_long(
+    step_ms: float, steps: int
+) -> None:
+    asked: list[int] = []
+
+    def sample(inputs: Any, n: int, timing: Timing) -> Block:
+        asked.append(n)
+        return Block(n, timing, {"step": [MS] * n})
+
+    session: Any = SimpleNamespace(phases=("step",), device_timed=True, sample=sample)
+    side_passes(session, case_of(), None, step_ms * MS, Notes())
+    assert asked == [steps]

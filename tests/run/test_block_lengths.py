@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from fixed_machine import CPU, models
 
@@ -18,12 +20,15 @@ from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.block_lengths import (
     TRIES,
     SingleStep,
+    refuse_cheaper,
     refuse_late_waits,
     refuse_thinned,
     single_steps,
 )
+from accelbench.run.verify.long_steps import FreshSteps, refuse_unfinished
 from accelbench.runtimes.scripted import VirtualClock
 from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.sketches import sketch
 
 MS = 1_000_000
 CASE = Case(models("bert-tiny")[0], Target("scripted", "cpu"), "fp32", Shapes(2, 16))
@@ -177,6 +182,37 @@ def test_a_machine_that_became_slower_is_no_lie() -> None:
     assert session.blocks.count(30) <= TRIES
 
 
+@pytest.mark.parametrize(("quickest", "warnings"), [(1.2, 0), (1.6, 1)])
+def test_the_quickest_of_later_blocks_tells_whether_the_machine_became_slower(
+    quickest: float, warnings: int
+) -> None:
+    class Slower(Timed):
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            self._times = [int(quickest * MS) if n == 30 and 30 not in self.blocks else 2 * MS]
+            return super().sample(inputs, n, timing)
+
+    session = Slower([MS])
+    one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
+    assert len(refuse_thinned(one, None, Question(Timing.EACH, 30), MS)) == warnings
+
+
+@pytest.mark.parametrize(("own", "refused"), [(0.8, False), (0.79, True)])
+def test_measured_inputs_may_save_a_fifth(own: float, refused: bool) -> None:
+    class Cheaper(Timed):
+        def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
+            self._times = [int(inputs * MS)]
+            return super().sample(inputs, n, timing)
+
+    session = Cheaper([MS])
+    single = SingleStep(checked(session).session, 0.0)
+    if not refused:
+        refuse_cheaper(single, 1.0, own, Question(Timing.EACH, 5))
+        return
+    with pytest.raises(CaseError) as caught:
+        refuse_cheaper(single, 1.0, own, Question(Timing.EACH, 5))
+    assert caught.value.reason == "work_skipped"
+
+
 class StartsLate(Timed):
     """Single steps that wait for a core in six of seven times; blocks hardly do."""
 
@@ -202,4 +238,66 @@ def test_steps_left_out_are_refused_where_single_steps_start_late() -> None:
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
     with pytest.raises(CaseError) as caught:
         refuse_thinned(one, None, Question(Timing.EACH, 30), 0.7 * MS)
+    assert caught.value.reason == "work_skipped"
+
+
+# -- steps with new inputs, and long steps
+
+
+ANSWERED = Case(
+    models("gpt2-tiny")[0],
+    Target("scripted", "cpu"),
+    "fp32",
+    Shapes(2, prompt_tokens=8, new_tokens=16),
+)
+
+
+def test_of_a_block_with_new_inputs_the_slowest_step_counts_and_the_wait_for_outputs() -> None:
+    """Any of its steps may be the one that computed."""
+    outputs = {"y": np.random.default_rng(0).standard_normal((2, 8))}
+    session: Any = SimpleNamespace(
+        prepare=lambda case, seed=0: seed,
+        sample=lambda *_: None,
+        outputs=lambda _: outputs,
+        stepped=lambda _: sketch(outputs),
+    )
+    block = Block(3, Timing.EACH, {"step": [MS, 5 * MS, 2 * MS]})
+    asked: Any = SimpleNamespace(session=session, behind=session, sample_some=lambda *_: block)
+    single: Any = SimpleNamespace(wait_ns=lambda: MS // 2)
+    assert FreshSteps(asked, CASE, single, {}).take() == 5.5 * MS
+
+
+class ATokenAMillisecond(FreshSteps):
+    """Short steps that take a millisecond for each of their tokens."""
+
+    def take(self) -> float:
+        return float((self.case.shapes.new_tokens or 0) * MS)
+
+
+@pytest.mark.parametrize(
+    ("long_ms", "refused"),
+    [
+        ([12.8], False),  # four fifths of sixteen
+        ([12.7], True),
+        ([4.0, 20.0], True),  # one step that was struck excuses no quicker one
+    ],
+)
+def test_a_long_step_takes_four_fifths_of_what_its_tokens_require(
+    long_ms: list[float], refused: bool
+) -> None:
+    taken: list[int] = []
+
+    def sample(inputs: Any, n: int, timing: Timing) -> Block:
+        taken.append(int(long_ms[min(len(taken) // 2, len(long_ms) - 1)] * MS))
+        return Block(n, timing, {"step": taken[-1:]})
+
+    session: Any = SimpleNamespace(prepare=lambda case: None, sample=sample)
+    checked_session: Any = SimpleNamespace(session=session)
+    single: Any = SimpleNamespace(slack_ns=0.0)
+    fresh = ATokenAMillisecond(checked_session, ANSWERED, single, {})
+    if not refused:
+        refuse_unfinished(fresh, 4.0 * MS)
+        return
+    with pytest.raises(CaseError) as caught:
+        refuse_unfinished(fresh, 4.0 * MS)
     assert caught.value.reason == "work_skipped"

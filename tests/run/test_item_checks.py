@@ -22,10 +22,14 @@ def copied(outputs: Any, precision: str = "fp32", right: Any = RIGHT) -> list[in
 
 
 def test_items_that_differ_are_no_copies() -> None:
-    assert copied(STREAM[list(FIRST)]) == []
+    outputs = STREAM[list(FIRST)]
+    assert copied(outputs) == []
+    # Independent items are √2 apart in each value, and copies 1e-5 of that.
+    outputs[4] = outputs[5] + np.float32(1.8e-5)
+    assert copied(outputs) == []
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-7])
+@pytest.mark.parametrize("noise", [0.0, 1e-7, 1.2e-5])
 def test_a_copy_is_doubted_and_the_item_that_it_is_a_copy_of(noise: float) -> None:
     outputs, rows = STREAM[list(FIRST)], {item: row for row, item in enumerate(FIRST)}
     outputs[rows[7]] = outputs[rows[9]] + np.float32(noise)

@@ -73,6 +73,7 @@ def test_impossible_side_values_are_absent(
         ({name: 2.2 * ms for name, ms in TRAINED.items()}, GPU, Mode.TRAINING),
         ({"device_memory_peak_mb": 79_000.0, "memory_peak_mb": 79_000.0}, GPU, Mode.INFERENCE),
         ({"first_inference_ms": 5.0, "device_time_ms": 4.0}, GPU, Mode.INFERENCE),
+        ({"prefill_ms": 4.0, "ttft_ms": 2.0}, GPU, Mode.INFERENCE),  # half of it was read by then
     ],
     ids=lambda one: str(one)[:40],
 )

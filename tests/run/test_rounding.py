@@ -99,7 +99,7 @@ def test_no_rounding_explains_what_might_be_another_precision(
     assert asked.verdict(1.1e-2).word == NOT_DONE
 
 
-@pytest.mark.parametrize("rounding", [1e-7, None])
+@pytest.mark.parametrize("rounding", [1e-7, 0.7e-4, None])
 def test_what_it_does_not_explain_stays_wrong(
     monkeypatch: pytest.MonkeyPatch, rounding: float | None
 ) -> None:

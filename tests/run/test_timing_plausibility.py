@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from fixed_machine import CPU, models
 
+from accelbench.catalog.inputs import input_bytes
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device
@@ -17,7 +19,7 @@ from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.block_lengths import SingleStep
-from accelbench.run.verify.cached_outputs import refuse_cached
+from accelbench.run.verify.cached_outputs import CacheTrials, refuse_cached
 from accelbench.run.verify.plausibility import fastest, refuse_implausible
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import self_check
@@ -261,6 +263,18 @@ def test_a_slow_first_look_is_no_cache() -> None:
 
 def test_a_turn_that_was_used_up_by_making_inputs_is_no_cache() -> None:
     uncached(Preempted())
+
+
+def test_bringing_inputs_takes_a_millisecond_and_five_nanoseconds_a_byte() -> None:
+    """What a question leaves beyond that counts as part of its step."""
+    hidden_ns, step_ns = 5e6, 2e6
+    session = Honest()
+    asked: Any = SimpleNamespace(session=session, behind=session, hidden_ns=hidden_ns)
+    single: Any = SimpleNamespace(step=lambda _: step_ns)
+    case = case_of(64)
+    brought_ns = 1e6 + 5.0 * input_bytes(case.model, case.shapes, mode=case.mode)
+    trials = CacheTrials(asked, case, Fewest(), single, None, None)
+    assert trials.time_control_step() == step_ns + hidden_ns - brought_ns
 
 
 def test_first_looks_that_were_struck_are_no_cache() -> None:

@@ -14,16 +14,24 @@ from fixed_machine import CPU, models
 
 from accelbench.catalog.cost import flops
 from accelbench.catalog.find import find
+from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
-from accelbench.core.protocols import Device
-from accelbench.core.vocabulary import Mode
+from accelbench.core.protocols import Block, Device
+from accelbench.core.vocabulary import Mode, Timing
 from accelbench.run.plan.request import Planned, RunSettings
 from accelbench.run.verify import reference
 from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.block_lengths import warn_of_slower_steps
+from accelbench.run.verify.convergence import are_frozen
 from accelbench.run.verify.launch_repeats import Repeats
-from accelbench.run.verify.plausibility import fastest, refuse_implausible
+from accelbench.run.verify.plausibility import (
+    KnownFacts,
+    fastest,
+    refuse_implausible,
+    remove_implausible,
+)
 from accelbench.run.verify.precision_proof import proved
 from accelbench.run.verify.reference import NoReferenceError, is_own, otherwise, reference_of
 from accelbench.run.verify.reference_outputs import pick
@@ -42,8 +50,12 @@ from accelbench.run.verify.timed_steps import (
     refuse_short,
     tells,
 )
+from accelbench.run.verify.timing_plausibility import TimingLook, TimingWatch
+from accelbench.run.verify.training_steps import TrainingSteps, _limits
 from accelbench.run.verify.verdicts import (
     FAILED,
+    NOT_ASKED_FOR,
+    NOT_DONE,
     NOT_FINITE,
     NOT_TELLING,
     OK,
@@ -370,6 +382,200 @@ def test_what_no_such_device_reaches(device: Device, precision: str, most: float
         refuse_implausible(case, device, 0.99 * least_ns)
 
 
+@pytest.mark.parametrize(("nbytes", "wanted"), [(32_000_000, True), (32_000_001, False)])
+def test_a_look_at_an_eightfold_batch_fetches_256_megabytes_at_most(
+    nbytes: int, wanted: bool
+) -> None:
+    watch = TimingWatch(CPU, VirtualClock())
+    watch._last = TimingLook(2, 1e6, (1e6,), nbytes)
+    assert watch.wants(replace(CASE, shapes=Shapes(16, 16)), 1e6) is wanted
+
+
+# -- memory
+
+
+@pytest.mark.parametrize(
+    ("hardware", "columns", "removed"),
+    [
+        ("cuda", {"memory_peak_mb": 1.0}, set()),  # of the host, if the device has told nothing
+        ("cuda", {"memory_peak_mb": 1.0, "device_memory_peak_mb": 20.0}, {"memory_peak_mb"}),
+        ("cuda", {"device_memory_peak_mb": 20.0, "memory_peak_mb": 20.0}, set()),
+        ("cpu", {"memory_peak_mb": 0.5}, {"memory_peak_mb"}),
+    ],
+)
+def test_memory_holds_half_of_the_weights_if_they_lie_there(
+    hardware: str, columns: dict[str, float], removed: set[str]
+) -> None:
+    facts = KnownFacts(CASE, Device(hardware, "d"))
+    assert set(remove_implausible(columns, facts)[1]) == removed
+
+
+def test_columns_that_are_no_numbers_have_no_bounds() -> None:
+    columns = {"warnings": ["slow"], "options": {"threads": 4}, "compiled": True}
+    assert remove_implausible(columns, KnownFacts(CASE, CPU)) == (columns, {})
+
+
+# -- opening, compiling and parts of a step
+
+
+@pytest.mark.parametrize(
+    ("columns", "opening_ms", "device", "removed"),
+    [
+        ({"build_ms": 60.0, "load_ms": 41.0}, 100.0, CPU, 0),  # a hundredth more than it took
+        ({"build_ms": 60.0, "load_ms": 41.1}, 100.0, CPU, 2),
+        ({"build_ms": 3.0, "load_ms": 2.0}, 100.0, CPU, 0),  # a twentieth of it
+        ({"build_ms": 3.0, "load_ms": 1.9}, 100.0, CPU, 2),
+        ({"build_ms": 3.0, "load_ms": 1.9}, 100.0, Device("cuda", "g"), 0),
+        ({"build_ms": 4.9}, 100.0, CPU, 0),  # the other part may be the rest
+        ({"build_ms": 1.0, "load_ms": 1.0}, 50.0, CPU, 0),  # short
+        ({"build_ms": 0.0009}, 1.0, CPU, 1),
+        ({"build_ms": 0.0011}, 1.0, CPU, 0),
+    ],
+)
+def test_parts_of_opening_explain_a_twentieth_of_it_and_no_more_than_all(
+    columns: dict[str, float], opening_ms: float, device: Device, removed: int
+) -> None:
+    facts = KnownFacts(CASE, device, opening_ns=round(opening_ms * 1e6))
+    assert len(remove_implausible(columns, facts)[1]) == removed
+
+
+@pytest.mark.parametrize(
+    ("told", "took", "removed"), [(5.0, 100.0, 0), (4.9, 100.0, 1), (2.0, 50.0, 0), (2.0, 51.0, 1)]
+)
+def test_a_time_of_compiling_is_a_twentieth_of_what_it_took(
+    told: float, took: float, removed: int
+) -> None:
+    facts = KnownFacts(CASE, CPU, compiling_ns=round(took * 1e6))
+    assert len(remove_implausible({"compile_ms": told}, facts)[1]) == removed
+
+
+@pytest.mark.parametrize(("decode", "removed"), [(15.0, 0), (15.1, 2)])
+def test_parts_of_a_step_take_three_times_the_slowest_and_a_millisecond_at_most(
+    decode: float, removed: int
+) -> None:
+    columns = {"prefill_ms": 4.0, "decode_ms": decode, "latency_p50_ms": 5.0, "latency_max_ms": 6.0}
+    assert len(remove_implausible(columns, KnownFacts(CASE, CPU))[1]) == removed
+
+
+@pytest.mark.parametrize(("now", "warnings"), [(1.6, 0), (1.61, 1)])
+def test_later_steps_may_take_half_as_long_again_and_the_slack(now: float, warnings: int) -> None:
+    assert len(warn_of_slower_steps(now * 1e6, 1e6, 0.1e6)) == warnings
+
+
+# -- training steps
+
+
+class Trained:
+    """A session that shows its weights and predicts no step."""
+
+    phases = ("step",)
+
+    def __init__(self) -> None:
+        self.weights = {"a": 0.0, "b": 0.0}
+
+    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
+        return {name: np.array([value]) for name, value in self.weights.items()}
+
+    def preview_step(self, inputs: Any, most: int, draw: int) -> None:
+        return None
+
+
+def training(**options: Any) -> tuple[TrainingSteps, Trained]:
+    session: Any = Trained()
+    case = replace(CASE, mode=Mode.TRAINING, options=options)
+    return TrainingSteps(session, case, VirtualClock()), session
+
+
+def move(session: Trained) -> None:
+    session.weights = {name: value + 1.0 for name, value in session.weights.items()}
+
+
+def trained(steps: int) -> Block:
+    return Block(steps, Timing.EACH, {"step": [1] * steps}, losses=[1.0] * steps)
+
+
+@pytest.mark.parametrize(("count", "idle"), [(10, []), (11, ["b"])])
+def test_more_than_ten_steps_show_that_a_weight_is_idle(count: int, idle: list[str]) -> None:
+    steps, session = training()
+    steps.note(trained(1))
+    session.weights["a"] = 1.0
+    steps.note(trained(count - 1))
+    assert steps.idle(["a", "b"]) == idle
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "frozen"), [(11, {}, False), (12, {}, True), (12, {"pure": True}, False)]
+)
+def test_a_weight_that_has_moved_in_none_of_the_last_ten_steps_is_frozen(
+    count: int, options: dict[str, Any], frozen: bool
+) -> None:
+    steps, session = training(**options)
+    steps.note(trained(1))
+    for step in range(2, count + 1):
+        session.weights = {"a": 1.0, "b": float(step)}
+        steps.note(trained(1))
+    if not frozen:
+        steps._refuse_frozen()
+        return
+    with pytest.raises(CaseError) as caught:
+        steps._refuse_frozen()
+    assert caught.value.reason == "wrong_steps"
+
+
+@pytest.mark.parametrize(
+    ("learning", "still", "frozen"), [(0, 0, False), (10, 0, False), (10, 1, True), (11, 1, False)]
+)
+def test_a_tenth_of_the_weights_that_stands_still_is_no_chance(
+    learning: int, still: int, frozen: bool
+) -> None:
+    names = [str(number) for number in range(learning)]
+    assert are_frozen(names, names[:still]) is frozen
+
+
+@pytest.mark.parametrize(
+    ("loss", "moved", "differs"),
+    [
+        (0.0, 3, False),
+        (1e-12, 4, True),  # nothing is allowed if the first loss was zero
+        (0.0, 2, True),  # half of the weights
+    ],
+)
+def test_a_step_is_its_prediction_but_for_a_quarter_of_the_weights(
+    loss: float, moved: int, differs: bool
+) -> None:
+    steps, _ = training()
+    steps.note(replace(trained(1), losses=[0.0]))
+    names = "abcd"
+    before = {name: np.zeros(2) for name in names}
+    foreseen = StepPreview(0.0, {name: np.ones(2) for name in names})
+    after = {name: np.full(2, float(number < moved)) for number, name in enumerate(names)}
+    assert bool(steps._differs(foreseen, loss, after, before, _limits("fp32", CPU))) is differs
+
+
+@pytest.mark.parametrize(
+    ("count", "losses", "known"), [(1, [1.0], True), (1, [], False), (3, [1.0] * 3, False)]
+)
+def test_a_prediction_is_of_one_step_with_a_loss(
+    count: int, losses: list[float], known: bool
+) -> None:
+    steps, session = training()
+    steps.note(trained(1))
+    session.preview_step = lambda *_: StepPreview(1.0)  # type: ignore[method-assign,assignment,return-value]
+    block = replace(trained(count), losses=losses)
+    asked: Any = SimpleNamespace(sample_some=lambda *_: move(session) or block)
+    assert steps._refuse_other_steps(asked, CPU, [], 1e6) is known
+
+
+@pytest.mark.parametrize(("skipped", "explained"), [(2, False), (3, True)])
+def test_a_scaler_explains_as_many_steps_as_it_has_skipped(skipped: int, explained: bool) -> None:
+    steps, session = training()
+    steps._case = replace(CASE, precision="fp16")
+    details = {"training": {"skipped_steps": skipped}}
+    session.evidence = lambda: SimpleNamespace(details=details)  # type: ignore[attr-defined]
+    assert steps._explained_by_overflow(3) is explained
+    assert not steps._explained_by_overflow(1)  # none since then
+
+
 # -- launches
 
 
@@ -429,6 +635,12 @@ def test_what_is_wrong_on_one_device_is_tried_on_another() -> None:
     anything: Any = context
     assert held.known(anything, first) is not None
     assert held.known(anything, second) is None
+
+
+def test_nothing_is_asked_of_a_worker_if_nothing_shall_be_verified() -> None:
+    context: Any = SimpleNamespace(settings=RunSettings("x", verify="off"), runtimes={})
+    planned = Planned(replace(CASE, precision="bf16"), CPU)
+    assert Verifications().known(context, planned) == Verdict(NOT_DONE, NOT_ASKED_FOR)
 
 
 def test_training_is_verified_by_its_losses() -> None:
