@@ -56,9 +56,6 @@ _FURTHEST = 1.6
 #: Beside the middle of a bar stands its figure, so its interval is drawn below.
 _BELOW = 5.5
 
-#: Axes whose chart shows every batch: training costs another share at each.
-_AT_EVERY_BATCH = frozenset({"mode"})
-
 #: Of a model the question that most places answered is drawn.
 _QUESTIONS = ("size, batch or way of these models", "sizes, batches and ways of these models")
 
@@ -81,13 +78,20 @@ class Comparison:
     def of_memory(self) -> bool:
         return "memory" in self.title
 
+    @property
+    def at_every_batch(self) -> bool:
+        """Whether the chart shows every batch: training costs another share at each."""
+        return self.axis.name == "mode"
 
-@dataclass(frozen=True)
-class _Beside:
-    """One question's points at several places of an axis, the fastest of each way."""
+    @property
+    def always(self) -> tuple[str, ...]:
+        """What each bar says, even if something else tells it apart."""
+        return (PLACE if self.axis.name == "hardware" else self.axis.columns[0],)
 
-    points: Sequence[Point]
-    more: int  # that are not drawn
+    def question(self, point: Point) -> object:
+        """What bars of a panel have in common; a rate of tokens is none beside one of images."""
+        kind = kind_of_unit(unit_of(point.row)) if self.more_is_better else ""
+        return point.question(self.axis), kind
 
 
 @dataclass(frozen=True)
@@ -105,14 +109,9 @@ class _AnsweredQuestion:
         """
         return self.places, len(self.points), -_batch(self.points[0])
 
-    @property
-    def model(self) -> str:
-        """As panels of as many places are sorted."""
-        return str(self.points[0].row.get("model"))
-
 
 def _questions(points: Iterable[Point], beside: Comparison) -> list[_AnsweredQuestion]:
-    groups = alike_together(points, lambda point: _question(point, beside))
+    groups = alike_together(points, beside.question)
     return [
         # A single answer has a single place: of most questions of thousands there is one.
         _AnsweredQuestion(key, several, 1 if len(several) == 1 else _places(several, beside.axis))
@@ -121,7 +120,7 @@ def _questions(points: Iterable[Point], beside: Comparison) -> list[_AnsweredQue
 
 
 def _beside_each_other(
-    questions: Iterable[_AnsweredQuestion], axis: ComparisonAxis
+    questions: Iterable[_AnsweredQuestion], comparison: Comparison
 ) -> list[_AnsweredQuestion]:
     """Of each model and machine its most answered question, where two places answered it.
 
@@ -130,30 +129,16 @@ def _beside_each_other(
     best: dict[object, _AnsweredQuestion] = {}
     for one in questions:
         row = one.points[0].row
-        mode = row.get("mode") if axis.name != "mode" else None
+        mode = None if comparison.at_every_batch else row.get("mode")
         model = (one.points[0].machine, row.get("model"), mode)
         known = best.setdefault(model, one)
         # A question of a single place is drawn of no model.
         if one.places > 1 and one.order > known.order:
             best[model] = one
     panels = [one for one in best.values() if one.places > 1]
-    if axis.name in _AT_EVERY_BATCH:
-        panels = _at_every_batch(panels, questions, axis)
-    return sorted(panels, key=lambda one: (-one.places, one.model))
-
-
-def _not_among(
-    panels: Iterable[_AnsweredQuestion], questions: Iterable[_AnsweredQuestion], beside: Comparison
-) -> int:
-    """How many more questions several places answered, of models of which one was chosen."""
-    drawn = {_question(point, beside) for panel in panels for point in panel.points}
-    return sum(one.places > 1 and one.key not in drawn for one in questions)
-
-
-def _question(point: Point, beside: Comparison) -> object:
-    """What bars of a panel have in common; a rate of tokens is none beside one of images."""
-    kind = kind_of_unit(unit_of(point.row)) if beside.more_is_better else ""
-    return point.question(beside.axis), kind
+    if comparison.at_every_batch:
+        panels = _at_every_batch(panels, questions, comparison.axis)
+    return sorted(panels, key=lambda one: (-one.places, str(one.points[0].row.get("model"))))
 
 
 def _at_every_batch(
@@ -191,58 +176,45 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
     """A panel for each question that several places of the axis answered."""
     timed = [point for point in subject.points if point.timed and comparison.figure(point)]
     questions = _questions(timed, comparison)
-    groups = _beside_each_other(questions, comparison.axis)
+    groups = _beside_each_other(questions, comparison)
     if not groups:
         return None
     shown = [_kept(group.points, comparison) for group in groups[:MOST_PANELS]]
-    drawn = [point for panel in shown for point in panel.points]
+    drawn = [point for panel in shown for point in panel]
     devices = subject.devices
-    records = [_bars(panel.points, comparison, drawn, devices) for panel in shown]
+    records = [_bars(panel, comparison, drawn, devices) for panel in shown]
     scales = _scales(comparison.title, records)
     named = [
-        axes.in_their_unit(scale, (point.row for point in panel.points))
+        axes.in_their_unit(scale, (point.row for point in panel))
         for scale, panel in zip(scales, shown, strict=True)
     ]
-    titles = [safe(panel.points[0].row.get("model"), 36) for panel in shown]
-    always = _always(comparison.axis)
-    panels = [
-        Panel(
-            title,
-            [told(panel.points, _TOLD, always, among=drawn, devices=devices).together],
-            bars,
-            _layers(bars, scale, scale.title),
-            {"step": 21},
-        )
-        for title, panel, bars, scale in zip(titles, shown, records, named, strict=True)
-    ]
-    slower = "bar" if comparison.axis.name in _AT_EVERY_BATCH else "slower bar"
+    panels = []
+    for panel, bars, scale in zip(shown, records, named, strict=True):
+        title = safe(panel[0].row.get("model"), 36)
+        about = told(panel, _TOLD, comparison.always, among=drawn, devices=devices).together
+        panels.append(Panel(title, [about], bars, _layers(bars, scale, scale.title), {"step": 21}))
+    fewer = sum(len(group.points) for group in groups[:MOST_PANELS]) - len(drawn)
+    # Of models of which one question was chosen, others that several places answered.
+    chosen = {comparison.question(point) for group in groups for point in group.points}
+    others = sum(one.places > 1 and one.key not in chosen for one in questions)
+    # Those that would stand beside the bars, had their times a meaning.
+    asked = {comparison.question(panel[0]) for panel in shown}
+    bare = [point for point in subject.points if not point.timed and comparison.figure(point)]
+    stand_ins = map(comparison.question, alike_of_each(bare, comparison.question))
+    why = [OF_A_STAND_IN] if comparison.of_memory else []
     notes = [
         *axes.own_axes(scales),
         *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
         *left_out(len(groups) - len(shown), "panel", advice="name the models to see"),
-        *left_out(sum(panel.more for panel in shown), slower),
-        *left_out(_not_among(groups, questions, comparison), *_QUESTIONS),
-        *_emulated(subject.points, shown, comparison),
+        *left_out(fewer, "bar" if comparison.at_every_batch else "slower bar"),
+        *left_out(others, *_QUESTIONS),
+        *emulated(sum(question in asked for question in stand_ins), *why),
     ]
     everything = [bar for bars in records for bar in bars]
     return ChartBody(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
 
 
-def _emulated(
-    points: Iterable[Point], shown: Sequence[_Beside], comparison: Comparison
-) -> list[str]:
-    """How many would stand beside those that are shown, had their times a meaning."""
-
-    def question(point: Point) -> object:
-        return _question(point, comparison)
-
-    questions = {question(panel.points[0]) for panel in shown}
-    stand_ins = [point for point in points if not point.timed and comparison.figure(point)]
-    number = sum(question(point) in questions for point in alike_of_each(stand_ins, question))
-    return emulated(number, OF_A_STAND_IN) if comparison.of_memory else emulated(number)
-
-
-def _kept(points: Sequence[Point], comparison: Comparison) -> _Beside:
+def _kept(points: Sequence[Point], comparison: Comparison) -> list[Point]:
     """The fastest where there are too many; those of a platform together, the best first."""
 
     def place(point: Point) -> tuple[int, str, float]:
@@ -250,23 +222,17 @@ def _kept(points: Sequence[Point], comparison: Comparison) -> _Beside:
         assert span is not None
         value = -span.value if comparison.more_is_better else span.value
         # Inference before training, whatever is asked of them, batch by batch.
-        if comparison.axis.name in _AT_EVERY_BATCH:
+        if comparison.at_every_batch:
             return _batch(point), str(point.row.get("mode")), value
         return 0, str(point.row.get("hardware")), value
 
-    if comparison.axis.name in _AT_EVERY_BATCH:  # whole batches, so that each bar has its other one
+    if comparison.at_every_batch:  # whole batches, so that each bar has its other one
         kept = sorted(points, key=_batch)
         while len(kept) > _MOST_BARS and _batch(kept[0]) != _batch(kept[-1]):
             kept = [point for point in kept if _batch(point) != _batch(kept[-1])]
     else:
         kept = sorted(points, key=lambda point: point.item_ms)
-    kept = kept[:_MOST_BARS]
-    return _Beside(sorted(kept, key=place), len(points) - len(kept))
-
-
-def _always(axis: ComparisonAxis) -> tuple[str, ...]:
-    """What each bar says, even where something else tells it apart."""
-    return (PLACE if axis.name == "hardware" else axis.columns[0],)
+    return sorted(kept[:_MOST_BARS], key=place)
 
 
 def _bars(
@@ -274,7 +240,7 @@ def _bars(
 ) -> list[Record]:
     bad = [not point.usable and not comparison.of_memory for point in points]
     longest = _LONGEST_NAME - (len(_USELESS) if any(bad) else 0)
-    names = unique(told(points, _TOLD, _always(comparison.axis), longest, drawn, devices).apart)
+    names = unique(told(points, _TOLD, comparison.always, longest, drawn, devices).apart)
     bars = []
     for cell, name, useless in zip(points, names, bad, strict=True):
         span = comparison.figure(cell)

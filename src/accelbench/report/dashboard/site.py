@@ -105,6 +105,9 @@ class Site:
         self.pictures = Pictures(database, self.local, self.changes, keeper.prices)
         self._templates = environment(HERE / "templates")
         self._templates.filters.update(words.FILTERS)
+        functions = (words.why_not, words.explain_cell, words.ends, words.ratio_ends)
+        more = (reason_unusable, address_of, exactly, latency_note)
+        self._templates.globals.update({one.__name__: one for one in (*functions, *more)})
         self._templates.globals.update(
             quality_said=QUALITY_SAID,
             of_the_store=OF_THE_STORE,
@@ -115,19 +118,11 @@ class Site:
             unknown_machine=UNKNOWN_MACHINE,
             orders=ORDERS,
             colour=colour_of,
-            why_not=words.why_not,
-            explain_cell=words.explain_cell,
-            reason_unusable=reason_unusable,
             most_of_peak=MOST_OF_PEAK,
             query=lambda *pairs: f"?{urlencode(pairs)}" if pairs else "",
-            address_of=address_of,
-            exactly=exactly,
             number_fields=NUMBER_FIELDS,
             sure=interval,
-            latency_note=latency_note,
             named_figure=name_of,
-            ends=words.ends,
-            ratio_ends=words.ratio_ends,
             picked=lambda keys: [("cell", key) for key in keys],
             rest_of=lambda keys, but: [("cell", key) for key in keys if key != but],
         )

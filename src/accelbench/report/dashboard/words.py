@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from markupsafe import Markup, escape
 
@@ -163,23 +163,8 @@ def exact(value: object) -> Markup:
     return escape(str(value))
 
 
-FILTERS = {
-    "exact": exact,
-    "calm": calm,
-    "number": number,
-    "tails": tails,
-    "unit": unit,
-    "seen": seen,
-    "whole": whole,
-    "moment": moment,
-    "day": day,
-    "device": device,
-    "devices": devices,
-    "size": size,
-    "title": title,
-    "share": share,
-    "change": change,
-    "plain": plain,
-    "money": money,
-    "counted": counted,
-}
+_FILTERS: tuple[Callable[..., object], ...] = (
+    *(calm, change, counted, day, device, devices, exact, moment, money, number, plain, seen),
+    *(share, size, tails, title, unit, whole),
+)
+FILTERS = {one.__name__: one for one in _FILTERS}
