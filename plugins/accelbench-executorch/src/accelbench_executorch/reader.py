@@ -18,8 +18,6 @@ from accelbench.catalog.file_models.given_inputs import drawn_of_type
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench_executorch.program import MARK, MalformedProgramError, plan_of
 
-#: Why no operators are counted.
-UNCOUNTED = "a program holds what each backend made of its operators, in the backend's own form"
 # Loaded after torch, which it links to.
 engine: Any = import_module("executorch.extension.pybindings._C")
 
