@@ -197,6 +197,21 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
         )
 
 
+def weights_beside(path: Path) -> Path:
+    """Return the file of weights that a graph has beside it, which may be absent.
+
+    Raises:
+        FileRefusedError: it leads out of the folder.
+    """
+    weights = path.with_suffix(".bin")
+    if not weights.resolve().is_relative_to(path.parent.resolve()):
+        raise FileRefusedError(
+            f"Its weights {weights.name} lie outside its own folder: they are not read.",
+            "Put the file of weights beside the graph.",
+        )
+    return weights
+
+
 def _card_reading(kind: FileFormat) -> RuntimeInfo | None:
     """Return the card of the engine that brings the reader of a format."""
     return next((card for card in cards().values() if card.reader and kind in card.files), None)

@@ -40,6 +40,8 @@ def look(path: Path) -> dict[str, Any]:
     kind = format_of(path)
     before = stamp_of([path])
     answer = reader_of(kind).look(path)
+    if not answer["inputs"]:
+        raise FileRefusedError("It takes no input: what it gives is a constant.")
     files = [path, *map(Path, answer["beside"])]
     stamp = stamp_of(files)
     digest = digest_of(files)
