@@ -225,7 +225,7 @@ def test_a_saved_plan_names_the_file_from_its_folder(run: Command) -> None:
         (("mine.onnx", "--dim", "nodes"), "--dim takes the name of a dimension and its sizes"),
         (("mine.onnx", "--dim", "nodes=0"), "--dim nodes takes whole numbers from 1"),
         (("mine.onnx", "--hardware", "auto"), "mine.onnx is a file"),
-        (("mine.pt",), "is not measured: files of .pt are not measured"),
+        (("mine.pt",), "is not measured: files of .pt are not read"),
     ],
 )
 def test_a_slip_is_one_sentence(run: Command, words: tuple[str, ...], says: str) -> None:

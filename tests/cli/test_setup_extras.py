@@ -207,8 +207,10 @@ def test_an_engine_whose_package_is_here_without_it_is_installed() -> None:
 
 
 def test_an_engine_that_is_not_here_is_told_how_to_come() -> None:
-    assert no_such_runtime("executorch", ()).advice == (
-        "Install it with: accelbench setup executorch"
+    error = no_such_runtime("executorch", ())
+    assert (error.exit_code, error.advice) == (
+        EXIT_ENVIRONMENT,
+        "Install it with: accelbench setup executorch",
     )
 
 

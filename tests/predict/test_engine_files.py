@@ -54,7 +54,10 @@ def test_an_ncnn_network_is_counted_at_its_own_sizes_or_those_that_are_said(tmp_
 
 
 def test_engine_files_that_are_none_say_what_they_are(tmp_path: Path) -> None:
-    for name, words in (("m.tflite", "no TensorFlow Lite model"), ("m.param", "pickled")):
+    for name, words in (
+        ("m.tflite", "no TensorFlow Lite model"),
+        ("m.param", "begins as a pickle"),
+    ):
         (tmp_path / name).write_bytes(pickle.dumps([1]))
         assert words in refusal(tmp_path / name)
     (tmp_path / "net.pte").write_bytes(b"\0\0\0\0ET12")

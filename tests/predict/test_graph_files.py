@@ -264,7 +264,7 @@ def test_files_of_no_graph_say_what_they_are(tmp_path: Path) -> None:
     (tmp_path / "empty.onnx").touch()
     assert "empty" in refusal(tmp_path / "empty.onnx")
     (tmp_path / "w.safetensors").write_bytes(b"abc")
-    assert "weights and no graph" in refusal(tmp_path / "w.safetensors")
+    assert "weights without the model" in refusal(tmp_path / "w.safetensors")
     (tmp_path / "lfs.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
     assert "Git LFS" in refusal(tmp_path / "lfs.onnx")
     (tmp_path / "m.xml").write_text("<net><layers>")

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-#: How a program and XNNPACK's part of one are marked, after four bytes.
-MARK, _XNNPACK = b"ET12", b"XH00"
+#: How XNNPACK's part of a program is marked, after four bytes.
+_XNNPACK = b"XH00"
 _HEADER = b"eh00"
 _KERNEL, _DELEGATE = 1, 2
 _QUANTISED_VALUE, _TENSOR = 2, 5

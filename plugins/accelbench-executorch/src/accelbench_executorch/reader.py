@@ -16,10 +16,8 @@ import torch  # noqa: F401
 
 from accelbench.catalog.file_models.given_inputs import drawn_of_type
 from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench_executorch.program import MARK, MalformedProgramError, plan_of
+from accelbench_executorch.program import MalformedProgramError, plan_of
 
-#: Why no operators are counted.
-UNCOUNTED = "a program holds what each backend made of its operators, in the backend's own form"
 # Loaded after torch, which it links to.
 engine: Any = import_module("executorch.extension.pybindings._C")
 
@@ -40,8 +38,6 @@ def look(path: Path) -> dict[str, Any]:
         FileRefusedError: it is no whole program, or one that cannot be fed.
     """
     content = path.read_bytes()
-    if content[4:8] != MARK:
-        raise FileRefusedError("It is no ExecuTorch program, whatever its name says.")
     try:
         plan = plan_of(content)
         program = engine._load_program(
@@ -66,8 +62,6 @@ def look(path: Path) -> dict[str, Any]:
             "Lower it again for the backends that are here.",
         ) from error
     del method
-    if not inputs:
-        raise FileRefusedError("It takes no input: what it gives is a constant.")
     if not plan.delegated and not plan.kernels:
         raise FileRefusedError("There is no operator in it: nothing would be measured.")
     floats = [entry["dtype"] for entry in (*inputs, *outputs) if "float" in entry["dtype"]]

@@ -27,7 +27,7 @@ from accelbench.catalog.file_models.given_inputs import (
     lets_through,
     of_factor,
 )
-from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.kinds import FileRefusedError, weights_beside
 from accelbench.catalog.graph_files.opening import FileGraph
 from accelbench.core.errors import CaseError
 from accelbench.core.visible import in_quotes
@@ -149,7 +149,7 @@ def look(path: Path) -> dict[str, Any]:
     Raises:
         FileRefusedError: it is no whole network, or one that cannot be fed.
     """
-    weights = path.with_suffix(".bin")
+    weights = weights_beside(path)
     layers = layers_of(path.read_bytes())
     _refuse_unknown(layers)
     entries = [layer for layer in layers if layer.type == "Input"]
@@ -157,9 +157,7 @@ def look(path: Path) -> dict[str, Any]:
     outputs = [name for layer in layers for name in layer.makes if name not in used]
     if all(layer.type in {"Input", "Split", "MemoryData"} for layer in layers):
         raise FileRefusedError("There is no layer in it that computes: nothing would be measured.")
-    if not entries:
-        raise FileRefusedError("It takes no input: what it gives is a constant.")
-    read = _loaded(path, _beside(path, weights))
+    read = _loaded(path, _content(weights))
     return {
         "inputs": [_input(layer, name, layers) for layer in entries for name in layer.makes],
         # Their sizes are those of a case's inputs: they are found when it is opened for them.
@@ -190,12 +188,7 @@ def _refuse_unknown(layers: Iterable[NcnnLayer]) -> None:
             )
 
 
-def _beside(path: Path, weights: Path) -> bytes:
-    if not weights.resolve().is_relative_to(path.parent.resolve()):
-        raise FileRefusedError(
-            f"Its weights {weights.name} lie outside its own folder: they are not read.",
-            "Put the file of weights beside the network.",
-        )
+def _content(weights: Path) -> bytes:
     if not weights.is_file():
         raise FileRefusedError(
             f"The file {weights.name} with its weights is not beside it.",

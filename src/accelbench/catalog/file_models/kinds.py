@@ -4,8 +4,8 @@ Nothing is unpacked, and no reader of a format is imported before `reader_of` is
 
 A reader is a module with `look(path)`, which returns what a file is and raises FileRefusedError.
 The reader of an engine in a package of its own is named on that engine's card. It may also have
-`graph(path)`, which returns a FileGraph to count operators of, or else `UNCOUNTED`, the reason why
-none are counted; and `item_shapes`, if sizes of results follow only from those of inputs.
+`graph(path)`, which returns a FileGraph to count operators of; and `item_shapes`, if sizes of
+results follow only from those of inputs.
 """
 
 from __future__ import annotations
@@ -92,6 +92,11 @@ _LARGEST = {
     FileFormat.NCNN: 2**26,
     FileFormat.EXECUTORCH: 2**33,
 }
+#: Why no operators are read from some.
+UNCOUNTED = {
+    FileFormat.EXECUTORCH: "a program holds what each backend made of its operators, in the"
+    " backend's own form",
+}
 _LFS_POINTER = b"version https://git-lfs"
 #: Marks of formats that are flatbuffers, after four bytes.
 _MARKS = {FileFormat.TFLITE: b"TFL3", FileFormat.EXECUTORCH: b"ET12"}
@@ -143,11 +148,11 @@ def format_of(path: Path) -> FileFormat:
         )
     if suffix in _OTHERS:
         why, advice = _OTHERS[suffix]
-        raise FileRefusedError(f"Files of {suffix} are not measured: {why}.", advice)
+        raise FileRefusedError(f"Files of {suffix} are not read: {why}.", advice)
     kind = FORMATS.get(suffix)
     if kind is None:
         known = ", ".join(FORMATS)
-        raise FileRefusedError("It is no model's file.", f"Files of {known} are measured.")
+        raise FileRefusedError("It is no model's file.", f"Files of {known} are read.")
     if not path.is_file():
         raise FileRefusedError("It is no file.", "Name the file itself.")
     _refuse_content(path, kind)
@@ -182,13 +187,29 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
                 f"It begins as {what} does, and is no {kind.graph} whatever its name says.",
                 _EXPORT,
             )
-    if kind is FileFormat.OPENVINO and not begins.startswith(b"<"):
-        raise FileRefusedError("It is no OpenVINO graph, whatever its name says.", _EXPORT)
+    unlike = kind is FileFormat.OPENVINO and not begins.startswith(b"<")
+    if unlike or (kind in _MARKS and not marked):
+        raise FileRefusedError(f"It is no {kind.graph}, whatever its name says.", _EXPORT)
     if size > _LARGEST[kind]:
         raise FileRefusedError(
             f"It is larger than {_LARGEST[kind] / 2**30:g} GiB, which no {kind.graph} is.",
             "Keep the weights in a file beside the graph.",
         )
+
+
+def weights_beside(path: Path) -> Path:
+    """Return the file of weights that a graph has beside it, which may be absent.
+
+    Raises:
+        FileRefusedError: it leads out of the folder.
+    """
+    weights = path.with_suffix(".bin")
+    if not weights.resolve().is_relative_to(path.parent.resolve()):
+        raise FileRefusedError(
+            f"Its weights {weights.name} lie outside its own folder: they are not read.",
+            "Put the file of weights beside the graph.",
+        )
+    return weights
 
 
 def _card_reading(kind: FileFormat) -> RuntimeInfo | None:

@@ -13,19 +13,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.file_models.kinds import FileRefusedError, format_of, reader_of
+from accelbench.catalog.file_models.kinds import (
+    UNCOUNTED,
+    FileRefusedError,
+    format_of,
+    reader_of,
+)
 from accelbench.catalog.file_models.unchanged import digest_of, stamp_of
+from accelbench.catalog.graph_files.opening import GRAPHS
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
 
-#: Formats whose graphs are counted, as their readers call them.
-_GRAPHS = {
-    FileFormat.ONNX: "onnx",
-    FileFormat.OPENVINO: "openvino",
-    FileFormat.PT2: "torch.export",
-    FileFormat.TFLITE: "tflite",
-}
 _COUNTING_SECONDS = 30
 #: Address space of the readers' code (OpenVINO's takes 1.5 GiB of it), and of what is read: a graph
 #: and what is made of it. A number in one byte of a file may become eight in memory.
@@ -41,6 +40,8 @@ def look(path: Path) -> dict[str, Any]:
     kind = format_of(path)
     before = stamp_of([path])
     answer = reader_of(kind).look(path)
+    if not answer["inputs"]:
+        raise FileRefusedError("It takes no input: what it gives is a constant.")
     files = [path, *map(Path, answer["beside"])]
     stamp = stamp_of(files)
     digest = digest_of(files)
@@ -82,17 +83,15 @@ def main(arguments: Sequence[str]) -> None:
 
 def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:
     """What a pass of it takes, or why that is not known: it is measured all the same."""
-    named = _GRAPHS.get(kind, kind.value)
-    if kind not in _GRAPHS and not hasattr(reader_of(kind), "graph"):
-        why = getattr(reader_of(kind), "UNCOUNTED", f"no operators are read from a {kind.graph}")
-        return {"uncounted": why}
+    if kind not in GRAPHS:
+        return {"uncounted": UNCOUNTED.get(kind, f"no operators are read from a {kind.graph}")}
     from accelbench.catalog.graph_files.costs import counted
     from accelbench.catalog.graph_files.steps import UntracedError
 
     if sys.platform != "win32":
         signal.alarm(_COUNTING_SECONDS)  # ends the process: what was looked at has been told
     try:
-        return {"counted": counted(path, named, shapes)}
+        return {"counted": counted(path, GRAPHS[kind], shapes)}
     except UntracedError as error:
         message = error.message.rstrip(".")
         return {"uncounted": message[:1].lower() + message[1:]}

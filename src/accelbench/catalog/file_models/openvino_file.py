@@ -29,7 +29,7 @@ from accelbench.catalog.file_models.given_inputs import (
     of_equality,
     of_factor,
 )
-from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.kinds import FileRefusedError, weights_beside
 from accelbench.core.visible import in_quotes
 
 #: Operators whose result holds nothing but values of their first input.
@@ -175,13 +175,11 @@ def look(path: Path) -> dict[str, Any]:
     Raises:
         FileRefusedError: it is no whole graph, or one that cannot be fed.
     """
-    weights = path.with_suffix(".bin")
+    weights = weights_beside(path)
     model = _read(path, weights)
     ops = model.get_ordered_ops()
     if all(op.get_type_name() in _ENDS for op in ops):
         raise FileRefusedError("There is no layer in it: nothing would be measured.")
-    if not model.inputs:
-        raise FileRefusedError("It takes no input: what it gives is a constant.")
     constants = {op.get_friendly_name(): op for op in ops if op.get_type_name() == "Constant"}
     return {
         "inputs": [_input(port) for port in model.inputs],
@@ -201,11 +199,6 @@ def look(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path, weights: Path) -> Any:
-    if not weights.resolve().is_relative_to(path.parent.resolve()):
-        raise FileRefusedError(
-            f"Its weights {weights.name} lie outside its own folder: they are not read.",
-            "Put the file of weights beside the graph.",
-        )
     try:
         return openvino.Core().read_model(str(path))
     except RuntimeError as error:

@@ -143,7 +143,6 @@ def _tflite_ranges_shape(tensor: Any) -> list[int]:
 
 
 #: How a model begins, after four bytes.
-_MARK = b"TFL3"
 _STORED = {
     "FLOAT32": "fp32", "FLOAT64": "fp64", "FLOAT16": "fp16", "BFLOAT16": "bf16", "INT8": "int8",
     "UINT8": "int8", "INT4": "int8",
@@ -157,8 +156,6 @@ def look(path: Path) -> dict[str, Any]:
         FileRefusedError: it is no whole model, or one that cannot be fed.
     """
     content = path.read_bytes()
-    if content[4:8] != _MARK:
-        raise FileRefusedError("It is no TensorFlow Lite model, whatever its name says.")
     try:
         opened = Interpreter(
             model_path=str(path),
@@ -175,8 +172,6 @@ def look(path: Path) -> dict[str, Any]:
     if not graph.operators:
         raise FileRefusedError("There is no operator in it: nothing would be measured.")
     inputs, outputs = opened.get_input_details(), opened.get_output_details()
-    if not inputs:
-        raise FileRefusedError("It takes no input: what it gives is a constant.")
     weights = [
         tensor
         for tensor in graph.tensors

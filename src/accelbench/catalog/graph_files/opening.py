@@ -11,6 +11,14 @@ from accelbench.core.model import FileFormat
 
 ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
 TFLITE, NCNN = "tflite", "ncnn"
+#: Formats whose operators are read, and what each is called in answers.
+GRAPHS = {
+    FileFormat.ONNX: ONNX,
+    FileFormat.OPENVINO: OPENVINO,
+    FileFormat.PT2: TORCH_EXPORT,
+    FileFormat.TFLITE: TFLITE,
+    FileFormat.NCNN: NCNN,
+}
 
 
 class FileGraph(Protocol):

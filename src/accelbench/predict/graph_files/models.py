@@ -12,6 +12,7 @@ from accelbench.catalog.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.catalog.file_models.folders import config_model
 from accelbench.catalog.file_models.given_inputs import IMAGE, SEQUENCE
 from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.graph_files.opening import GRAPHS
 from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
@@ -122,8 +123,8 @@ def refused(name: str, error: UntracedError) -> UsageError:
 
 
 def _of_graph(name: str, path: Path, sizes: Sequence[Shapes]) -> FileModel:
-    kind = format_of(path)
-    refuse_missing(kind)
+    refuse_missing(form := format_of(path))
+    kind = GRAPHS[form]
     keys = list(dict.fromkeys((shapes.sequence, shapes.image) for shapes in sizes))
     answer = _answer(path, keys)
     axes = set(answer["axes"])

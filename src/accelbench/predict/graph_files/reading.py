@@ -10,136 +10,52 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.file_models import kinds
 from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
-from accelbench.catalog.file_models.kinds import refuse_missing_reader
 from accelbench.catalog.graph_files.costs import fused
-from accelbench.catalog.graph_files.opening import (
-    NCNN,
-    ONNX,
-    OPENVINO,
-    TFLITE,
-    TORCH_EXPORT,
-    FileGraph,
-    opened,
-)
+from accelbench.catalog.graph_files.opening import GRAPHS, FileGraph, opened
 from accelbench.catalog.graph_files.steps import UntracedError, axes_of, bound
-from accelbench.core.errors import MissingExtraError
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
 from accelbench.predict.graph_files.passes import pass_of
 from accelbench.predict.signatures import PassTrace
 
-FORMATS = {
-    ".onnx": ONNX,
-    ".xml": OPENVINO,
-    ".pt2": TORCH_EXPORT,
-    ".tflite": TFLITE,
-    ".param": NCNN,
-}
-#: Files of models that no operators are read from, and why.
-_OTHERS = {
-    **dict.fromkeys(
-        (".pt", ".pth", ".pkl", ".ckpt"),
-        "it is pickled: whoever reads that runs what is in it",
-    ),
-    **dict.fromkeys((".safetensors", ".bin", ".npz", ".data"), "it holds weights and no graph"),
-    ".gguf": "it holds weights, and a config whose graph each engine builds for itself",
-    ".pte": "an ExecuTorch program holds what each backend made of its operators, in the"
-    " backend's own form",
-    ".pb": "graphs of TensorFlow are not read",
-    ".h5": "models of Keras are not read",
-    ".keras": "models of Keras are not read",
-    ".engine": "it holds compiled code, and no graph",
-    ".plan": "it holds compiled code, and no graph",
-    ".trt": "it holds compiled code, and no graph",
-    ".mlmodel": "models of Core ML are not read",
-    ".mlpackage": "models of Core ML are not read",
-    ".mlmodelc": "models of Core ML are not read",
-}
+FORMATS = [suffix for suffix, kind in kinds.FORMATS.items() if kind in GRAPHS]
 EXPORT_IT = (
     "Give an ONNX graph (.onnx), OpenVINO's .xml, a .pt2 of torch.export, a .tflite or a .param"
     " of ncnn."
 )
-#: Packages that a format is read with, and the extra that brings them.
-_NEEDS = {
-    ONNX: ("onnx", "onnx"),
-    OPENVINO: ("openvino", "openvino"),
-    TFLITE: ("ai_edge_litert", "litert"),
-}
-#: What protobuf and flatbuffers can hold; XML and ncnn's text have none of the weights in them.
-_LARGEST = {ONNX: 2**31, OPENVINO: 2**29, TORCH_EXPORT: 2**40, TFLITE: 2**31, NCNN: 2**26}
 #: Larger values and weights are of no machine: a slip, or a file that means harm.
 _MOST_ELEMENTS = 2**48
 _MOST_MACS = 2**62
 #: Of two items in place of one: twice the work, and a little that is done once.
 _MOST_GROWTH = 2.05
-_POINTER = b"version https://git-lfs"
-#: The mark of a TensorFlow Lite file, after the four bytes of an offset.
-_TFLITE_MARK = b"TFL3"
-
 Sizes = Mapping[str, int | None]
 
 
-def format_of(path: Path) -> str:
+def format_of(path: Path) -> FileFormat:
     """The format of a file, by its name and how it begins.
 
     Raises:
         UntracedError: no operators are read from such a file.
     """
-    if path.suffix.lower() in _OTHERS:
-        raise UntracedError(f"No operators are read from it: {_OTHERS[path.suffix.lower()]}.",
-                            EXPORT_IT)  # fmt: skip
-    kind = FORMATS.get(path.suffix.lower())
-    if kind is None:
-        raise UntracedError(f"A file called {path.suffix or path.name} is no model's.", EXPORT_IT)
-    if not path.exists():
-        raise UntracedError("There is no such file.", "Check its path.")
-    if not path.is_file():
-        raise UntracedError("It is no file.", EXPORT_IT)
-    _refuse_content(path, kind)
+    try:
+        kind = kinds.format_of(path)
+    except kinds.FileRefusedError as error:
+        raise UntracedError(error.message, error.advice) from error
+    if kind not in GRAPHS:
+        raise UntracedError(f"No operators are read from it: {kinds.UNCOUNTED[kind]}.", EXPORT_IT)
     return kind
 
 
-def _refuse_content(path: Path, kind: str) -> None:
-    """Refuse a file that begins as no file of its kind does, or is larger than any."""
-    try:
-        with path.open("rb") as file:
-            begins, size = file.read(64), path.stat().st_size
-    except OSError as error:
-        raise UntracedError(f"It cannot be read: {error.strerror}.") from error
-    if not size:
-        raise UntracedError("It is empty.")
-    if begins.startswith(_POINTER):
-        raise UntracedError("It is a pointer of Git LFS, not the file itself.", "Fetch that first.")
-    if size > _LARGEST[kind]:
-        raise UntracedError(
-            f"It is larger than {_LARGEST[kind] / 2**30:g} GiB, which no graph in {kind} is.",
-            "Weights of that size lie beside it." if kind == ONNX else "",
-        )
-    # Four bytes of a TensorFlow Lite file are an offset, and may be any.
-    pickled = begins[:1] == b"\x80" and begins[1:2] in b"\x02\x03\x04\x05"
-    if pickled and kind not in {ONNX, TFLITE}:
-        raise UntracedError("It is pickled: whoever reads that runs what is in it.", EXPORT_IT)
-    if kind == ONNX and begins.startswith((b"PK", b"\x80", b"<")):
-        raise UntracedError("It is no ONNX graph, whatever its name says.", EXPORT_IT)
-    if kind == OPENVINO and not begins.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<"):
-        raise UntracedError("It is no OpenVINO graph, whatever its name says.", EXPORT_IT)
-    if kind == TFLITE and begins[4:8] != _TFLITE_MARK:
-        raise UntracedError("It is no TensorFlow Lite model, whatever its name says.", EXPORT_IT)
-
-
-def refuse_missing(kind: str) -> None:
+def refuse_missing(kind: FileFormat) -> None:
     """Raise MissingExtraError where what reads a format is not installed."""
-    if kind == NCNN:
-        refuse_missing_reader(FileFormat.NCNN, f"Reading a graph in {kind}")
-    package, extra = _NEEDS.get(kind, ("", ""))
-    if package and find_spec(package) is None:
-        raise MissingExtraError(package, extra, f"Reading a graph in {kind}")
+    if kind is not FileFormat.PT2:  # the JSON in it is read without torch
+        kinds.refuse_missing_reader(kind, f"Reading a graph in {GRAPHS[kind]}")
 
 
 def digest_of(path: Path) -> str:
@@ -158,7 +74,7 @@ def read(path: Path, grid: Sequence[Sizes]) -> dict[str, Any]:
     Raises:
         UntracedError: its operators are not known; of single sizes the answer says it.
     """
-    graph = opened(path, format_of(path))
+    graph = opened(path, GRAPHS[format_of(path)])
     if graph.weights > _MOST_ELEMENTS:
         raise UntracedError(f"It claims {graph.weights:,} weights, which no machine holds.")
     axes = axes_of(graph.inputs)

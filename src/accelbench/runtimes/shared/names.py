@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Iterable
 
 from accelbench.core.devices import aliases
-from accelbench.core.errors import SurroundingsError, UsageError, setting_up
+from accelbench.core.errors import EXIT_ENVIRONMENT, SurroundingsError, UsageError, setting_up
 from accelbench.core.nouns import meant
 from accelbench.core.plugins import ENGINES, registered
 from accelbench.core.visible import in_quotes
@@ -18,6 +18,12 @@ from accelbench.core.visible import in_quotes
 BOTH = ("pytorch", "jax")
 #: The runtime that tests script; its script is named in this variable.
 _SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
+
+
+class EngineNotInstalledError(UsageError):
+    """An engine is named whose own package is not here."""
+
+    exit_code = EXIT_ENVIRONMENT
 
 
 def known_runtimes() -> tuple[str, ...]:
@@ -47,15 +53,16 @@ def runtime_named(word: str, what: str = "runtime") -> str:
 
 def no_such_runtime(word: str, names: Iterable[str], what: str = "runtime") -> UsageError:
     """The error where a word stands for none of these."""
-    if (low := word.lower()) in _uninstalled():
-        advice = f"Install it with: {setting_up(low)}"
-    else:
-        advice = meant(word, names, "Installed here")
+    if (low := word.lower()) in _offered():
+        return EngineNotInstalledError(
+            f"The engine {low} is not installed.", f"Install it with: {setting_up(low)}"
+        )
+    advice = meant(word, names, "Installed here")
     return UsageError(f"There is no {what} named {in_quotes(word)}.", advice)
 
 
-def _uninstalled() -> Collection[str]:
-    """Return the engines that have packages of their own, which are asked for if none is here."""
+def _offered() -> Collection[str]:
+    """Return the engines that packages of their own bring."""
     from accelbench.hardware.installing import installed
 
     try:
