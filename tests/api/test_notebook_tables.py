@@ -108,7 +108,7 @@ def test_what_is_not_known_is_refused_in_a_sentence(database: Database) -> None:
         accelbench.history(metric="speed", db=database.path)
     with pytest.raises(UsageError, match="Nothing to allow"):
         accelbench.compare(allow="all", db=database.path)
-    with pytest.raises(UsageError, match="was measured alike"):
+    with pytest.raises(UsageError, match="has results at two values"):
         accelbench.compare(by="hardware", db=database.path)
     with pytest.raises(UsageError, match="of no store"):
         ComparisonTable([]).plot()

@@ -285,8 +285,8 @@ def compare(
     groups = compared(named_apart(rows), axis, held, allowed, known=known)
     if not groups:
         raise UsageError(
-            f"Nothing on {chosen} was measured alike at two values of the axis {axis.name}.",
-            f"Axes: {', '.join(AXES)}.",
+            f"No configuration on {chosen} has results at two values of {axis.name}.",
+            f"Choose another axis with by: {', '.join(AXES)}.",
         )
     return ComparisonTable(document(groups, axis), asked, axis.name)
 
