@@ -249,7 +249,7 @@ def test_an_unusable_figure_is_held_against_nothing() -> None:
     _, gpu = only([row(quality="unusable"), row(**GPU)])
     assert gpu.refused == "its baseline is unusable: interval wider than ±25 %"
     _, gpu = only([row(quality="unusable"), row(**wild)])
-    assert gpu.refused == "both sides are unusable: interval wider than ±25 %"
+    assert gpu.refused == "unusable, like its baseline: interval wider than ±25 %"
     launches = [row(**{**wild, "quality": word}) for word in ("fixed", "unusable", "converged")]
     assert only([row(), *launches])[1].speedup == 4.0
 

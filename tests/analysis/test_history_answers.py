@@ -194,7 +194,7 @@ def test_from_two_runs_on_it_is_drawn_and_from_four_on_judged(count: int) -> Non
     values = [[10.0], [10.02], [10.01], [10.0]]
     few = line(values[:count])
     assert (few.answer, few.course) == (None, None)
-    assert few.said == f"not judged: {count} of 4 runs"
+    assert few.said == f"not judged: {count} of the 4 runs that this needs"
     assert line(values).said == "no change shown in 4 runs"
 
 

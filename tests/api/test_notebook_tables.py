@@ -108,7 +108,7 @@ def test_what_is_not_known_is_refused_in_a_sentence(database: Database) -> None:
         accelbench.history(metric="speed", db=database.path)
     with pytest.raises(UsageError, match="Nothing to allow"):
         accelbench.compare(allow="all", db=database.path)
-    with pytest.raises(UsageError, match="was measured alike"):
+    with pytest.raises(UsageError, match="has results at two values"):
         accelbench.compare(by="hardware", db=database.path)
     with pytest.raises(UsageError, match="of no store"):
         ComparisonTable([]).plot()
@@ -121,3 +121,10 @@ def test_the_example_of_the_page_runs(database: Database, monkeypatch: pytest.Mo
     exec(code, names)
     assert len(names["sides"]) == 4
     assert len(names["told"]) == 4
+
+
+def test_a_comparison_as_text_has_the_reason_of_a_side_that_is_not_compared() -> None:
+    line = {"model": "m", "hardware": "cpu", "latency_ms": 5.0, "figure": "p50"}
+    table = ComparisonTable([{**line, "refused": "unusable, like its baseline"}])
+    assert repr(table).endswith("not compared: unusable, like its baseline")
+    assert "not compared" not in repr(ComparisonTable([{**line, "speedup": 2.0}]))

@@ -199,7 +199,7 @@ def test_a_few_runs_are_drawn_and_not_judged_and_that_is_said(
     nights(tmp_path, 1.0, 1.5)
     code, out, _ = shell()
     assert (code, "▁█" in out) == (0, True)
-    assert "Not judged: 2 of 4 runs" in out
+    assert "Not judged: 2 of the 4 runs that this needs" in out
     assert "Of 1 series: 1 drawn, not judged." in out
     found = shell.json()
     assert (found["answers"], found["without_change"]) == ({"drawn, not judged": 1}, 0)

@@ -131,7 +131,7 @@ def test_a_run_that_failed_after_one_that_did_not_is_told(
     night(tmp_path, 2, *last)
     code, out, _ = shell()
     said = " ".join(out.split())
-    assert (code, "1 of 4 runs" in said) == (0, True)
+    assert (code, "1 of the 4 runs" in said) == (0, True)
     assert f"the newest run, of 2026-03-02 03:04, has no figure: {why}" in said
     assert shell.json()["answers"] == {"drawn, not judged": 1}
 

@@ -367,6 +367,12 @@ def test_markdown_says_of_an_unusable_figure_that_it_is(tmp_path: Path) -> None:
     assert "| ok | measured |" in lines[3]
 
 
+def test_markdown_names_wrong_outputs_of_a_result_that_says_ok(tmp_path: Path) -> None:
+    """Files of others may say so."""
+    export(tmp_path / "d.md", [row(verification="failed")], "markdown")
+    assert "| wrong outputs | measured |" in (tmp_path / "d.md").read_text().splitlines()[2]
+
+
 def test_markdown_says_of_quantised_outputs_that_nobody_verified_them(tmp_path: Path) -> None:
     """It read “ok”, as of any other figure."""
     rows = [

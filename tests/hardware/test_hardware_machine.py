@@ -162,8 +162,8 @@ def test_busy_cores_name_the_factor_that_is_seen_and_the_threads_that_would_help
     (warning,) = noise_warnings(busy, moment(0), slowed=161.8, threads=4)
     assert warning == (
         "Other processes used 48 % of the CPUs while this was measured. The median step took 162"
-        " times as long as the fastest. Close them or use --launches. With --threads 2 each thread"
-        " has a CPU of its own."
+        " times as long as the fastest. Close other programs or use --launches. With --threads 2"
+        " each thread has a CPU of its own."
     )
     (warning,) = noise_warnings(busy, moment(0), slowed=1.25, threads=2)
     assert "1.25 times" in warning

@@ -214,9 +214,9 @@ def test_a_block_ends_at_the_next_look_or_with_the_time():
 
 def test_few_samples_are_flagged():
     assert sample_warnings(30) == ()
-    assert "Only 29 samples where 30 are the minimum" in sample_warnings(29)[0]
+    assert "Only 29 samples, fewer than the minimum of 30" in sample_warnings(29)[0]
     assert "too few to say" in sample_warnings(4)[0]
-    assert "Only 1 sample where" in sample_warnings(1)[0]
+    assert "Only 1 sample, fewer" in sample_warnings(1)[0]
     assert "rough" in sample_warnings(5)[0]
 
 

@@ -9,7 +9,13 @@ import pytest
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.worth import SIMULATION
 from accelbench.run.plan.request import Request
-from accelbench.run.plan.targets import lacking, named, nothing_measured
+from accelbench.run.plan.targets import (
+    MissingTarget,
+    lacking,
+    missing_places,
+    named,
+    nothing_measured,
+)
 from accelbench.runtimes.scripted import ScriptedRuntime
 
 NAMED = {
@@ -49,17 +55,30 @@ def test_it_says_why_in_the_words_of_the_first_result() -> None:
         row("unsupported", device=None, message="cuda is not present: the driver is too old",
             advice="Update it."),
     ])  # fmt: skip
-    assert str(one) == (
-        "Nothing was measured on cuda: cuda is not present: the driver is too old. Update it."
-    )
+    assert missing_places([one]) == [
+        "on cuda: cuda is not present: the driver is too old. Update it."
+    ]
 
 
 def test_an_engine_that_is_a_platform_is_to_be_named_as_one() -> None:
     (one,) = lacking({"hardware": {"cpu": [["cpu", "cpu"]]}, "runtime": ["openvino"]}, [
         row(device="cpu", hardware="cpu"),
     ])  # fmt: skip
-    assert str(one).startswith("Nothing was measured with openvino: it is a platform of its own")
-    assert str(one).endswith("--hardware …,openvino")
+    (place,) = missing_places([one])
+    assert place.startswith("with openvino: it is a platform of its own")
+    assert place.endswith("--hardware …,openvino")
+
+
+def test_names_without_results_for_one_reason_are_named_together() -> None:
+    targets = [
+        MissingTarget("hardware", "cpu", "it takes a batch of 1"),
+        MissingTarget("precision", "int8", "it is not quantised"),
+        MissingTarget("runtime", "jax", "it takes a batch of 1"),
+    ]
+    assert missing_places(targets) == [
+        "on cpu, with jax: it takes a batch of 1",
+        "in int8: it is not quantised",
+    ]
 
 
 def test_what_was_only_to_be_calculated_lacks_nothing() -> None:

@@ -290,7 +290,7 @@ def _unusable(side: Side, base: Side) -> str:
         return ""
     if base.usable:
         return "unusable"
-    return "its baseline is unusable" if side.usable else "both sides are unusable"
+    return "its baseline is unusable" if side.usable else "unusable, like its baseline"
 
 
 def _ran_otherwise(a: Row, b: Row, axis: ComparisonAxis) -> Iterable[str]:

@@ -445,7 +445,7 @@ class Series:
         """The answer, and why it is none."""
         runs = counted(len(self.stretches[-1]), "run")
         if self.answer is None:
-            return f"not judged: {len(self.points)} of {FEWEST_POINTS} runs"
+            return f"not judged: {len(self.points)} of the {FEWEST_POINTS} runs that this needs"
         if self.answer is Judgement.CANNOT_TELL:
             return f"{self.answer.value}: {self.why}" if self.why else self.answer.value
         if self.answer is Judgement.STEADY:

@@ -189,7 +189,8 @@ class ComparisonTable(TableLines):
 
     def __repr__(self) -> str:
         return "\n".join(
-            visible(f"{title(line)}: {_time(line)}, {_speed(line)}") for line in self.lines
+            visible(f"{title(line)}: {_time(line)}, {_speed(line)}{_reason(line)}")
+            for line in self.lines
         )
 
     def _repr_html_(self) -> str:
@@ -285,8 +286,8 @@ def compare(
     groups = compared(named_apart(rows), axis, held, allowed, known=known)
     if not groups:
         raise UsageError(
-            f"Nothing on {chosen} was measured alike at two values of the axis {axis.name}.",
-            f"Axes: {', '.join(AXES)}.",
+            f"No configuration on {chosen} has results at two values of {axis.name}.",
+            f"Choose another axis with by: {', '.join(AXES)}.",
         )
     return ComparisonTable(document(groups, axis), asked, axis.name)
 
@@ -324,6 +325,10 @@ def _time(line: Line) -> str:
     if line.get("latency_ms") is not None:
         return f"{figure_text(line['latency_ms'], 'ms')} {line.get('figure')}"
     return NO_DATA
+
+
+def _reason(line: Line) -> str:
+    return f": {line['refused']}" if line.get("refused") else ""
 
 
 def _speed(line: Line) -> str:

@@ -145,8 +145,9 @@ def _cells(
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
     else:
+        wrong = "wrong outputs" if is_wrong(row) else ""
         useless = "" if usable(row) else Quality.UNUSABLE.value
-        status = ", ".join(filter(None, (status, useless, not_exact([row]))))
+        status = ", ".join(filter(None, (wrong or status, useless, not_exact([row]))))
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
         title(row),

@@ -265,7 +265,8 @@ def _crowded(
         sentences.append(f"Its threads waited for other processes longer than they ran. {NOT_USED}")
     if slowed is not None and slowed >= _SEEN:  # of a single sample it is 1
         sentences.append(f"The median step took {slowed:.3g} times as long as the fastest.")
-    sentences.append("Let it end first." if other_run else "Close them or use --launches.")
+    what = "Let that run end" if other_run else "Close other programs"
+    sentences.append(f"{what} or use --launches.")
     free = max(1, int(before.limits.effective_cpus(before.cpus) * (1 - foreign)))
     if (threads is None or threads > free) and foreign > FOREIGN_SHARE:
         sentences.append(f"With --threads {free} each thread has a CPU of its own.")

@@ -459,9 +459,9 @@ def _judge(
     quality = steady.decision.quality or Quality.NOISE_LIMITED
     if rules.warmup.fixed is not None:
         steps = "1 step" if warm.steps == 1 else f"{warm.steps} steps"
-        warnings.append(f"Warm-up was fixed at {steps}; nothing judged whether they suffice.")
+        warnings.append(f"Warm-up was fixed at {steps}. Whether that is enough was not checked.")
     if rules.stopping.fixed is not None:
-        warnings.append("The number of samples was fixed; nothing judged whether they suffice.")
+        warnings.append("The number of samples was fixed. Whether it is enough was not checked.")
     if warm.steady is False:
         quality = Quality.UNSTEADY
         warnings.append("The step had not settled when warm-up had to end.")

@@ -182,4 +182,4 @@ def sample_warnings(n: int, minimum: int = 30) -> tuple[str, ...]:
         consequence = "too few to say how far the figures can be trusted"
     else:
         consequence = "the interval is rough"
-    return (f"Only {n} {noun} where {minimum} are the minimum: {consequence}.",)
+    return (f"Only {n} {noun}, fewer than the minimum of {minimum}: {consequence}.",)

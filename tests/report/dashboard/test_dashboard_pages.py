@@ -310,9 +310,9 @@ def test_two_runs_are_drawn_and_not_judged(tmp_path: Path) -> None:
         )
         store(database, f"run-{day}", one)
     said = text(visitor(database).get("/history").text)
-    assert "Not judged: 2 of 4 runs" in said
+    assert "Not judged: 2 of the 4 runs that this needs" in said
     picture = visitor(database).get("/chart/trend.svg").text
-    assert "Not judged: 2 of 4 runs." in text(picture)
+    assert "Not judged: 2 of the 4 runs that this needs." in text(picture)
 
 
 FAILED = {

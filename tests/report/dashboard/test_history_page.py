@@ -220,7 +220,7 @@ def test_what_all_lines_are_is_said_once(tmp_path: Path) -> None:
         assert "badge kind" not in table, address
         assert "all imported" in table or "all of the best imported" in table, address
     page = site.get("/history?order=name").text
-    assert page.count("Not judged: 2 of 4 runs") == 2
+    assert page.count("Not judged: 2 of the 4 runs that this needs") == 2
     assert page.count("judged from its fourth run on") == 1
     # Of most it is said once too, and what is none of them says so in its field.
     store(database, "own", result(model="a", device_name="Mine", device_fingerprint="mine"))

@@ -189,14 +189,14 @@ def _nothing_alike(
 ) -> NothingMeasuredError:
     from accelbench.analysis.comparison import axes_with_answers
 
-    axes = ", ".join(axes_with_answers(rows))
-    along = f"Axes along which something was: {axes}. Choose one with --by."
-    advice = [along if axes else "Nor was anything along another axis."]
+    axes = axes_with_answers(rows)
+    along = f"They differ in {', '.join(axes)}: name one with --by." if axes else ""
+    advice = [along] if along else []
     if command := command_along(database, axis.name, rows, filters):
         advice.append(f"To measure it: `{command}`.")
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
-        f"Nothing on {machine} was measured alike at two values of the axis {axis.name}.",
+        f"No configuration on {machine} has results at two values of {axis.name}.",
         " ".join(advice),
     )
 

@@ -19,7 +19,13 @@ from accelbench.run.execute import here
 from accelbench.run.plan.estimates import tried_groups
 from accelbench.run.plan.request import Planned, Request
 from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast
-from accelbench.run.plan.targets import NAMED, lacking, nothing_measured, planned_rows
+from accelbench.run.plan.targets import (
+    NAMED,
+    lacking,
+    missing_places,
+    nothing_measured,
+    planned_rows,
+)
 
 
 def show_plan(
@@ -80,8 +86,8 @@ def _exit_code(planned: RunSpec) -> int:
     tried = [entry for group in tried_groups(planned.plan) for entry in group]
     rows = planned_rows(planned.plan.cases, tried)
     lacks = lacking(planned.about.get(NAMED) or {}, rows)
-    for target in lacks:
-        complain(f"Nothing would be measured {target.place}")
+    for place in missing_places(lacks):
+        complain(f"Nothing would be measured {place}")
     return EXIT_ENVIRONMENT if lacks or nothing_measured(rows) else EXIT_OK
 
 

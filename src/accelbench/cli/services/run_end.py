@@ -11,7 +11,13 @@ from accelbench.cli.display.terminal import complain
 from accelbench.cli.services import running
 from accelbench.cli.services.against import exit_code
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK
-from accelbench.run.plan.targets import NAMED, MissingTarget, lacking, nothing_measured
+from accelbench.run.plan.targets import (
+    NAMED,
+    MissingTarget,
+    lacking,
+    missing_places,
+    nothing_measured,
+)
 from accelbench.store.journal import SUFFIX
 
 if TYPE_CHECKING:
@@ -42,7 +48,8 @@ def finish(
         raise typer.Exit(EXIT_INTERRUPTED)
     nothing = nothing_measured(ended.rows)
     if not nothing or ended.tally.all_fine:  # else every line above says that it failed
-        for line in [str(target) for target in lacks] or ([nothing] if nothing else []):
+        missing = [f"Nothing was measured {place}" for place in missing_places(lacks)]
+        for line in missing or ([nothing] if nothing else []):
             complain(line)
     for text in passed_over:
         complain(f"Not measured: {text}")

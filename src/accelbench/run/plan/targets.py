@@ -317,14 +317,6 @@ class MissingTarget:
     name: str
     why: str
 
-    def __str__(self) -> str:
-        return f"Nothing was measured {self.place}"
-
-    @property
-    def place(self) -> str:
-        """The name with its preposition, and the reason."""
-        return f"{_PREPOSITIONS[self.kind]} {self.name}: {self.why}"
-
 
 def named(
     request: Request,
@@ -393,6 +385,15 @@ def lacking(named: Mapping[str, Any], rows: Iterable[Row]) -> list[MissingTarget
             why = _ELSEWHERE.format(name) if elsewhere else _why(measured_of(own))
             targets.append(MissingTarget(kind, name, why))
     return targets
+
+
+def missing_places(targets: Iterable[MissingTarget]) -> list[str]:
+    """Return for each reason all names that have no result for it: "on cpu, with jax: reason"."""
+    names_by_reason: dict[str, list[str]] = {}
+    for target in targets:
+        place = f"{_PREPOSITIONS[target.kind]} {target.name}"
+        names_by_reason.setdefault(target.why, []).append(place)
+    return [f"{', '.join(names)}: {why}" for why, names in names_by_reason.items()]
 
 
 def planned_rows(cases: Iterable[Planned], tried: Iterable[Planned]) -> list[dict[str, Any]]:
