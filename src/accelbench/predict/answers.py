@@ -16,6 +16,8 @@ from accelbench.predict.batch_nodes import rising_with_batch
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import (
+    LATENCY,
+    MEMORY,
     SIZES_WITHOUT_BATCH,
     CaseConfiguration,
     MeasuredCase,
@@ -26,7 +28,6 @@ from accelbench.predict.cases import (
 from accelbench.predict.held_out import cases_held_out
 from accelbench.predict.knees import Knee, knees_of
 from accelbench.predict.learned_words import measured_cases, poor_notes
-from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.operator_counts import PassCounts
 from accelbench.predict.peak_notes import in_brief, peak_notes
 from accelbench.predict.request_parts import RequestParts, no_parts, request_parts
@@ -44,7 +45,7 @@ MEASURED_PEAKS = "measured peaks alone"
 OF_OTHERS = "this case, measured by others"
 MIDDLE_PEAKS = "peaks of a typical device"
 #: By so much such a figure may be off either way: in the median it was 16 on one CPU.
-_MIDDLE_FACTOR = 30.0
+MIDDLE_FACTOR = 30.0
 
 
 class PredictedFigures(RequestParts):
@@ -272,8 +273,8 @@ def _say_whose_peaks(
             ("tpot_low_ms", "tpot_ms", "tpot_high_ms"),
         ):
             if figure[value] is not None:  # type: ignore[literal-required]
-                figure[low] = figure[value] / _MIDDLE_FACTOR  # type: ignore[literal-required]
-                figure[high] = figure[value] * _MIDDLE_FACTOR  # type: ignore[literal-required]
+                figure[low] = figure[value] / MIDDLE_FACTOR  # type: ignore[literal-required]
+                figure[high] = figure[value] * MIDDLE_FACTOR  # type: ignore[literal-required]
 
 
 class _Unit(NamedTuple):

@@ -10,7 +10,6 @@ import numpy as np
 from accelbench.predict.bases import Basis
 from accelbench.predict.cases import MeasuredCase, PredictedCase
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.measurements import LATENCY
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class CasePredictions:
         rows, values = [], []
         for row, kind in enumerate(self.basis):
             entry = known.get(cases[row]) if kind is Basis.MEASURED else None
-            value = entry and (entry.latency_ms if target == LATENCY else entry.memory_mb)
+            value = entry and entry.value(target)
             if value:
                 rows.append(row)
                 values.append(value)

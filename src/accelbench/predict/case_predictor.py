@@ -22,7 +22,7 @@ from accelbench.predict.bases import (
     with_its_parts,
 )
 from accelbench.predict.case_predictions import CasePredictions
-from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
+from accelbench.predict.cases import LATENCY, MEMORY, CaseConfiguration, MeasuredCase, PredictedCase
 from accelbench.predict.device_limits import HALF_WIDTH, least_values, measured_below, within_limits
 from accelbench.predict.extrapolation import (
     USUAL_WIDENING,
@@ -33,7 +33,6 @@ from accelbench.predict.extrapolation import (
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.held_out import HeldOutErrors
 from accelbench.predict.intervals import LEVEL
-from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum, fit_sum
 from accelbench.predict.residual_process import (
     CaseInputs,
@@ -385,7 +384,7 @@ def predictor_of(
         target: latency or memory.
         calibrated: measured limits of their devices.
     """
-    values = [(m.case, m.latency_ms if target == LATENCY else m.memory_mb) for m in measured]
+    values = [(m.case, m.value(target)) for m in measured]
     pairs = [(traced[case], value) for case, value in values if case in traced and value]
     logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
     features = CaseFeatures.of([entry for entry, _ in pairs], target, calibrated=calibrated)

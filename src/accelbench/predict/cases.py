@@ -9,8 +9,12 @@ from typing import Any
 
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.case import Shapes
+from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Provenance
 
+#: What is predicted.
+LATENCY, MEMORY = "latency", "memory"
+TARGETS = (LATENCY, MEMORY)
 #: Parts of a request that have a time of their own, by the pass that they are traced as: reading
 #: the prompt up to the first token, and each token after it.
 PREFILL, DECODE = "prefill", "decode"
@@ -87,6 +91,15 @@ class MeasuredCase:
     memory_mb: float | None
     provenance: str = Provenance.MEASURED
     source: str = ""
+
+    def value(self, target: str) -> float | None:
+        """Return the milliseconds or megabytes; None if they were not measured."""
+        return self.latency_ms if target == LATENCY else self.memory_mb
+
+
+def family_of(spec: ModelSpec) -> str:
+    """Return the family of a model; files do not have one."""
+    return UNKNOWN_FAMILY if FROM_FILE in spec.sets else spec.family
 
 
 def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:

@@ -15,9 +15,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from accelbench.predict.cases import CaseConfiguration, PredictedCase
+from accelbench.predict.cases import LATENCY, CaseConfiguration, PredictedCase
 from accelbench.predict.graphs import MULTIPLYING, Floats, Ints
-from accelbench.predict.measurements import LATENCY
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,

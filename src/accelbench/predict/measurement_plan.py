@@ -5,7 +5,7 @@ What they teach is compared with how long measuring them takes, as far as that i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from accelbench.core.run_words import (
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import PredictedCase, sizes_of
+from accelbench.predict.graphs import Floats
 from accelbench.predict.memory_fit import is_too_large
 from accelbench.run.plan.run_forecast import LONG_STEP, SecondsRange, commands_seconds
 
@@ -104,13 +105,33 @@ class MeasurementCosts:
         return np.array([is_too_large(need, room) for need, room in sizes], dtype=bool)
 
 
+def most_telling(
+    covariance: Floats, noise: float, costs: Floats, number: int
+) -> Iterator[tuple[int, Floats]]:
+    """Yield the cases to measure first, each with the covariance that remains after it.
+
+    Greedy: the next case is the one that takes most variance from all of them for its cost.
+
+    Args:
+        covariance: of what predictions of the cases are off by.
+        noise: variance of a measurement.
+        costs: of measuring each case; infinite if it cannot be measured.
+        number: how many to choose.
+    """
+    open_to = np.isfinite(costs)
+    for _ in range(number):
+        gain = (covariance**2).sum(axis=0) / (np.diag(covariance) + noise) / costs
+        best = int(np.argmax(np.where(open_to, gain, -1.0)))
+        open_to[best] = False
+        column = covariance[:, best]
+        covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
+        yield best, covariance
+
+
 def plan(
     features: CaseFeatures, predictor: CasePredictor, number: int, costs: MeasurementCosts
 ) -> MeasurementPlan:
     """The measurements that lower the deviation of all cases most for their time, the best first.
-
-    Greedy: the next one is what takes most variance from all of the cases together for each second
-    that measuring it takes.
 
     Args:
         features: the cases that are asked about; one of them is measured each time.
@@ -129,17 +150,12 @@ def plan(
     open_to = ~(costs.slow | costs.too_large)
     planned: list[PlannedMeasurement] = []
     chosen: list[int] = []
-    for _ in range(min(number, int(open_to.sum()))):
-        gain = (covariance**2).sum(axis=0) / (np.diag(covariance) + noise) / middle
-        best = int(np.argmax(np.where(open_to, gain, -1.0)))
-        open_to[best] = False
-        column = covariance[:, best]
-        covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
+    costly = np.where(open_to, middle, np.inf)
+    count = min(number, int(open_to.sum()))
+    for best, remaining in most_telling(covariance, noise, costly, count):
         case = features.cases[best]
         chosen.append(best)
-        planned.append(
-            PlannedMeasurement(case, command_of(case), _percent(covariance), taken[best])
-        )
+        planned.append(PlannedMeasurement(case, command_of(case), _percent(remaining), taken[best]))
     return MeasurementPlan(
         before,
         planned,
@@ -162,7 +178,7 @@ def _named(models: Sequence[str]) -> str:
     return ", ".join(models[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _percent(covariance: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+def _percent(covariance: Floats) -> float:
     return float(np.expm1(np.sqrt(max(np.diag(covariance).mean(), 0.0))) * 100)
 
 

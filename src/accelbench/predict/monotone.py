@@ -19,7 +19,6 @@ from accelbench.predict.cases import (
     numbers_of_places,
 )
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.measurements import LATENCY
 
 #: How many times the weight of all else that of a measured figure is, which is not to move.
 _CERTAIN = 1e6
@@ -64,7 +63,7 @@ def held_by_measured(
     places = numbers_of_places([*cases, *there])
     measured: dict[tuple[object, ...], list[tuple[int, float]]] = {}
     for entry, place in zip(known, places[len(cases) :], strict=True):
-        if value := entry.latency_ms if target == LATENCY else entry.memory_mb:
+        if value := entry.value(target):
             line = measured.setdefault(series_key(entry.case, place), [])
             line.append((entry.case.shapes.batch, value))
     models = {str(key[0]) for key in measured}

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from accelbench.predict.case_predictor import CasePredictor
-from accelbench.predict.cases import DECODE, PREFILL
+from accelbench.predict.cases import DECODE, LATENCY, PREFILL
 from accelbench.predict.graphs import Floats
 from accelbench.predict.intervals import LEVEL
-from accelbench.predict.measurements import LATENCY
 from accelbench.predict.scoring import EvaluatedCases, Predictions, score_by
 
 _FOLDS = 5

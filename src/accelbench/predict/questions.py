@@ -19,10 +19,10 @@ from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import Roofline, called, roofline, rooflines_of
 from accelbench.predict.cases import (
     FROM_FILE,
-    UNKNOWN_FAMILY,
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
+    family_of,
 )
 from accelbench.predict.device_names import hardware_of
 from accelbench.predict.predictable import why_not
@@ -104,8 +104,7 @@ def cases_of(
                 if why := left_out(place, generates):
                     cases.notes.append(why)
                 else:
-                    family = UNKNOWN_FAMILY if FROM_FILE in spec.sets else spec.family
-                    cases.cases.append(PredictedCase(spec.id, family, shapes, place))
+                    cases.cases.append(PredictedCase(spec.id, family_of(spec), shapes, place))
     cases.notes += _unused(question, cases.cases)
     return cases
 

@@ -11,8 +11,7 @@ from accelbench.core.vocabulary import Mode
 from accelbench.predict.batch_nodes import rising_with_batch
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
-from accelbench.predict.cases import DECODE, PREFILL, MeasuredCase, PredictedCase
-from accelbench.predict.measurements import LATENCY
+from accelbench.predict.cases import DECODE, LATENCY, PREFILL, MeasuredCase, PredictedCase
 from accelbench.predict.terms import Calibrated, TracedCase
 
 #: Parts that come to within so much of the whole add up to it, as figures are shown.

@@ -14,7 +14,6 @@ from functools import cached_property
 
 import numpy as np
 
-from accelbench.predict.anchors import squared_distances
 from accelbench.predict.cases import CaseConfiguration, PredictedCase, numbers_of_places
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.triangular import inverse_of
@@ -359,3 +358,9 @@ def _distinct(configurations: Ints) -> tuple[Ints, Ints]:
 
 def _equal(some: Ints, others: Ints) -> Floats:
     return np.asarray((some[:, None] == others[None, :]).astype(np.float64))
+
+
+def squared_distances(left: Floats, right: Floats) -> Floats:
+    """Squared distances, without a third dimension in memory."""
+    cross = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None] - 2 * left @ right.T
+    return np.asarray(np.maximum(cross, 0))

@@ -11,7 +11,7 @@ import numpy as np
 
 from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.model import ModelSpec
-from accelbench.predict.graphs import CLASSES, Floats, OperatorGraphs, graphs_of
+from accelbench.predict.graphs import CLASSES, Floats
 
 #: The loss of models that tell an item's counterpart from those of the others in its batch.
 _OF_PAIRS = "contrastive"
@@ -86,14 +86,3 @@ class PassTrace:
 def holds_pairs(spec: ModelSpec) -> bool:
     """Whether a model holds each item of a batch against every other, as CLIP does."""
     return spec.training is not None and spec.training.loss == _OF_PAIRS
-
-
-def graphs_from(traces: Sequence[PassTrace]) -> OperatorGraphs:
-    """The operator graphs of traces, in their order."""
-    names = (*OperatorSignature._fields, "count")
-    rows = [(*signature, count) for trace in traces for signature, count in trace.signatures]
-    columns: dict[str, Sequence[Any]] = dict(zip(names, zip(*rows, strict=True), strict=True))
-    numbers = [number for number, trace in enumerate(traces) for _ in trace.signatures]
-    return graphs_of(
-        {**columns, "model": [str(n) for n in numbers], "img_size": [0] * len(numbers)}
-    )

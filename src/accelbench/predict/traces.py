@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, sizes_of
-from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.signatures import PassTrace, holds_pairs
 from accelbench.predict.terms import TracedCase
 from accelbench.store.files import default_folder
@@ -155,6 +155,11 @@ class Traces:
         taken = _taken(spec, shapes)
         _keep(path, taken)
         return taken
+
+
+def torch_is_here() -> bool:
+    """Return whether torch is installed, without importing it."""
+    return find_spec("torch") is not None
 
 
 def trace_name(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:

@@ -100,8 +100,8 @@ class Predicting:
     def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
         """Which of the cases of a question to measure first."""
         from accelbench.predict.case_predictor import CaseFeatures
+        from accelbench.predict.cases import LATENCY
         from accelbench.predict.measurement_plan import plan
-        from accelbench.predict.measurements import LATENCY
 
         cases = cases_of(
             question, self.predictors.stored.cases, self._device, self.predictors.calibrated

@@ -11,19 +11,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accelbench.predict.boosting import (
+from accelbench.predict.cases import LATENCY
+from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.scoring import Predictions
+from prediction.boosting import (
     BOOSTING,
     RIDGE,
     Regression,
     fit_regression,
     sklearn_is_here,
 )
-from accelbench.predict.graph_predictor import limits_of
-from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.measurements import LATENCY, TableConfiguration, TableMeasurement
-from accelbench.predict.scoring import Predictions
-from accelbench.predict.tabular_intervals import HeldOutRows, bases_of, held_out, unknown_width
-from accelbench.predict.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL
+from prediction.graph_predictor import limits_of
+from prediction.measurements import TableConfiguration, TableMeasurement
+from prediction.tabular_intervals import HeldOutRows, bases_of, held_out, unknown_width
+from prediction.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL
 
 _TREES = 250
 _DOUBT = 0.5  # anchors that a shift of zero is worth

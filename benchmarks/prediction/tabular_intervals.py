@@ -13,8 +13,8 @@ import numpy as np
 
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.intervals import LEVEL, half_width, weighted_quantile
-from accelbench.predict.measurements import TableMeasurement
-from accelbench.predict.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL, SAME_HARDWARE
+from prediction.measurements import TableMeasurement
+from prediction.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL, SAME_HARDWARE
 
 #: Fits on some rows of training and gives the errors of others.
 Errors = Callable[[Ints, Ints], Floats]

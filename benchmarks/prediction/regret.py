@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.predict.graphs import Floats
-from accelbench.predict.measurements import TableConfiguration, TableMeasurement
 from accelbench.predict.scoring import Predictions
-from accelbench.predict.transfer import distance
+from prediction.measurements import TableConfiguration, TableMeasurement
+from prediction.transfer import distance
 
 Regret = dict[str, float | int | None]
 Item = tuple[object, ...]

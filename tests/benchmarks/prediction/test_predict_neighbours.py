@@ -9,18 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from predict_tables import made_up
 
-from accelbench.predict import boosting
-from accelbench.predict.evaluation import EvaluationRequest, evaluate
-from accelbench.predict.measurements import TableConfiguration, TableMeasurement
-from accelbench.predict.neighbour_features import (
+from predict_tables import made_up
+from prediction import boosting
+from prediction.evaluation import EvaluationRequest, evaluate
+from prediction.measurements import TableConfiguration, TableMeasurement
+from prediction.neighbour_features import (
     distances,
     neighbour_features,
     precision_of,
     runtime_of,
 )
-from accelbench.predict.repeats import MeasuredCells
+from prediction.repeats import MeasuredCells
+
+pytestmark = pytest.mark.full
 
 
 def measurement(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accelbench.predict.calibration import Calibration, _reach
-from accelbench.predict.cross_fits import folds_of
-from accelbench.predict.graph_predictor import Cells, GraphTable
-from accelbench.predict.graphs import CLASSES, graphs_of
-from accelbench.predict.measurements import TableConfiguration
-from accelbench.predict.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL
+from accelbench.predict.graphs import CLASSES
+from prediction.calibration import Calibration, _reach
+from prediction.cross_fits import folds_of
+from prediction.graph_predictor import Cells, GraphTable
+from prediction.graphs import graphs_of
+from prediction.measurements import TableConfiguration
+from prediction.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL
 
 FIGURES = ("macs", "input_elements", "weight_elements", "output_elements", "m", "n", "k",
            "groups", "kernel", "stride", "count")  # fmt: skip

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints, OperatorGraphs
+from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
+from prediction.graphs import OperatorGraphs
 
 _INTENSITY_EDGES = (0, 4, 16, 48, 128, 384, np.inf)
 _RIDGES = (30, 75, 160, 400)  # operations a byte at which rooflines bend, GPUs of five years

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accelbench.predict.boosting import fit_regression
+from prediction.boosting import fit_regression
+
+pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("names", [40, 200, 400])

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from predict_tables import FAMILIES, operators
 
 from accelbench.core.device_facts import facts_of, known_devices
-from accelbench.predict.anchors import ResidualInputs, choose_anchors, condition
-from accelbench.predict.boosting import _ridge, fit_regression
-from accelbench.predict.graphs import CLASSES, graphs_of
+from accelbench.predict.graphs import CLASSES
 from accelbench.predict.intervals import half_width, weighted_quantile
-from accelbench.predict.network_training import NetworkTargets, _Fit, train_network
-from accelbench.predict.operator_features import operator_features, pooled_features
-from accelbench.predict.operator_network import ConfigurationLimits, GraphBatches, OperatorNetwork
 from accelbench.predict.scoring import Predictions, score
+from predict_tables import FAMILIES, operators
+from prediction.anchors import ResidualInputs, choose_anchors, condition
+from prediction.boosting import _ridge, fit_regression
+from prediction.graphs import graphs_of
+from prediction.network_training import NetworkTargets, _Fit, train_network
+from prediction.operator_features import operator_features, pooled_features
+from prediction.operator_network import ConfigurationLimits, GraphBatches, OperatorNetwork
 
 
 def some_graphs():

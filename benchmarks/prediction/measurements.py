@@ -15,10 +15,8 @@ from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, loads
-from accelbench.predict.parquet_tables import parquet_table
-
-LATENCY, MEMORY = "latency", "memory"
-TARGETS = (LATENCY, MEMORY)
+from accelbench.predict.cases import LATENCY
+from accelbench.predict.operator_tables import parquet_table
 
 _COLUMNS = (
     "model", "family", "params_m", "gmacs", "activations_m", "hardware_name", "hardware_kind",

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.boosting import fit_regression
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.intervals import LEVEL, weighted_quantile
-from accelbench.predict.measurements import TableMeasurement
-from accelbench.predict.neighbour_features import (
+from prediction.boosting import fit_regression
+from prediction.measurements import TableMeasurement
+from prediction.neighbour_features import (
     CATEGORIES,
     NeighbourFeatures,
     cell_of,

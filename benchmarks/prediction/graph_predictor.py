@@ -13,22 +13,24 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accelbench.core.device_facts import DeviceFacts, facts_of
-from accelbench.predict.boosting import (
+from accelbench.predict.graphs import CLASSES, Floats, Ints
+from accelbench.predict.traces import torch_is_here
+from prediction.boosting import (
     BOOSTING,
     RIDGE,
     Regression,
     fit_regression,
     sklearn_is_here,
 )
-from accelbench.predict.graphs import CLASSES, Floats, Ints, OperatorGraphs
-from accelbench.predict.measurements import TableConfiguration, TableMeasurement
-from accelbench.predict.network_training import NetworkTargets, torch_is_here, train_network
-from accelbench.predict.operator_features import (
+from prediction.graphs import OperatorGraphs
+from prediction.measurements import TableConfiguration, TableMeasurement
+from prediction.network_training import NetworkTargets, train_network
+from prediction.operator_features import (
     PooledFeatures,
     operator_features,
     pooled_features,
 )
-from accelbench.predict.operator_network import (
+from prediction.operator_network import (
     ClassTimes,
     ConfigurationLimits,
     GraphBatches,

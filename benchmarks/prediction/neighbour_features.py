@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.measurements import TableMeasurement
+from prediction.measurements import TableMeasurement
 
 _ROUNDS = 4
 _NEAR = 0.02  # distance of devices at which a weight falls to 1/e, in logarithms

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.residual_process import squared_distances
 
 _SHIFT, _OWN, _LINEAR, _SMOOTH = 0.2, 0.03, 0.25, 0.09  # standard deviations, of logarithms
 _REACH = 0.3  # of the smooth part, in shares
@@ -79,12 +80,6 @@ def _lloyd(points: Floats, number: int, rng: np.random.Generator) -> Floats:
         np.add.at(sums, nearest, points)
         centres = np.where(members[:, None] > 0, sums / np.maximum(members, 1)[:, None], centres)
     return np.asarray(centres)
-
-
-def squared_distances(left: Floats, right: Floats) -> Floats:
-    """Squared distances, without a third dimension in memory."""
-    cross = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None] - 2 * left @ right.T
-    return np.asarray(np.maximum(cross, 0))
 
 
 def condition(inputs: ResidualInputs, anchors: Ints, residual: Floats) -> tuple[Floats, Floats]:

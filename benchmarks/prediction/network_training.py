@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from accelbench.core.errors import MissingExtraError
-from accelbench.predict.graphs import Floats, Ints, OperatorGraphs
-from accelbench.predict.operator_network import HIDDEN, ConfigurationLimits, OperatorNetwork
+from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.traces import torch_is_here
+from prediction.graphs import OperatorGraphs
+from prediction.operator_network import HIDDEN, ConfigurationLimits, OperatorNetwork
 
 _BETA = 0.08  # of smooth L1: residuals below 8 % count squared
 _RATE = 4e-3
@@ -31,13 +33,6 @@ class NetworkTargets:
     chosen: Ints  # the graphs
     log_ms: Floats  # milliseconds a sample
     batch: Floats
-
-
-def torch_is_here() -> bool:
-    """Whether torch can be imported, without importing it."""
-    from importlib.util import find_spec
-
-    return find_spec("torch") is not None
 
 
 @contextmanager

@@ -11,16 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from accelbench.predict.boosting import sklearn_is_here
-from accelbench.predict.cells import METHOD as CELLS_METHOD
-from accelbench.predict.cells import predict_cells
-from accelbench.predict.device_grid import DeviceGrid, DeviceProcess, item_of
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.intervals import LEVEL, weighted_quantile
-from accelbench.predict.measurements import TableMeasurement
-from accelbench.predict.repeats import MeasuredCells
 from accelbench.predict.scoring import Predictions
-from accelbench.predict.transfer import MEASURED, NEW_HARDWARE, SAME_HARDWARE
+from prediction.boosting import sklearn_is_here
+from prediction.cells import METHOD as CELLS_METHOD
+from prediction.cells import predict_cells
+from prediction.device_grid import DeviceGrid, DeviceProcess, item_of
+from prediction.measurements import TableMeasurement
+from prediction.repeats import MeasuredCells
+from prediction.transfer import MEASURED, NEW_HARDWARE, SAME_HARDWARE
 
 METHOD = "device vectors"
 GRID_METHODS = (METHOD, CELLS_METHOD)

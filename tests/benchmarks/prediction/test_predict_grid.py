@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from accelbench.predict import cells, device_grid, grid_evaluation
-from accelbench.predict.evaluation import EvaluationRequest, evaluate
+from prediction import cells, device_grid, grid_evaluation
+from prediction.evaluation import EvaluationRequest, evaluate
+
+pytestmark = pytest.mark.full
 
 MODELS, DEVICES = 30, 12
 

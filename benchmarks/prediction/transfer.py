@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graph_predictor import GraphPredictor, element_bytes, limits_of
 from accelbench.predict.graphs import CLASSES, Floats, Ints
-from accelbench.predict.measurements import TableConfiguration
-from accelbench.predict.operator_network import ClassTimes, GraphBatches
+from prediction.graph_predictor import GraphPredictor, element_bytes, limits_of
+from prediction.measurements import TableConfiguration
+from prediction.operator_network import ClassTimes, GraphBatches
 
 #: How a prediction came about, which decides how far it may be off.
 MEASURED = "measured in the same configuration"

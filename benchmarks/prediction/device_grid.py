@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.measurements import TableMeasurement
+from prediction.measurements import TableMeasurement
 
 Item = tuple[str, str, str]
 

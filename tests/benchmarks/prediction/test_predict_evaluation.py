@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from predict_tables import made_up
 
 from accelbench.core.errors import UsageError
-from accelbench.predict import boosting, cross_fits, graph_evaluation, graph_predictor
-from accelbench.predict.evaluation import EvaluationRequest, evaluate
+from predict_tables import made_up
+from prediction import boosting, cross_fits, graph_evaluation, graph_predictor
+from prediction.evaluation import EvaluationRequest, evaluate
+
+pytestmark = pytest.mark.full
 
 NAMES = {"n", "mdape", "mape", "within25", "coverage90"}
 

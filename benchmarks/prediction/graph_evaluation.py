@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.anchors import choose_anchors, condition
-from accelbench.predict.calibration import Calibration, calibrate, residual_inputs
-from accelbench.predict.cross_fits import FOLDS, fit_together
-from accelbench.predict.graph_predictor import Cells, GraphTable, cells_of
 from accelbench.predict.graphs import Ints
-from accelbench.predict.measurements import TableMeasurement
-from accelbench.predict.operator_network import GraphBatches
 from accelbench.predict.scoring import Predictions
-from accelbench.predict.transfer import TransferPredictor, TransferredTimes
+from prediction.anchors import choose_anchors, condition
+from prediction.calibration import Calibration, calibrate, residual_inputs
+from prediction.cross_fits import FOLDS, fit_together
+from prediction.graph_predictor import Cells, GraphTable, cells_of
+from prediction.measurements import TableMeasurement
+from prediction.operator_network import GraphBatches
+from prediction.transfer import TransferPredictor, TransferredTimes
 
 
 @dataclass(frozen=True)

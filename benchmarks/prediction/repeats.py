@@ -9,8 +9,8 @@ import numpy as np
 
 from accelbench.predict.graphs import Floats
 from accelbench.predict.intervals import LEVEL, weighted_quantile
-from accelbench.predict.measurements import TableMeasurement
-from accelbench.predict.neighbour_features import cell_of
+from prediction.measurements import TableMeasurement
+from prediction.neighbour_features import cell_of
 
 #: Of repeats, where the training table has none: two runs of one release on a phone.
 _PRIOR = 0.05

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accelbench.predict.anchors import ResidualInputs, choose_anchors, condition
-from accelbench.predict.cross_fits import Fold
-from accelbench.predict.graph_predictor import Cells, GraphPredictor, GraphTable
 from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.intervals import LEVEL, family_weights, half_width, weighted_quantile
-from accelbench.predict.measurements import TableConfiguration
-from accelbench.predict.operator_network import GraphBatches
-from accelbench.predict.transfer import (
+from prediction.anchors import ResidualInputs, choose_anchors, condition
+from prediction.cross_fits import Fold
+from prediction.graph_predictor import Cells, GraphPredictor, GraphTable
+from prediction.measurements import TableConfiguration
+from prediction.operator_network import GraphBatches
+from prediction.transfer import (
     BOTH_NEW,
     MEASURED,
     NEW_HARDWARE,

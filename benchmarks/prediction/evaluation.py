@@ -16,15 +16,17 @@ import numpy as np
 
 from accelbench.core.device_facts import facts_of
 from accelbench.core.errors import UsageError
-from accelbench.predict.graph_evaluation import predict_by_graph
-from accelbench.predict.graph_predictor import GraphTable
-from accelbench.predict.graphs import Ints, read_graphs
-from accelbench.predict.grid_evaluation import GRID_METHODS, grid_rows, predict_by_grid
-from accelbench.predict.measurements import LATENCY, TARGETS, TableMeasurement, read_measurements
-from accelbench.predict.network_training import torch_is_here
-from accelbench.predict.regret import regrets
+from accelbench.predict.cases import LATENCY, TARGETS
+from accelbench.predict.graphs import Ints
 from accelbench.predict.scoring import EvaluatedCases, Predictions, score, score_by
-from accelbench.predict.tabular import predict_by_table, tabular_method
+from accelbench.predict.traces import torch_is_here
+from prediction.graph_evaluation import predict_by_graph
+from prediction.graph_predictor import GraphTable
+from prediction.graphs import read_graphs
+from prediction.grid_evaluation import GRID_METHODS, grid_rows, predict_by_grid
+from prediction.measurements import TableMeasurement, read_measurements
+from prediction.regret import regrets
+from prediction.tabular import predict_by_table, tabular_method
 
 #: Kinds of hardware whose rows are predicted from operator graphs.
 _GRAPH_KINDS = ("cuda", "cpu")

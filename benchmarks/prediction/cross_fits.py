@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graph_predictor import Cells, GraphPredictor, GraphTable
 from accelbench.predict.graphs import Ints
-from accelbench.predict.network_training import single_thread
+from prediction.graph_predictor import Cells, GraphPredictor, GraphTable
+from prediction.network_training import single_thread
 
 FOLDS = 3
 #: Fits for the errors alone take fewer epochs and trees.

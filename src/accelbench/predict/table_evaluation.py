@@ -1,0 +1,210 @@
+"""Scores of a store's predictor that learns from one table of measurements and predicts another.
+
+Tables are imported as `accelbench db import tidy` imports them, each into a store of its own. What
+the predictor sees of them, and what it answers, is therefore what users get.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accelbench.catalog.find import known_as
+from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
+from accelbench.core.nouns import counted, listed
+from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
+from accelbench.predict.bases import Basis
+from accelbench.predict.batch_nodes import rising_with_batch
+from accelbench.predict.case_predictions import CasePredictions
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.cases import LATENCY, TARGETS, MeasuredCase
+from accelbench.predict.graph_files.models import FileModel
+from accelbench.predict.graphs import Floats
+from accelbench.predict.measurement_plan import most_telling
+from accelbench.predict.operator_tables import operator_models
+from accelbench.predict.scoring import EvaluatedCases, Predictions, score_by
+from accelbench.predict.stored_cases import StoredCases, stored_cases
+from accelbench.predict.stored_predictors import drawn_evenly, fitted_predictor
+from accelbench.predict.terms import TracedCase, peaks_are_known
+from accelbench.predict.traces import Traces
+
+#: Of a device's cases so many can be anchors at most: choosing takes the square of them.
+_MOST_CANDIDATES = 1000
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """Tables to learn from and to predict.
+
+    Attributes:
+        train: tables to learn from.
+        test: the table to predict.
+        graph_features: operators of models that the catalogue does not have.
+        anchors: measurements of each device of the test table that are learned from too.
+        target: latency or memory.
+    """
+
+    train: tuple[Path, ...]
+    test: Path
+    graph_features: Path | None = None
+    anchors: int = 0
+    target: str = LATENCY
+
+
+def evaluate_tables(
+    request: TableRequest, hear: Callable[[str], None] = lambda _: None
+) -> tuple[dict[str, Any], EvaluatedCases]:
+    """Return the scores as JSON holds them, and the cases of the test table.
+
+    Raises:
+        UsageError: a table cannot be read, or nothing of the test table can be predicted.
+    """
+    if request.target not in TARGETS:
+        raise UsageError("--target takes latency or memory.", "Leave it out for latency.")
+    if request.anchors < 0:
+        raise UsageError("--anchors takes a number of measurements, 0 or more.")
+    started = time.monotonic()
+    models = {} if request.graph_features is None else operator_models(request.graph_features)
+    traces = Traces(own=models, hear=hear)
+    hear("Reading the tables …")
+    train = _imported(request.train, models)
+    test = _imported((request.test,), models)
+    notes = _unpredicted(test)
+    measured, of_draw = drawn_evenly(_with_target(train, request.target))
+    asked = _with_target(test, request.target)
+    traced, failures = traces.of_cases([entry.case for entry in (*measured, *asked)])
+    operators = {entry.case: entry for entry in traced}
+    notes += [*of_draw, *map(str, failures.values())]
+    asked = [entry for entry in asked if entry.case in operators]
+    if not asked:
+        raise UsageError(
+            f"Nothing of {request.test.name} is predicted: no {request.target} of a model whose"
+            " operators are known.",
+            "Name a table of operators: --graph-features.",
+        )
+    hear(f"Learning from {counted(len(measured), 'case')} …")
+    predictor = fitted_predictor(measured, operators, request.target)
+    anchors = _anchors(predictor, asked, operators, request.anchors)
+    if anchors:
+        measured = [*measured, *(asked[row] for row in anchors)]
+        predictor = fitted_predictor(measured, operators, request.target)
+    cases = _evaluated(predictor, measured, asked, operators, anchors)
+    modes = [entry.case.configuration.mode for entry in asked]
+    return {
+        "target": request.target,
+        "anchors": request.anchors,
+        "learned_from": len(predictor.known),
+        **cases.score(),
+        "per_hardware": cases.score_by_group(),
+        "per_basis": score_by(cases.predictions, cases.measured, cases.predictions.basis),
+        "per_mode": score_by(cases.predictions, cases.measured, modes),
+        "notes": notes,
+        "seconds": round(time.monotonic() - started, 2),
+    }, cases
+
+
+def _imported(tables: Sequence[Path], models: Mapping[str, FileModel]) -> StoredCases:
+    """Return the measured cases of tables, as a store that imported them has them."""
+    from accelbench.exchange.imports.reading import read_import
+    from accelbench.store.database import Database
+    from accelbench.store.scratch import temporary_folder
+
+    def model_of(name: str) -> ModelSpec | None:
+        # A tag after the dot names weights; operators are those of the architecture.
+        of_table = models.get(name) or models.get(name.split(".")[0])
+        return of_table.spec if of_table else known_as(name)
+
+    scratch = temporary_folder()
+    try:
+        database = Database(scratch.folder / "tables.duckdb")
+        for table in tables:
+            content = read_import("tidy", table)
+            database.bring_in(content.run_id, content.facts, content.bodies, content.queries)
+        return stored_cases(database, model_of)
+    finally:
+        scratch.close()
+
+
+def _with_target(stored: StoredCases, target: str) -> list[MeasuredCase]:
+    return [entry for entry in stored.cases if entry.value(target)]
+
+
+def _unpredicted(stored: StoredCases) -> list[str]:
+    """Return a sentence about results of models whose operators are unknown, if there are any."""
+    others = stored.without_operators
+    if not others:
+        return []
+    names = sorted(others, key=lambda name: (-others[name], name))
+    note = (
+        f"{sum(others.values()):,} results are not predicted: the operators of their models are"
+        f" unknown ({listed(names, _MOST_NAMED)})"
+    )
+    return [note]
+
+
+def _anchors(
+    predictor: CasePredictor,
+    asked: Sequence[MeasuredCase],
+    operators: Mapping[object, TracedCase],
+    number: int,
+) -> list[int]:
+    """Return the rows of each device that `--suggest-anchors` would measure first."""
+    if not number:
+        return []
+    by_device: dict[tuple[str, str], list[int]] = {}
+    for row, entry in enumerate(asked):
+        place = entry.case.configuration
+        by_device.setdefault((place.hardware, place.device), []).append(row)
+    anchors: list[int] = []
+    for rows in by_device.values():
+        if len(rows) > _MOST_CANDIDATES:
+            drawn = np.random.default_rng(0).choice(len(rows), _MOST_CANDIDATES, replace=False)
+            rows = [rows[int(place)] for place in np.sort(drawn)]
+        features = CaseFeatures.of([operators[asked[row].case] for row in rows], predictor.target)
+        covariance, noise = predictor.covariance(features)
+        chosen = most_telling(covariance, noise, np.ones(len(rows)), min(number, len(rows)))
+        anchors += [rows[place] for place, _ in chosen]
+    return anchors
+
+
+def _evaluated(
+    predictor: CasePredictor,
+    measured: Sequence[MeasuredCase],
+    asked: Sequence[MeasuredCase],
+    operators: Mapping[object, TracedCase],
+    anchors: Sequence[int],
+) -> EvaluatedCases:
+    target = predictor.target
+
+    def each(entries: Sequence[TracedCase]) -> CasePredictions:
+        return predictor.predict(CaseFeatures.of(entries, target))
+
+    traced = [operators[entry.case] for entry in asked]
+    made = rising_with_batch(traced, measured, target, each)
+    truth = np.array([entry.value(target) for entry in asked])
+    half, bases = _half_widths(made, truth), [kind.value for kind in made.basis]
+    for row, kind in enumerate(made.basis):
+        if kind is Basis.PEAKS and not peaks_are_known(asked[row].case.configuration):
+            bases[row], half[row] = MIDDLE_PEAKS, np.log(MIDDLE_FACTOR)
+    is_anchor = np.zeros(len(asked), dtype=bool)
+    is_anchor[list(anchors)] = True
+    return EvaluatedCases(
+        target,
+        Predictions(np.log(made.value), half, bases, is_anchor),
+        truth,
+        [entry.case.model for entry in asked],
+        [entry.case.configuration.device for entry in asked],
+    )
+
+
+def _half_widths(made: CasePredictions, truth: Floats) -> Floats:
+    """Return the part of each interval on the side on which the measured value lies."""
+    above, below = np.log(made.high / made.value), np.log(made.value / made.low)
+    return np.asarray(np.where(truth > made.value, above, below))
