@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.residual_process import squared_distances
 
 _SHIFT, _OWN, _LINEAR, _SMOOTH = 0.2, 0.03, 0.25, 0.09  # standard deviations, of logarithms

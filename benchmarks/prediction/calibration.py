@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.intervals import LEVEL, family_weights, half_width, weighted_quantile
+from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.device_limits import LEVEL
 from prediction.anchors import ResidualInputs, choose_anchors, condition
 from prediction.cross_fits import Fold
 from prediction.graph_predictor import Cells, GraphPredictor, GraphTable
+from prediction.intervals import family_weights, half_width, weighted_quantile
 from prediction.measurements import TableConfiguration
 from prediction.operator_network import GraphBatches
 from prediction.transfer import (

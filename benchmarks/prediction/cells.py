@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.intervals import LEVEL, weighted_quantile
+from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.device_limits import LEVEL
 from prediction.boosting import fit_regression
+from prediction.intervals import weighted_quantile
 from prediction.measurements import TableMeasurement
 from prediction.neighbour_features import (
     CATEGORIES,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graphs import Ints
+from accelbench.predict.arrays import Ints
 from accelbench.predict.scoring import Predictions
 from prediction.anchors import choose_anchors, condition
 from prediction.calibration import Calibration, calibrate, residual_inputs

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.predict.graphs import CLASSES, Floats, Ints
+from accelbench.predict.arrays import CLASSES, Floats, Ints
 from accelbench.predict.operator_tables import parquet_table
 
 _FIGURES = (
@@ -55,8 +55,7 @@ def read_graphs(path: Path) -> OperatorGraphs:
     table = parquet_table(
         path,
         ["model", "img_size", "op_class", *_FIGURES],
-        "Give a table of operator signatures.",
-        form="Give a table of operator signatures, a row a signature.",
+        "Give a table of operator signatures, a row a signature.",
     )
     return graphs_of(table.to_pydict())
 

@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.intervals import LEVEL, weighted_quantile
+from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.device_limits import LEVEL
 from accelbench.predict.scoring import Predictions
 from prediction.boosting import sklearn_is_here
 from prediction.cells import METHOD as CELLS_METHOD
 from prediction.cells import predict_cells
 from prediction.device_grid import DeviceGrid, DeviceProcess, item_of
+from prediction.intervals import weighted_quantile
 from prediction.measurements import TableMeasurement
 from prediction.repeats import MeasuredCells
 from prediction.transfer import MEASURED, NEW_HARDWARE, SAME_HARDWARE

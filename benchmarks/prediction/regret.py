@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats
+from accelbench.predict.arrays import Floats
 from accelbench.predict.scoring import Predictions
 from prediction.measurements import TableConfiguration, TableMeasurement
 from prediction.transfer import distance

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats
-from accelbench.predict.intervals import LEVEL, weighted_quantile
+from accelbench.predict.arrays import Floats
+from accelbench.predict.device_limits import LEVEL
+from prediction.intervals import weighted_quantile
 from prediction.measurements import TableMeasurement
 from prediction.neighbour_features import cell_of
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.cases import LATENCY
-from accelbench.predict.graphs import Floats, Ints
 from accelbench.predict.scoring import Predictions
 from prediction.boosting import (
     BOOSTING,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.intervals import LEVEL, half_width, weighted_quantile
+from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.device_limits import LEVEL
+from prediction.intervals import half_width, weighted_quantile
 from prediction.measurements import TableMeasurement
 from prediction.transfer import BOTH_NEW, NEW_HARDWARE, NEW_MODEL, SAME_HARDWARE
 

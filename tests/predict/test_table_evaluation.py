@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from accelbench.core.errors import UsageError
+from accelbench.predict.evaluation import TableRequest, evaluate_tables
 from accelbench.predict.operator_tables import operator_models
-from accelbench.predict.table_evaluation import TableRequest, evaluate_tables
 from predict_tables import made_up
 
 

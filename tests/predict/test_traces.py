@@ -13,8 +13,8 @@ from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.predict import trace_catalogue, traces
+from accelbench.predict.arrays import CLASSES, MULTIPLYING
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
-from accelbench.predict.graphs import CLASSES, MULTIPLYING
 from accelbench.predict.signatures import PassTrace
 from accelbench.predict.terms import TracedCase, time_terms
 from accelbench.predict.trace_catalogue import traced

@@ -19,10 +19,10 @@ from accelbench.core.run_words import (
     size_words,
 )
 from accelbench.core.vocabulary import Mode
+from accelbench.predict.arrays import Floats
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import PredictedCase, sizes_of
-from accelbench.predict.graphs import Floats
-from accelbench.predict.memory_fit import is_too_large
+from accelbench.predict.device_memory import is_too_large
 from accelbench.run.plan.run_forecast import LONG_STEP, SecondsRange, commands_seconds
 
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -35,11 +35,8 @@ class PlannedMeasurement:
     """A case to measure.
 
     Attributes:
-        case: what.
-        command: what measures it.
         deviation: how far the figures asked about may be off once it is measured, in percent, as
             the root of their mean variance.
-        seconds: how long measuring it takes, as predicted.
     """
 
     case: PredictedCase
@@ -53,9 +50,7 @@ class MeasurementPlan:
     """Cases to measure first, and how far predictions may be off before them, in percent.
 
     Attributes:
-        before: how far.
         measurements: in the order in which they are worth their time most.
-        seconds: of all of them.
         slow: models with cases that take minutes a step, and are left out.
         too_large: models with cases that need more memory than there is, and are left out.
     """
@@ -82,10 +77,8 @@ class MeasurementCosts:
     """What measuring each of some cases takes, a place each.
 
     Attributes:
-        step: seconds of a step.
         memory_bytes: that it works in.
         room_bytes: memory that its device has; None where that is not known.
-        weights: of its model.
     """
 
     step: Sequence[SecondsRange]
@@ -110,13 +103,8 @@ def most_telling(
 ) -> Iterator[tuple[int, Floats]]:
     """Yield the cases to measure first, each with the covariance that remains after it.
 
-    Greedy: the next case is the one that takes most variance from all of them for its cost.
-
-    Args:
-        covariance: of what predictions of the cases are off by.
-        noise: variance of a measurement.
-        costs: of measuring each case; infinite if it cannot be measured.
-        number: how many to choose.
+    Greedy: the next case is the one that takes most variance from all of them for its cost, which
+    is infinite if it cannot be measured.
     """
     open_to = np.isfinite(costs)
     for _ in range(number):
@@ -131,13 +119,10 @@ def most_telling(
 def plan(
     features: CaseFeatures, predictor: CasePredictor, number: int, costs: MeasurementCosts
 ) -> MeasurementPlan:
-    """The measurements that lower the deviation of all cases most for their time, the best first.
+    """Return the measurements that lower the deviation of all cases most for their time.
 
-    Args:
-        features: the cases that are asked about; one of them is measured each time.
-        predictor: what is known already.
-        number: how many.
-        costs: of each case; what takes minutes a step or does not fit is not measured.
+    One of the cases is measured each time. Cases that take minutes a step or do not fit are left
+    out.
     """
     covariance, noise = predictor.covariance(features)
     before = _percent(covariance)

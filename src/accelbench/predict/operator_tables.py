@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.errors import UsageError
-from accelbench.predict.graph_files.models import FileModel, digest_of, graph_spec
-from accelbench.predict.graphs import CLASSES
+from accelbench.predict.arrays import CLASSES
+from accelbench.predict.graph_files.models import FileModel, graph_spec
+from accelbench.predict.graph_files.reading import digest_of
 from accelbench.predict.signatures import PassTrace
 
 if TYPE_CHECKING:
@@ -23,16 +24,9 @@ _FP32_BYTES = 4
 
 
 def parquet_table(
-    path: Path, required: Sequence[str], advice: str, *, more: Sequence[str] = (), form: str = ""
+    path: Path, required: Sequence[str], advice: str, *, more: Sequence[str] = ()
 ) -> Table:
-    """Return columns of a file, in their order.
-
-    Args:
-        path: the file.
-        required: columns that it must have.
-        advice: what to give in its place.
-        more: columns that are read if it has them.
-        form: the advice if columns are missing; the same by default.
+    """Return the required columns of a file, and those of `more` that it has, in this order.
 
     Raises:
         UsageError: there is no such file, it is not Parquet, or a column is missing.
@@ -50,7 +44,7 @@ def parquet_table(
             return pq.read_table(path, columns=wanted)
     except (OSError, pa.ArrowInvalid) as error:
         raise UsageError(f"{path.name} cannot be read as Parquet.", advice) from error
-    raise UsageError(f"{path.name} has no column {', '.join(absent)}.", form or advice)
+    raise UsageError(f"{path.name} has no column {', '.join(absent)}.", advice)
 
 
 def operator_models(path: Path) -> dict[str, FileModel]:
@@ -62,8 +56,7 @@ def operator_models(path: Path) -> dict[str, FileModel]:
     table = parquet_table(
         path,
         [*_GRAPH, *OperatorSignature._fields, "count"],
-        "Give a table of operator signatures.",
-        form="Give a table of operator signatures, a row a signature.",
+        "Give a table of operator signatures, a row a signature.",
     )
     graphs: dict[str, dict[int, list[tuple[OperatorSignature, int]]]]
     graphs = defaultdict(lambda: defaultdict(list))
@@ -84,6 +77,7 @@ def _model(name: str, path: Path, digest: str, passes: dict[int | None, PassTrac
     weights = next(iter(passes.values())).weights
     sizes = (None, next(iter(passes)))
     spec = graph_spec(name, {"format": _FORMAT, "sha256": digest}, weights, sizes)
+    by_size: dict[tuple[int | None, int | None], PassTrace]
     by_size = {(None, image): passed for image, passed in passes.items()}
     return FileModel(spec, path, _FORMAT, digest, passes=by_size, failures={})
 

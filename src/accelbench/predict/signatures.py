@@ -11,7 +11,7 @@ import numpy as np
 
 from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.model import ModelSpec
-from accelbench.predict.graphs import CLASSES, Floats
+from accelbench.predict.arrays import CLASSES, Floats
 
 #: The loss of models that tell an item's counterpart from those of the others in its batch.
 _OF_PAIRS = "contrastive"
@@ -33,8 +33,6 @@ class PassTrace:
     """One pass: its operations with their counts, and what it holds.
 
     Attributes:
-        signatures: each with how often it occurs.
-        weights: parameters of the model.
         peak_bytes: intermediate results alive at once, in fp32.
         fixed_bytes: results alive at once whatever the batch: of training, gradients.
         pair_macs: what each two items of a batch take together, where they are compared with each

@@ -27,9 +27,9 @@ from accelbench.predict.cases import (
     MeasuredCase,
     PredictedCase,
     family_of,
+    measured_cases,
     shapes_from,
 )
-from accelbench.predict.learned_words import measured_cases
 from accelbench.query.histories import OF_NO_CHECK_SQL
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from accelbench.core.errors import StoreError
 from accelbench.core.identity import digest, plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
-from accelbench.predict.bases import Basis
-from accelbench.predict.case_predictions import CasePredictions
+from accelbench.predict.arrays import Floats
+from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import (
     TARGETS,
@@ -32,7 +32,6 @@ from accelbench.predict.cases import (
     PredictedCase,
     sizes_of,
 )
-from accelbench.predict.graphs import Floats
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.stored_cases import StoredCases, stored_cases
 from accelbench.predict.terms import (
@@ -65,12 +64,8 @@ class Predictors:
     """The predictors of a database, by target.
 
     Attributes:
-        of: each target's.
-        stored: what the database has.
         learned_from: the hash of the measurements and of the limits.
         fitted: whether they were fitted now, and not read.
-        notes: what is to be said of it.
-        calibrated: measured limits of the database's devices, which questions are answered with.
     """
 
     of: Mapping[str, CasePredictor]
@@ -134,12 +129,7 @@ def predictors_of(
 
 
 def kept_predictors(database: Database, stored: StoredCases) -> Predictors | None:
-    """The predictors that are kept beside a database; None where its measurements are others.
-
-    Args:
-        database: whose.
-        stored: what it has to learn from.
-    """
+    """Return the predictors next to a database; None if its measurements changed."""
     calibrated = stored_limits(database)
     return _same(_kept(database), stored, calibrated, _hash(stored.learnable, calibrated))
 
@@ -220,15 +210,7 @@ def fitted_predictor(
     calibrated: Calibrated = NOT_CALIBRATED,
     begin: Floats | None = None,
 ) -> CasePredictor:
-    """Fit a predictor of a target to cases.
-
-    Args:
-        measured: the cases.
-        traced: their operators; a case without them is left out.
-        target: latency or memory.
-        calibrated: measured limits of their devices.
-        begin: variances of the process to begin with.
-    """
+    """Fit a predictor to cases, from variances to begin with; leave out untraced cases."""
     with _one_thread():
         return predictor_of(measured, traced, target, calibrated).fit(begin=begin)
 

@@ -79,11 +79,6 @@ class Traces:
 
         Of a training step that cannot be traced they are those of its forward pass.
 
-        Args:
-            model: the catalogue's name.
-            shapes: settled sizes.
-            mode: inference or training.
-
         Raises:
             UntracedError: the model's operators are not known at these sizes.
         """
@@ -181,8 +176,7 @@ def _of_catalogue() -> dict[str, dict[str, PassTrace]]:
 
 def _taken(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> dict[str, PassTrace]:
     from accelbench.catalog.op_costs import UnknownOperationError
-    from accelbench.predict.tracing import trace
-    from accelbench.predict.training_trace import trace_training
+    from accelbench.predict.tracing import trace, trace_training
 
     try:
         return (trace_training if mode == Mode.TRAINING else trace)(spec, shapes)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from accelbench.core.device_facts import facts_of, known_devices
-from accelbench.predict.graphs import CLASSES
-from accelbench.predict.intervals import half_width, weighted_quantile
+from accelbench.predict.arrays import CLASSES
 from accelbench.predict.scoring import Predictions, score
 from predict_tables import FAMILIES, operators
 from prediction.anchors import ResidualInputs, choose_anchors, condition
 from prediction.boosting import _ridge, fit_regression
 from prediction.graphs import graphs_of
+from prediction.intervals import half_width, weighted_quantile
 from prediction.network_training import NetworkTargets, _Fit, train_network
 from prediction.operator_features import operator_features, pooled_features
 from prediction.operator_network import ConfigurationLimits, GraphBatches, OperatorNetwork

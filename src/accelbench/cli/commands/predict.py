@@ -324,7 +324,7 @@ def _suggest(
 
 def _evaluate_own(predicting: Predicting, shown: _Shown, progress: ProgressLine) -> None:
     from accelbench.cli.display.predictions import show_notes, show_scores
-    from accelbench.predict.own_evaluation import own_cases, own_scores
+    from accelbench.predict.evaluation import own_cases, own_scores
     from accelbench.report.charts.predicted_measured import evaluation_picture
 
     with progress:
@@ -353,7 +353,7 @@ def _evaluate_tables(
         raise UsageError("--evaluate needs --train and --test.", "Give a Parquet file for each.")
     from accelbench.cli.display.predictions import show_notes, show_scores
     from accelbench.predict.cases import LATENCY
-    from accelbench.predict.table_evaluation import TableRequest, evaluate_tables
+    from accelbench.predict.evaluation import TableRequest, evaluate_tables
     from accelbench.report.charts.predicted_measured import evaluation_picture
 
     paths = tuple(Path(word) for word in train)

@@ -15,8 +15,7 @@ from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import visible
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import PredictedFigures, PredictionAnswer
-    from accelbench.predict.knees import Knee
+    from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
     from accelbench.predict.measurement_plan import MeasurementPlan
 
 _log = logging.getLogger(__name__)

@@ -41,9 +41,7 @@ class FileModel:
 
     Attributes:
         spec: as a question takes it; its name is the path that was typed.
-        path: of the file, or of a folder's config.
         format: of its graph; `CONFIG` of a config, which torch traces.
-        digest: SHA-256 of that file.
         batch: items that its graph takes at once, where that is fixed.
         precision: what most of its weights are stored in.
         passes: of a graph, by sequence length and image size.
@@ -95,10 +93,6 @@ def names_a_file(name: str) -> bool:
 
 def file_model(name: str, sizes: Sequence[Shapes]) -> FileModel:
     """The model of a file or folder.
-
-    Args:
-        name: its path, as typed.
-        sizes: at which it is asked about.
 
     Raises:
         UsageError: nothing is known of its operators: one sentence with the reason.

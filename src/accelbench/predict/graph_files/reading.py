@@ -3,13 +3,16 @@
 `python -m accelbench.predict.graph_files.reading FILE SIZES` prints one line of JSON. Files come
 from anywhere: what their readers in C++ make of a hostile one ends that process, and not the
 command.
+
+Passes of a file's graph, as the tracer would have seen them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,12 +28,45 @@ from accelbench.catalog.graph_files.opening import (
     FileGraph,
     opened,
 )
-from accelbench.catalog.graph_files.steps import UntracedError, axes_of, bound
+from accelbench.catalog.graph_files.steps import (
+    GraphStep,
+    OperatorSignature,
+    UntracedError,
+    alive_elements,
+    axes_of,
+    bound,
+)
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.jsonc import loads
 from accelbench.core.processes import tell
-from accelbench.predict.graph_files.passes import pass_of
 from accelbench.predict.signatures import PassTrace
+
+_FP32_BYTES = 4
+
+
+def pass_of(
+    steps: Sequence[GraphStep], results: Iterable[str], weights: int, batch: int = 1
+) -> PassTrace:
+    """Return what one pass of a batch of one takes, of a graph that takes `batch` items at once."""
+    found = [entry.signature for entry in steps if entry.signature is not None]
+    single = Counter(_of_one(signature, batch) for signature in found)
+    peak = max(alive_elements(steps, results), default=0) * _FP32_BYTES // batch
+    return PassTrace(sorted(single.items()), weights, peak)
+
+
+def _of_one(signature: OperatorSignature, batch: int) -> OperatorSignature:
+    if batch == 1:
+        return signature
+    groups = signature.groups
+    if signature.op_class in {"sdpa", "bmm"}:
+        groups = max(groups // batch, 1)
+    return signature._replace(
+        macs=signature.macs // batch,
+        input_elements=signature.input_elements // batch,
+        output_elements=signature.output_elements // batch,
+        groups=groups,
+    )
+
 
 FORMATS = {
     ".onnx": ONNX,
@@ -147,10 +183,6 @@ def digest_of(path: Path) -> str:
 
 def read(path: Path, grid: Sequence[Sizes]) -> dict[str, Any]:
     """What a file says of itself, and its passes at each of some sizes.
-
-    Args:
-        path: a file of a format that is read.
-        grid: sizes, by `SEQUENCE` and `IMAGE`.
 
     Raises:
         UntracedError: its operators are not known; of single sizes the answer says it.

@@ -1,4 +1,4 @@
-"""Scores of a store's predictor that learns from one table of measurements and predicts another.
+"""Scores of a store's predictor: of its own cases, each model held out, or of two tables.
 
 Tables are imported as `accelbench db import tidy` imports them, each into a store of its own. What
 the predictor sees of them, and what it answers, is therefore what users get.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,21 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import counted, listed
 from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
-from accelbench.predict.bases import Basis
-from accelbench.predict.batch_nodes import rising_with_batch
-from accelbench.predict.case_predictions import CasePredictions
+from accelbench.predict.arrays import Floats
+from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
-from accelbench.predict.cases import LATENCY, TARGETS, MeasuredCase
+from accelbench.predict.cases import (
+    DECODE,
+    LATENCY,
+    PREFILL,
+    TARGETS,
+    MeasuredCase,
+    PredictedCase,
+)
+from accelbench.predict.device_limits import LEVEL
 from accelbench.predict.graph_files.models import FileModel
-from accelbench.predict.graphs import Floats
 from accelbench.predict.measurement_plan import most_telling
+from accelbench.predict.monotone import rising_with_batch
 from accelbench.predict.operator_tables import operator_models
 from accelbench.predict.scoring import EvaluatedCases, Predictions, score_by
 from accelbench.predict.stored_cases import StoredCases, stored_cases
@@ -44,11 +51,8 @@ class TableRequest:
     """Tables to learn from and to predict.
 
     Attributes:
-        train: tables to learn from.
-        test: the table to predict.
         graph_features: operators of models that the catalogue does not have.
         anchors: measurements of each device of the test table that are learned from too.
-        target: latency or memory.
     """
 
     train: tuple[Path, ...]
@@ -77,8 +81,10 @@ def evaluate_tables(
     train = _imported(request.train, models)
     test = _imported((request.test,), models)
     notes = _unpredicted(test)
-    measured, of_draw = drawn_evenly(_with_target(train, request.target))
-    asked = _with_target(test, request.target)
+    measured, of_draw = drawn_evenly(
+        [entry for entry in train.cases if entry.value(request.target)]
+    )
+    asked = [entry for entry in test.cases if entry.value(request.target)]
     traced, failures = traces.of_cases([entry.case for entry in (*measured, *asked)])
     operators = {entry.case: entry for entry in traced}
     notes += [*of_draw, *map(str, failures.values())]
@@ -132,10 +138,6 @@ def _imported(tables: Sequence[Path], models: Mapping[str, FileModel]) -> Stored
         scratch.close()
 
 
-def _with_target(stored: StoredCases, target: str) -> list[MeasuredCase]:
-    return [entry for entry in stored.cases if entry.value(target)]
-
-
 def _unpredicted(stored: StoredCases) -> list[str]:
     """Return a sentence about results of models whose operators are unknown, if there are any."""
     others = stored.without_operators
@@ -152,7 +154,7 @@ def _unpredicted(stored: StoredCases) -> list[str]:
 def _anchors(
     predictor: CasePredictor,
     asked: Sequence[MeasuredCase],
-    operators: Mapping[object, TracedCase],
+    operators: Mapping[PredictedCase, TracedCase],
     number: int,
 ) -> list[int]:
     """Return the rows of each device that `--suggest-anchors` would measure first."""
@@ -178,16 +180,12 @@ def _evaluated(
     predictor: CasePredictor,
     measured: Sequence[MeasuredCase],
     asked: Sequence[MeasuredCase],
-    operators: Mapping[object, TracedCase],
+    operators: Mapping[PredictedCase, TracedCase],
     anchors: Sequence[int],
 ) -> EvaluatedCases:
     target = predictor.target
-
-    def each(entries: Sequence[TracedCase]) -> CasePredictions:
-        return predictor.predict(CaseFeatures.of(entries, target))
-
     traced = [operators[entry.case] for entry in asked]
-    made = rising_with_batch(traced, measured, target, each)
+    made = rising_with_batch(traced, measured, target, predictor.predict_traced)
     truth = np.array([entry.value(target) for entry in asked])
     half, bases = _half_widths(made, truth), [kind.value for kind in made.basis]
     for row, kind in enumerate(made.basis):
@@ -208,3 +206,72 @@ def _half_widths(made: CasePredictions, truth: Floats) -> Floats:
     """Return the part of each interval on the side on which the measured value lies."""
     above, below = np.log(made.high / made.value), np.log(made.value / made.low)
     return np.asarray(np.where(truth > made.value, above, below))
+
+
+_FOLDS = 5
+#: What the times of a request's parts are called, beside the targets.
+_PARTS = {PREFILL: "time to first token", DECODE: "time per token after it"}
+
+
+def own_cases(predictors: Mapping[str, CasePredictor], seed: int = 0) -> dict[str, EvaluatedCases]:
+    """Every measured case by target, its model predicted from all others.
+
+    Intervals are as wide as nine in ten errors, standardised, of the models of other folds.
+    """
+    cases = {target: _cases(predictor, seed) for target, predictor in predictors.items()}
+    for part, name in _PARTS.items():
+        timed = _cases(predictors[LATENCY], seed, part)
+        if len(timed.measured):
+            cases[name] = replace(timed, target=name)
+    return cases
+
+
+def own_scores(cases: Mapping[str, EvaluatedCases]) -> dict[str, Any]:
+    """Scores by target, as JSON holds them."""
+    return {target: _scores(entry) for target, entry in cases.items()}
+
+
+def _cases(predictor: CasePredictor, seed: int, part: str = "") -> EvaluatedCases:
+    known = predictor.known.cases
+    if not known:
+        nothing = np.zeros(0)
+        unpredicted = Predictions(nothing, nothing, (), nothing.astype(bool))
+        return EvaluatedCases(predictor.target, unpredicted, nothing, (), ())
+    error, standard = predictor.unseen or predictor.errors_of_unseen_models(seed)
+    models = [case.model for case in known]
+    deviation = np.abs(error) / np.maximum(standard, 1e-9)
+    half = _widths(standard, models, seed) * deviation
+    count = len(error)
+    predictions = Predictions(
+        predictor.log_values - error, half, ("unseen model",) * count, np.zeros(count, dtype=bool)
+    )
+    engines = [f"{case.configuration.runtime}/{case.configuration.hardware}" for case in known]
+    cases = EvaluatedCases(
+        predictor.target, predictions, np.exp(predictor.log_values), models, engines
+    )
+    return cases.only(np.flatnonzero([case.part == part for case in known]))
+
+
+def _scores(cases: EvaluatedCases) -> dict[str, Any]:
+    if not len(cases.measured):
+        return {"n": 0}
+    return {
+        **cases.score(),
+        "models": len(set(cases.models)),
+        "per_engine": cases.score_by_group(),
+        "per_model": score_by(cases.predictions, cases.measured, cases.models),
+    }
+
+
+def _widths(standard: Floats, models: Sequence[str], seed: int) -> Floats:
+    """Each case's half interval as standard deviations, from the models of other folds."""
+    names = list(dict.fromkeys(models))
+    order = np.random.default_rng(seed).permutation(len(names))
+    fold = {name: int(place) % _FOLDS for name, place in zip(names, order, strict=True)}
+    folds = np.array([fold[name] for name in models])
+    widths = np.full(len(standard), np.nan)
+    for number in range(_FOLDS):
+        others = standard[folds != number]
+        if len(others):
+            widths[folds == number] = np.quantile(others, LEVEL, method="higher")
+    return widths

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats
-
-LEVEL = 0.9
+from accelbench.predict.arrays import Floats
+from accelbench.predict.device_limits import LEVEL
 
 
 def family_weights(families: Sequence[str]) -> Floats:
