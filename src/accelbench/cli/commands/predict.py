@@ -366,8 +366,7 @@ def _evaluate_tables(
     shown.picture(lambda: evaluation_picture([cases], learned))
     if shown.document(scores):
         return
-    show_scores(
-        scores["target"], {"overall": scores, **scores["per_hardware"], **scores["per_basis"]}
-    )
+    rows = {"overall": scores, **scores["per_hardware"], **scores["per_basis"]}
+    show_scores(scores["target"], {name: row for name, row in rows.items() if row["n"]})
     show_notes(scores["notes"])
     print_line(f"{scores['seconds']:.1f} s")
