@@ -22,6 +22,7 @@ from accelbench.predict import traces
 from accelbench.predict.graph_files import models
 from accelbench.store.database import Database
 from made_up_calibration import calibrated_store, made_calibration
+from predict_tables import made_up
 
 
 @pytest.fixture
@@ -170,6 +171,21 @@ def test_its_own_errors_on_models_that_it_had_not_seen(predict: Command) -> None
     code, out, _ = predict("--evaluate")
     assert code == 0
     assert "every unseen model" in out
+
+
+def test_tables_are_scored_by_the_predictor_that_users_ask(predict: Command) -> None:
+    tables = made_up(Path.cwd(), a_family=2)
+    words = ("--evaluate", "--train", str(tables["train"]), "--test", str(tables["new_card"]))
+    words += ("--graph-features", str(tables["signatures"]), "--anchors", "2")
+    code, out, _ = predict(*words, "--plot", "t.svg", "--output", "t.json")
+    assert (code, out) == (0, "")
+    found = json.loads(Path("t.json").read_text(encoding="utf-8"))
+    assert (found["n"], found["learned_from"], found["anchors"]) == (8, 22, 2)
+    assert Path("t.svg").exists()
+    code, out, _ = predict(*words)
+    assert code == 0
+    assert "overall" in out
+    assert "this case, measured" not in out  # the anchors, which are not scored
 
 
 def test_a_picture_of_predictions_is_written_beside_what_is_printed(predict: Command) -> None:

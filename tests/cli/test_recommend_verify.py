@@ -17,8 +17,8 @@ from accelbench.cli.services import searching
 from accelbench.hardware.detect import detect
 from accelbench.run import execute
 from accelbench.select.constraints import measurement_candidates
-from accelbench.select.constraints.batch_search import largest, next_batch
 from accelbench.select.constraints.limits import Limits
+from accelbench.select.constraints.measurement_candidates import largest, next_batch
 from accelbench.store.database import Database
 
 

@@ -11,11 +11,11 @@ from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.predict import residual_process
 from accelbench.predict.answers import _platform_notes
-from accelbench.predict.bases import Basis
+from accelbench.predict.case_predictions import Basis
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase
+from accelbench.predict.evaluation import own_cases, own_scores
 from accelbench.predict.measurement_plan import MeasurementCosts, plan
-from accelbench.predict.own_evaluation import own_cases, own_scores
 from accelbench.predict.positive_sum import PositiveSum, fit_sum
 from accelbench.predict.residual_process import KernelNames, ResidualProcess, fit_process
 from accelbench.predict.signatures import PassTrace

@@ -11,8 +11,7 @@ from made_up_cases import HERE, THERE, made_case
 
 from accelbench.core.case import Shapes
 from accelbench.predict.answers import answer
-from accelbench.predict.bases import Basis
-from accelbench.predict.case_predictions import CasePredictions
+from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import MeasuredCase, PredictedCase
 from accelbench.predict.monotone import BatchSeries, held_by_measured, isotonic

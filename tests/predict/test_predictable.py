@@ -9,8 +9,7 @@ import pytest
 from accelbench.catalog.find import find
 from accelbench.core.case import Shapes
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
-from accelbench.predict.predictable import why_not
-from accelbench.predict.questions import PredictionQuestion, configurations
+from accelbench.predict.questions import PredictionQuestion, configurations, why_not
 
 CPU = CaseConfiguration("cpu", "A processor", "pytorch", "fp32", "inference")
 V100 = CaseConfiguration("cuda", "Tesla V100-SXM2-32GB", "pytorch", "fp16", "inference")

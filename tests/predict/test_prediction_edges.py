@@ -10,14 +10,26 @@ from made_up_cases import HERE, THERE, made_case, made_trace, measured_cases
 
 from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.calibration import CalibratedLimits
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
+from accelbench.predict.arrays import MULTIPLYING
+from accelbench.predict.case_predictor import (
+    USUAL_WIDENING,
+    CaseFeatures,
+    CasePredictor,
+    doublings_beyond,
+    predictor_of,
+    widening,
+)
 from accelbench.predict.cases import CaseConfiguration
 from accelbench.predict.device_limits import HALF_WIDTH, within_limits
-from accelbench.predict.extrapolation import USUAL_WIDENING, doublings_beyond, widening
-from accelbench.predict.graphs import MULTIPLYING
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.signatures import PassTrace
-from accelbench.predict.terms import NOT_CALIBRATED, Calibrated, TracedCase, time_terms, usual_time
+from accelbench.predict.terms import (
+    NOT_CALIBRATED,
+    USUAL_TIME,
+    Calibrated,
+    TracedCase,
+    time_terms,
+)
 
 LIMITS = CalibratedLimits("cpu", HERE.device, "2026-01-01", {"fp32": 4e12}, 1e11)
 CALIBRATED: Calibrated = {("cpu", HERE.device): LIMITS}
@@ -100,7 +112,7 @@ def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(
     place: CaseConfiguration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured, traced = measured_cases(models=8)
-    tiny = np.exp(np.full(len(usual_time()), -20.0))  # what peaks alone are taken by
+    tiny = np.exp(np.full(len(USUAL_TIME), -20.0))  # what peaks alone are taken by
     monkeypatch.setattr(CasePredictor, "usual", property(lambda _: tiny))
     predictor = base_of_nothing(predictor_of(measured, traced, "latency", CALIBRATED))
     case = made_case(30, place, 64)

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from accelbench.predict import positive_sum, residual_process
-from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.residual_process import CaseInputs, ResidualProcess, usual_variances
-from accelbench.predict.triangular import inverse_of
+from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.residual_process import (
+    CaseInputs,
+    ResidualProcess,
+    inverse_of,
+    usual_variances,
+)
 
 
 def inputs(count: int, rng: np.random.Generator) -> CaseInputs:

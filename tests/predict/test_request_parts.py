@@ -14,7 +14,7 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.predict.answers import answer
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
-from accelbench.predict.own_evaluation import own_cases
+from accelbench.predict.evaluation import own_cases
 from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.predict.request_parts import RequestTerm, brought_to
 from accelbench.predict.stored_cases import stored_cases

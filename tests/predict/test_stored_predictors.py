@@ -13,7 +13,7 @@ from accelbench.core.calibration import CalibratedLimits
 from accelbench.predict import stored_predictors
 from accelbench.predict import traces as traces_module
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
-from accelbench.predict.own_evaluation import own_cases, own_scores
+from accelbench.predict.evaluation import own_cases, own_scores
 from accelbench.predict.stored_cases import stored_cases
 from accelbench.predict.stored_predictors import FOLDER, kept_predictors, predictors_of
 from accelbench.predict.terms import TracedCase

@@ -13,9 +13,9 @@ from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.predict import trace_catalogue, traces
+from accelbench.predict.arrays import CLASSES, MULTIPLYING
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
-from accelbench.predict.graphs import CLASSES, MULTIPLYING
-from accelbench.predict.signatures import PassTrace, graphs_from
+from accelbench.predict.signatures import PassTrace
 from accelbench.predict.terms import TracedCase, time_terms
 from accelbench.predict.trace_catalogue import traced
 from accelbench.predict.traces import Traces
@@ -121,13 +121,6 @@ def test_operators_that_nothing_counts_are_no_prediction(
     monkeypatch.setattr(traces, "cost", lambda *_: None)
     with pytest.raises(UntracedError, match="bert-tiny"):
         Traces(tmp_path).of("bert-tiny", settle(find("bert-tiny"), SHORT))
-
-
-def test_graphs_of_traces_are_those_of_a_table(tmp_path: Path) -> None:
-    passed = Traces(tmp_path).of("bert-tiny", settle(find("bert-tiny"), Shapes(1)))["forward"]
-    graphs = graphs_from([passed, passed])
-    assert len(graphs) == 2
-    assert graphs.figures["macs"] @ graphs.figures["count"] == 2 * macs(passed)
 
 
 @pytest.mark.parametrize("model", ["clip-tiny", "xclip-tiny"])

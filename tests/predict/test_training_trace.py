@@ -12,9 +12,9 @@ from accelbench.catalog.find import find
 from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.predict import traces as traces_module
+from accelbench.predict.arrays import MULTIPLYING
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.device_limits import least_values
-from accelbench.predict.graphs import MULTIPLYING
 from accelbench.predict.signatures import PassTrace
 from accelbench.predict.terms import TracedCase, memory_terms, time_terms
 from accelbench.predict.traces import Traces

@@ -142,7 +142,8 @@ def test_what_is_worth_measuring_begins_with_the_best(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"), [({"memory": 3}, "no limit 'memory'"), ({"max_error": 0}, "leaves nothing")]
+    ("limits", "said"),
+    [({"memory": 3}, "no limit 'memory'"), ({"max_error": 0}, "max_error takes a number above 0")],
 )
 def test_a_slip_is_refused(tmp_path: Path, limits: dict[str, float], said: str) -> None:
     with pytest.raises(UsageError, match=said):

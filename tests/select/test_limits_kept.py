@@ -11,7 +11,8 @@ import pytest
 from choosing_world import result, selector, stored
 
 from accelbench.core.errors import UsageError
-from accelbench.select.constraints.limits import Limits, batches_named, limits_named
+from accelbench.select.constraints.limits import Limits, limits_named
+from accelbench.select.query.validation import batches
 from accelbench.select.selector import HardwareSelector
 
 HUGE = pytest.param(10**400, id="huge")
@@ -49,12 +50,12 @@ def test_none_is_no_limit_and_numbers_of_any_kind_are_plain() -> None:
 )
 def test_batch_sizes_that_are_none_are_refused_in_one_sentence(given: Any) -> None:
     with pytest.raises(UsageError, match="batch") as refused:
-        batches_named(given)
+        batches(given)
     assert len(str(refused.value)) < 160
 
 
 def test_batch_sizes_are_taken_once_and_in_order() -> None:
-    assert batches_named(iter([8, 1, np.int64(8), 4.0])) == (1, 4, 8)
+    assert batches(iter([8, 1, np.int64(8), 4.0])) == [1, 4, 8]
 
 
 # -- an estimate is judged by its dear end

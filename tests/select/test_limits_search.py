@@ -14,14 +14,14 @@ from accelbench.cli.display.limits import _searched
 from accelbench.cli.services.searching import SearchedConfiguration, VerificationCase
 from accelbench.core.errors import UsageError
 from accelbench.select.constraints import measurement_candidates
-from accelbench.select.constraints.batch_search import (
+from accelbench.select.constraints.best_under import OBJECTIVE
+from accelbench.select.constraints.measurement_candidates import (
     LARGEST,
     NARROW,
     PRECISIONS,
     largest,
     next_batch,
 )
-from accelbench.select.constraints.best_under import OBJECTIVE
 
 
 def searched(

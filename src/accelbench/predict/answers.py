@@ -1,42 +1,94 @@
-"""Answers of a prediction: a figure a case with its interval and what it rests on."""
+"""Answers of a prediction: a value for each case with its interval, basis, knees and notes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypedDict
 
+from accelbench.analysis.comparison import KNEE_SHARE
 from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
-from accelbench.predict.bases import Basis
-from accelbench.predict.batch_nodes import rising_with_batch
-from accelbench.predict.case_predictions import CasePredictions
-from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.case_predictions import Basis
+from accelbench.predict.case_predictor import CasePredictor
 from accelbench.predict.cases import (
+    LATENCY,
     SIZES_WITHOUT_BATCH,
+    TARGETS,
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
-    is_calibrated,
+    measured_cases,
+    poor_notes,
     sizes_of,
 )
 from accelbench.predict.held_out import cases_held_out
-from accelbench.predict.knees import Knee, knees_of
-from accelbench.predict.learned_words import measured_cases, poor_notes
-from accelbench.predict.measurements import LATENCY, MEMORY
-from accelbench.predict.operator_counts import PassCounts
-from accelbench.predict.peak_notes import in_brief, peak_notes
+from accelbench.predict.monotone import rising_with_batch
 from accelbench.predict.request_parts import RequestParts, no_parts, request_parts
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,
-    TracedCase,
+    PassCounts,
     peaks_are_known,
 )
 from accelbench.predict.traces import Traces
+
+_KINDS_NAMED = 4
+
+
+def peak_notes(places: Iterable[CaseConfiguration], calibrated: Calibrated) -> dict[str, str]:
+    """A note for each device that no peaks are known of, with its platform."""
+    return {
+        f"no peaks of {place.device or place.hardware} are documented, and none were measured"
+        " (accelbench hardware --calibrate): it is taken for a typical device of its kind": (
+            place.hardware
+        )
+        for place in places
+        if not peaks_are_known(place, calibrated)
+    }
+
+
+class Knee(TypedDict):
+    """The batch from which on a larger one gains little, in one configuration."""
+
+    model: str
+    hardware: str
+    device: str
+    runtime: str
+    precision: str
+    sizes: dict[str, int]
+    batch_size: int | None
+
+
+def knees_of(figures: Sequence[PredictedFigures]) -> list[Knee]:
+    """Of each configuration with several batches the smallest that has most of the throughput.
+
+    None where the largest batch still gains: the knee lies beyond it.
+    """
+    groups: dict[tuple[str, ...], list[PredictedFigures]] = {}
+    for entry in figures:
+        key = (entry["model"], entry["hardware"], entry["device"], entry["runtime"],
+               entry["precision"], entry["mode"], str(entry["compiled"]), str(entry["threads"]),
+               str(entry["sizes"]))  # fmt: skip
+        groups.setdefault(key, []).append(entry)
+    knees: list[Knee] = []
+    for entries in groups.values():
+        if len(entries) < 3:
+            continue
+        entries = sorted(entries, key=lambda entry: entry["batch_size"])
+        most = max(entry["throughput"] for entry in entries)
+        first = next(e for e in entries if e["throughput"] >= KNEE_SHARE * most)
+        knees.append({
+            "model": first["model"], "hardware": first["hardware"], "device": first["device"],
+            "runtime": first["runtime"], "precision": first["precision"], "sizes": first["sizes"],
+            "batch_size": None if first is entries[-1] else first["batch_size"],
+        })  # fmt: skip
+    return knees
+
 
 #: The basis of what rests on a device's peaks alone, where they were measured.
 MEASURED_PEAKS = "measured peaks alone"
@@ -44,7 +96,7 @@ MEASURED_PEAKS = "measured peaks alone"
 OF_OTHERS = "this case, measured by others"
 MIDDLE_PEAKS = "peaks of a typical device"
 #: By so much such a figure may be off either way: in the median it was 16 on one CPU.
-_MIDDLE_FACTOR = 30.0
+MIDDLE_FACTOR = 30.0
 
 
 class PredictedFigures(RequestParts):
@@ -89,13 +141,6 @@ class PredictionAnswer:
     """Predicted figures of a question.
 
     Attributes:
-        figures: one a case.
-        knees: of questions with several batches.
-        notes: what is to be said.
-        learned_from: how many measured cases the figures rest on.
-        learned_imported: how many of them others measured.
-        files: of models that are files, what those are.
-        operators: what the passes of each model take, by operator class.
         peak_notes: those of the notes that say whose peaks are not known, with the platforms.
     """
 
@@ -111,7 +156,19 @@ class PredictionAnswer:
     @property
     def brief_notes(self) -> list[str]:
         """The notes as people read them: several devices without peaks are counted."""
-        return in_brief(self.notes, self.peak_notes)
+        notes, of_peaks = self.notes, self.peak_notes
+        if len(of_peaks) < 2:
+            return list(notes)
+        kinds = Counter(of_peaks.values()).most_common()
+        how_many = listed([f"{count:,} on {kind}" for kind, count in kinds], _KINDS_NAMED)
+        said = (
+            f"no peaks of {len(of_peaks):,} devices are documented, and none were measured"
+            f" ({how_many}): each is taken for a typical device of its kind; --json and --debug"
+            " name them"
+        )
+        first = next((place for place, note in enumerate(notes) if note in of_peaks), len(notes))
+        rest = [note for note in notes[first:] if note not in of_peaks]
+        return [*notes[:first], said, *rest]
 
     @property
     def learned_said(self) -> str:
@@ -139,28 +196,23 @@ def answer(
     traces: Traces,
     calibrated: Calibrated = NOT_CALIBRATED,
 ) -> PredictionAnswer:
-    """The predictions of cases.
+    """Return the predictions of cases. A measured case is answered with its measurement.
 
-    Args:
-        cases: what is asked.
-        predictors: by target.
-        measured: what a store has: of a case that is among it the prediction is what was measured.
-        traces: where operators come from.
-        calibrated: measured limits of devices, with which the predictors were fitted.
+    The predictors were fitted with the same measured limits of devices.
     """
     traced, failures = traces.of_cases(cases)
     known_cases = [entry.case for entry in traced]
     known = {entry.case: entry for entry in measured}
 
-    def predicted(target: str) -> CasePredictions:
-        def each(entries: Sequence[TracedCase]) -> CasePredictions:
-            return predictors[target].predict(
-                CaseFeatures.of(entries, target, calibrated=calibrated)
-            )
-
-        return rising_with_batch(traced, measured, target, each)
-
-    latency, memory = predicted(LATENCY), predicted(MEMORY)
+    latency, memory = (
+        rising_with_batch(
+            traced,
+            measured,
+            target,
+            partial(predictors[target].predict_traced, calibrated=calibrated),
+        )
+        for target in TARGETS
+    )
     requests = request_parts(traced, latency, predictors[LATENCY], known, calibrated)
     latency = requests.whole
     models = {entry.case.model for entry in measured}
@@ -191,25 +243,25 @@ def answer(
     rests_on_results = any(basis is not Basis.PEAKS for basis in latency.basis)
     learned = learned_from(predictors[LATENCY].whole if rests_on_results else (), known)
     kinds = sorted(learned, reverse=True)
-    for figure, basis in zip(figures, latency.basis, strict=True):
-        _say_what_it_rests_on(figure, basis, kinds)
-    for entry, figure in zip(traced, figures, strict=True):
-        if figure["basis"] == Basis.PEAKS:
-            _say_whose_peaks(figure, entry.case.configuration, calibrated)
     held_out = predictors[LATENCY].held_out
-    places = [case.configuration for case in known_cases]
-    errors = [held_out.of(*row) for row in zip(latency.basis, places, strict=True)]
-    for figure, error, place in zip(figures, errors, places, strict=True):
-        if error is not None:
+    for figure, case, basis in zip(figures, known_cases, latency.basis, strict=True):
+        _say_what_it_rests_on(figure, basis, kinds)
+        if figure["basis"] == Basis.PEAKS:
+            _say_whose_peaks(figure, case.configuration, calibrated)
+        if (error := held_out.of(basis, case.configuration)) is not None:
             figure["held_out_error"] = error.median
-            figure["held_out_of"] = cases_held_out(error, place)
+            figure["held_out_of"] = cases_held_out(error, case.configuration)
     notes = [str(error) for error in failures.values()]
-    of_peaks = peak_notes(dict.fromkeys(places), calibrated)
+    of_peaks = peak_notes(dict.fromkeys(case.configuration for case in known_cases), calibrated)
     notes += poor_notes(
         (figure["basis"], figure["held_out_error"], figure["held_out_of"]) for figure in figures
     )
     notes += _platform_notes(figures, predictors[LATENCY].whole)
-    notes += [*_notes_of(of_peaks, traces), *requests.notes, *_least_notes(figures)]
+    notes += of_peaks
+    if traces.coarse:
+        names = ", ".join(sorted(traces.coarse))
+        notes.append(f"torch is not installed: {names} by operations and bytes alone")
+    notes += [*requests.notes, *_least_notes(figures)]
     return PredictionAnswer(
         figures, knees_of(figures), notes,
         learned_from=sum(learned.values()), learned_imported=learned[Provenance.IMPORTED],
@@ -223,10 +275,6 @@ def learned_from(
     """How many cases a predictor learned from, by who measured them.
 
     One that was kept may have learned from a case that a store has no longer: that was measured.
-
-    Args:
-        whole: the cases that it learned from.
-        known: what a store has.
     """
     entries = (known.get(case) for case in whole)
     return Counter(entry.provenance if entry else Provenance.MEASURED for entry in entries)
@@ -261,7 +309,7 @@ def _say_whose_peaks(
     figure: PredictedFigures, place: CaseConfiguration, calibrated: Calibrated
 ) -> None:
     """The basis of a figure from peaks alone; those of a typical device are farther off."""
-    if is_calibrated(place, calibrated):
+    if place.calibrated_as in calibrated:
         figure["basis"] = MEASURED_PEAKS
     elif not peaks_are_known(place):
         figure["basis"] = MIDDLE_PEAKS
@@ -272,8 +320,8 @@ def _say_whose_peaks(
             ("tpot_low_ms", "tpot_ms", "tpot_high_ms"),
         ):
             if figure[value] is not None:  # type: ignore[literal-required]
-                figure[low] = figure[value] / _MIDDLE_FACTOR  # type: ignore[literal-required]
-                figure[high] = figure[value] * _MIDDLE_FACTOR  # type: ignore[literal-required]
+                figure[low] = figure[value] / MIDDLE_FACTOR  # type: ignore[literal-required]
+                figure[high] = figure[value] * MIDDLE_FACTOR  # type: ignore[literal-required]
 
 
 class _Unit(NamedTuple):
@@ -373,12 +421,4 @@ def _least_notes(figures: Sequence[PredictedFigures]) -> list[str]:
         if names:
             told = what.format(listed(list(names)))
             notes.append(f"{told}, or little more: what was learned says less")
-    return notes
-
-
-def _notes_of(of_peaks: Iterable[str], traces: Traces) -> list[str]:
-    notes = [*of_peaks]
-    if traces.coarse:
-        names = ", ".join(sorted(traces.coarse))
-        notes.append(f"torch is not installed: {names} by operations and bytes alone")
     return notes

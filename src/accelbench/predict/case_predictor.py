@@ -1,39 +1,52 @@
-"""Predictor of cases: a roofline fitted to what was measured, and a process of what is left.
+"""Predictor of cases: a roofline fitted to what was measured, and a process of the residuals.
 
-It learns from measured cases of any configurations, and predicts others with an interval: of a
-model that was measured in the same configuration at other sizes, of one that was measured
-elsewhere, of one that never was, and in configurations that never were. What it knows of a case,
-its basis, decides how its interval is calibrated; none reaches below what the device can do.
+It learns from measured cases of any configuration and predicts others with an interval. The basis
+of a case, the nearest that was measured, decides how its interval is calibrated. No interval
+reaches below what the device can do.
+
+Intervals are wider beyond what was measured: a process of residuals would be as sure of a batch of
+a million as of one of eight. Half an interval grows, as a logarithm, with each doubling between a
+case and the nearest measured one in its configuration: along batch, work and length, the farthest
+of them.
+
+A model that is unlike others in an engine is unlike them in its other precisions too. An export
+that computes every expert of a mixture takes ten times as long as its operators imply, in int8 as
+in fp32; the process holds precisions for too little alike to predict that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from accelbench.predict.bases import (
+from accelbench.predict.arrays import Floats, Ints
+from accelbench.predict.case_predictions import (
     Basis,
+    CasePredictions,
     bases_of,
     left_out_bases,
     numbered_alike,
     with_its_parts,
 )
-from accelbench.predict.case_predictions import CasePredictions
-from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
-from accelbench.predict.device_limits import HALF_WIDTH, least_values, measured_below, within_limits
-from accelbench.predict.extrapolation import (
-    USUAL_WIDENING,
-    doublings_beyond,
-    larger_batches,
-    widening,
+from accelbench.predict.cases import (
+    LATENCY,
+    MEMORY,
+    CaseConfiguration,
+    MeasuredCase,
+    PredictedCase,
+    numbers_of_places,
 )
-from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.device_limits import (
+    HALF_WIDTH,
+    LEVEL,
+    least_values,
+    measured_below,
+    within_limits,
+)
 from accelbench.predict.held_out import HeldOutErrors
-from accelbench.predict.intervals import LEVEL
-from accelbench.predict.measurements import LATENCY, MEMORY
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum, fit_sum
 from accelbench.predict.residual_process import (
     CaseInputs,
@@ -44,20 +57,162 @@ from accelbench.predict.residual_process import (
 )
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
+    USUAL_MEMORY,
+    USUAL_TIME,
     Calibrated,
     TracedCase,
     kernel_sizes,
     memory_terms,
     time_terms,
-    usual_memory,
-    usual_time,
 )
-from accelbench.predict.unlike_models import CarriedDeviations, carried_deviations
+
+#: A model in an engine, whatever the precision.
+EngineModel = tuple[str, CaseConfiguration]
+#: Of what is carried over so much may be wrong, as a standard deviation.
+_UNSURE = 0.5
+
+
+@dataclass
+class CarriedDeviations:
+    """By model and engine the logarithm by which it deviates in the precisions that were measured.
+
+    Attributes:
+        measured: models in configurations that were measured: they have their own.
+    """
+
+    of: Mapping[EngineModel, float]
+    measured: frozenset[tuple[str, CaseConfiguration]]
+
+    def __call__(self, cases: Sequence[PredictedCase]) -> tuple[Floats, Floats]:
+        """What is added to the logarithm of each case, and to its variance."""
+        if not self.of:
+            return np.zeros(len(cases)), np.zeros(len(cases))
+        # A matrix has a hundred thousand cases of few models in few configurations.
+        places = numbers_of_places(cases)
+        shifts: dict[tuple[str, int], float] = {}
+        for case, place in zip(cases, places, strict=True):
+            if (case.model, place) not in shifts:
+                shifts[case.model, place] = self._of(case)
+        shift = np.array([shifts[c.model, p] for c, p in zip(cases, places, strict=True)])
+        return shift, (_UNSURE * shift) ** 2
+
+    def _of(self, case: PredictedCase) -> float:
+        if (case.model, case.configuration) in self.measured:
+            return 0.0
+        return self.of.get(_engine(case), 0.0)
+
+
+def carried_deviations(
+    known: Sequence[PredictedCase],
+    unlike: Mapping[tuple[str, CaseConfiguration], float],
+    errors: Callable[[Ints], Floats],
+) -> CarriedDeviations:
+    """Return the deviations of models that are unlike others in an engine.
+
+    `errors` returns, by groups of cases, the error of each without its group; a negative group
+    stays.
+    """
+    engines: dict[EngineModel, list[int]] = {}
+    for row, case in enumerate(known):
+        if (case.model, case.configuration) in unlike:
+            engines.setdefault(_engine(case), []).append(row)
+    if not engines:
+        return CarriedDeviations({}, frozenset())
+    groups = np.full(len(known), -1, dtype=np.int64)
+    for number, rows in enumerate(engines.values()):
+        groups[rows] = number
+    off = errors(groups)
+    return CarriedDeviations(
+        {engine: float(np.median(off[rows])) for engine, rows in engines.items()},
+        frozenset((case.model, case.configuration) for case in known),
+    )
+
+
+def _engine(case: PredictedCase) -> EngineModel:
+    return case.model, replace(case.configuration, precision="")
+
+
+#: Work, batch and length among the sizes of the kernel, and what makes doublings of them.
+_COLUMNS = (0, 1, 3)
+_DOUBLINGS = np.array([2.0 / np.log(2.0), 2.0, 2.0 / np.log(2.0)])
+#: Within twice a size that was measured nothing is added.
+_NEAR = 1.0
+#: A doubling where too few larger batches were measured to count errors, and at least.
+USUAL_WIDENING = 0.1
+_LEAST_WIDENING = 0.05
+_FEWEST_ERRORS = 20
+
+
+def doublings_beyond(
+    cases: Sequence[PredictedCase],
+    sizes: Floats,
+    known: Sequence[PredictedCase],
+    known_sizes: Floats,
+) -> Floats:
+    """How many doublings beyond twice what was measured in its configuration each case lies.
+
+    Where nothing was measured in a configuration, it is compared with all of them; without any it
+    is 0, as peaks alone are as far off at any size.
+    """
+    apart = np.zeros(len(cases))
+    if not len(known):
+        return apart
+    measured = _rows(known)
+    for place, rows in _rows(cases).items():
+        others = known_sizes[measured[place]] if place in measured else known_sizes
+        for column, scale in zip(_COLUMNS, _DOUBLINGS, strict=True):
+            nearest = _nearest(sizes[rows, column], others[:, column]) * scale
+            apart[rows] = np.maximum(apart[rows], nearest)
+    return np.maximum(apart - _NEAR, 0.0)
+
+
+def _nearest(values: Floats, known: Floats) -> Floats:
+    """How far each value is from the nearest known one."""
+    ordered = np.unique(known)
+    after = np.searchsorted(ordered, values).clip(0, len(ordered) - 1)
+    before = (after - 1).clip(0)
+    return np.asarray(np.minimum(np.abs(values - ordered[after]), np.abs(values - ordered[before])))
+
+
+def larger_batches(cases: Sequence[PredictedCase]) -> Iterator[tuple[Ints, Floats]]:
+    """Cases to leave out together: those above each batch that their configuration has.
+
+    With each how many doublings it lies beyond twice the largest batch that is left.
+    """
+    batches = np.array([case.shapes.batch for case in cases], dtype=np.float64)
+    rows = _rows(cases)
+    for batch in np.unique(batches)[:-1].tolist():
+        groups, beyond = np.full(len(cases), -1, dtype=np.int64), np.zeros(len(cases))
+        for number, places in enumerate(rows.values()):
+            if not (batches[places] <= batch).any():
+                continue
+            left = batches[places][batches[places] <= batch].max()
+            larger = places[batches[places] > batch]
+            groups[larger] = number
+            beyond[larger] = np.log2(batches[larger] / left) - _NEAR
+        if (beyond > 0.0).any():
+            yield groups, np.maximum(beyond, 0.0)
+
+
+def widening(excess: Floats, beyond: Floats) -> float:
+    """What half an interval grows by for each doubling."""
+    if len(excess) < _FEWEST_ERRORS:
+        return USUAL_WIDENING
+    each = np.sort(np.maximum(excess, 0.0) / beyond)
+    rank = min(int(np.ceil((len(each) + 1) * LEVEL)), len(each)) - 1
+    return max(float(each[rank]), _LEAST_WIDENING)
+
+
+def _rows(cases: Sequence[PredictedCase]) -> dict[CaseConfiguration, Ints]:
+    rows: dict[CaseConfiguration, list[int]] = {}
+    for row, case in enumerate(cases):
+        rows.setdefault(case.configuration, []).append(row)
+    return {place: np.array(places, dtype=np.int64) for place, places in rows.items()}
+
 
 #: Where too few errors were counted: half as wide again covered eight in ten of them.
 _UNCOUNTED_WIDTH = 2.5
 #: Fewer errors than this calibrate nothing.
-_FEWEST_ERRORS = 20
 #: Peaks alone are off by a factor of three either way: half of nine in ten. Memory, of which they
 #: say nothing, by five: 186 cases on a CPU lay within three times in 44 % only.
 _PEAKS_WIDTH = {LATENCY: 1.1, MEMORY: 1.6}
@@ -84,14 +239,7 @@ class CaseFeatures:
         times: Floats | None = None,
         calibrated: Calibrated = NOT_CALIBRATED,
     ) -> CaseFeatures:
-        """The features of cases for a target.
-
-        Args:
-            traced: the cases.
-            target: latency or memory.
-            times: their terms of time, where known.
-            calibrated: measured limits of devices, for those terms and for what is possible.
-        """
+        """The features of cases for a target."""
         times = time_terms(traced, calibrated) if times is None else times
         terms = times if target == LATENCY else memory_terms(traced)
         cases = tuple(entry.case for entry in traced)
@@ -112,15 +260,9 @@ class CasePredictor:
     """A predictor of one target.
 
     Attributes:
-        target: latency or memory.
-        known: what it learns from.
-        log_values: logarithms of what was measured.
-        rooflines: the fitted sums.
-        process: of the residuals.
         widths: by basis, half of an interval of 90 % as standard deviations.
         widening: what half an interval grows by, for each doubling beyond what was measured.
         unlike: models that are unlike others in a configuration, by how many times.
-        names: numbers of names for the process.
         unseen: errors of each known case by a predictor that does not know its model, as logarithms
             and as standard deviations; None where they were not kept.
     """
@@ -144,15 +286,10 @@ class CasePredictor:
     @property
     def usual(self) -> Floats:
         """The factors of the terms before anything was measured."""
-        return usual_time() if self.target == LATENCY else usual_memory()
+        return USUAL_TIME if self.target == LATENCY else USUAL_MEMORY
 
     def fit(self, seed: int = 0, begin: Floats | None = None) -> CasePredictor:
-        """Learn from the known cases.
-
-        Args:
-            seed: decides folds.
-            begin: variances of the process to begin with.
-        """
+        """Learn from the known cases."""
         self.rooflines = self._fitted_rooflines()
         if len(self.known):
             self.unlike = self._unlike_models()
@@ -197,6 +334,12 @@ class CasePredictor:
         half = np.where(of_peaks, _PEAKS_WIDTH[self.target], half)
         value, low, high, limited = within_limits(log_value, half, self.least(features))
         return CasePredictions(value, low, high, tuple(basis), limited)
+
+    def predict_traced(
+        self, traced: Sequence[TracedCase], calibrated: Calibrated = NOT_CALIBRATED
+    ) -> CasePredictions:
+        """Return predictions of cases with their operators, each by itself."""
+        return self.predict(CaseFeatures.of(traced, self.target, calibrated=calibrated))
 
     def least(self, features: CaseFeatures) -> Floats:
         """What no case can be below: its limit, unless less was measured there."""
@@ -377,15 +520,8 @@ def predictor_of(
     target: str,
     calibrated: Calibrated = NOT_CALIBRATED,
 ) -> CasePredictor:
-    """A predictor of a target, with the cases that it is to be fitted to.
-
-    Args:
-        measured: the cases.
-        traced: their operators.
-        target: latency or memory.
-        calibrated: measured limits of their devices.
-    """
-    values = [(m.case, m.latency_ms if target == LATENCY else m.memory_mb) for m in measured]
+    """A predictor of a target, with the cases that it is to be fitted to."""
+    values = [(m.case, m.value(target)) for m in measured]
     pairs = [(traced[case], value) for case, value in values if case in traced and value]
     logs = np.log(np.array([value for _, value in pairs], dtype=np.float64))
     features = CaseFeatures.of([entry for entry, _ in pairs], target, calibrated=calibrated)

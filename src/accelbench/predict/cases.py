@@ -1,16 +1,21 @@
-"""Cases to predict and cases that were measured: a model at sizes, in a configuration. Pure."""
+"""Cases to predict and measured cases: a model at sizes, in a configuration. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.case import Shapes
+from accelbench.core.model import ModelSpec
+from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
 
+#: What is predicted.
+LATENCY, MEMORY = "latency", "memory"
+TARGETS = (LATENCY, MEMORY)
 #: Parts of a request that have a time of their own, by the pass that they are traced as: reading
 #: the prompt up to the first token, and each token after it.
 PREFILL, DECODE = "prefill", "decode"
@@ -78,7 +83,6 @@ class MeasuredCase:
     """A case with what it was measured to take: the middle of the launches of its newest run.
 
     Attributes:
-        provenance: measured here, or imported.
         source: who measured it, where it was imported and says so.
     """
 
@@ -87,6 +91,15 @@ class MeasuredCase:
     memory_mb: float | None
     provenance: str = Provenance.MEASURED
     source: str = ""
+
+    def value(self, target: str) -> float | None:
+        """Return the milliseconds or megabytes; None if they were not measured."""
+        return self.latency_ms if target == LATENCY else self.memory_mb
+
+
+def family_of(spec: ModelSpec) -> str:
+    """Return the family of a model; files do not have one."""
+    return UNKNOWN_FAMILY if FROM_FILE in spec.sets else spec.family
 
 
 def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:
@@ -107,16 +120,6 @@ def numbers_of_places(cases: Sequence[PredictedCase]) -> list[int]:
     return places
 
 
-def is_calibrated(place: CaseConfiguration, calibrated: Container[tuple[str, str]]) -> bool:
-    """Whether the peaks of a configuration's device were measured.
-
-    Args:
-        place: the configuration.
-        calibrated: platforms and names of devices whose peaks were measured.
-    """
-    return place.calibrated_as in calibrated
-
-
 def sizes_of(shapes: Shapes) -> dict[str, int]:
     """The sizes by their columns, without the batch and without those that the model has not."""
     sizes = {axis.column: getattr(shapes, axis.field) for axis in numbered()}
@@ -127,3 +130,33 @@ def shapes_from(batch: int, sizes: Mapping[str, int]) -> Shapes:
     """The shapes of a batch and of sizes by their columns."""
     named: dict[str, Any] = {axis.field: sizes.get(axis.column) for axis in numbered()}
     return Shapes(batch, **named)
+
+
+#: Half as much again as is measured, or half of it: beyond that a figure is to be read as a band.
+POOR = 0.5
+_MOST_NAMED = 3
+
+
+def measured_cases(number: int, of_others: int) -> str:
+    """Some measured cases, and how many of them others measured, in words."""
+    some = "all" if of_others == number else f"{of_others:,}"
+    imported = f", {some} of them measured by others" if of_others else ""
+    return f"{number:,} measured case{'s' * (number != 1)}{imported}"
+
+
+def off_held_out(error: float, of: str) -> str:
+    """By how much figures were off where what they rest on was held out, and how many."""
+    return f"{error:,.0%} ({of})"
+
+
+def poor_notes(figures: Iterable[tuple[str, float | None, str | None]]) -> list[str]:
+    """A sentence for each basis whose figures were poor where it was held out."""
+    poor: dict[str, dict[str, None]] = {}
+    for basis, error, of in figures:
+        if error is not None and error > POOR:
+            poor.setdefault(basis, {})[off_held_out(error, of or "")] = None
+    return [
+        f"figures that rest on {basis} are poor, and their intervals alone are to be relied on:"
+        f" held out, such figures were off in the median by {listed(list(named), _MOST_NAMED)}"
+        for basis, named in poor.items()
+    ]

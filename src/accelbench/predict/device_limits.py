@@ -15,9 +15,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from accelbench.predict.cases import CaseConfiguration, PredictedCase
-from accelbench.predict.graphs import MULTIPLYING, Floats, Ints
-from accelbench.predict.measurements import LATENCY
+from accelbench.predict.arrays import MULTIPLYING, Floats, Ints
+from accelbench.predict.cases import LATENCY, CaseConfiguration, PredictedCase
 from accelbench.predict.terms import (
     NOT_CALIBRATED,
     Calibrated,
@@ -33,7 +32,8 @@ _CACHED = 512 * 2**20
 _MIB = 2.0**20
 #: A training step multiplies as often as two forward passes at least: inputs have no gradient.
 _LEAST_TRAINED = 2.0 / 3.0
-#: Half of an interval of 90 % as standard deviations.
+#: Of intervals, and half of one as standard deviations.
+LEVEL = 0.9
 HALF_WIDTH = 1.645
 #: Beyond so many standard deviations the share above is too small to halve by its inverse.
 _FAR_TAIL = 30.0
@@ -46,14 +46,7 @@ def least_values(
     times: Floats,
     calibrated: Calibrated = NOT_CALIBRATED,
 ) -> Floats:
-    """Milliseconds or megabytes below which no case can be; 0 where no peak is known.
-
-    Args:
-        traced: the cases.
-        target: latency or memory.
-        times: their terms of time, at the devices' peaks.
-        calibrated: measured limits of devices.
-    """
+    """Return milliseconds or megabytes below which no case can be; 0 if no peak is known."""
     if target != LATENCY:
         return np.array([_bytes_of(entry, weight_bytes) / _MIB for entry in traced])
     places = dict.fromkeys(entry.case.configuration for entry in traced)
@@ -76,13 +69,7 @@ def _bytes_of(entry: TracedCase, each: Callable[[str], float]) -> float:
 def measured_below(
     cases: Sequence[PredictedCase], least: Floats, log_values: Floats
 ) -> dict[CaseConfiguration, float]:
-    """By configuration the smallest share of its limit that a case was measured at.
-
-    Args:
-        cases: the measured cases.
-        least: their limits.
-        log_values: logarithms of what was measured.
-    """
+    """Return by configuration the smallest share of its limit at which a case was measured."""
     shares: dict[CaseConfiguration, float] = {}
     for case, limit, value in zip(cases, least.tolist(), np.exp(log_values).tolist(), strict=True):
         if limit > value:
@@ -94,18 +81,11 @@ def measured_below(
 def within_limits(
     log_value: Floats, half: Floats, least: Floats
 ) -> tuple[Floats, Floats, Floats, Ints]:
-    """Values and both ends of their intervals, none of them below what is possible.
+    """Return values, both ends, and the rows that a limit moved; none is below its limit.
 
-    Where what was learned says less than is possible, the truth lies above the limit all the same:
-    of that part of the distribution the value is the middle, so that it never is its own lower end.
-
-    Args:
-        log_value: logarithms of what was learned.
-        half: half of the intervals, as logarithms.
-        least: what none can be below; 0 where that is not known.
-
-    Returns:
-        Values, their ends, and the rows that the limit moved.
+    If less was learned than is possible, the truth lies above the limit all the same: the value is
+    the middle of that part of the distribution, so that it never is its own lower end. Values and
+    half widths are logarithms; a limit of 0 is unknown.
     """
     value, low, high = (np.exp(log_value + side * half) for side in (0.0, -1.0, 1.0))
     moved = np.flatnonzero(value < least)

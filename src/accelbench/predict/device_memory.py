@@ -1,4 +1,4 @@
-"""Memory of devices by their names: of this machine's, of those of a store, of documented ones."""
+"""Memory of devices by name (of this machine, a store, documents), and whether a case fits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from accelbench.hardware.rooflines import called
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
+
 
 _MIB = 2**20
 #: Several devices may have one name: only what fits none of them does not fit.
@@ -28,7 +29,6 @@ class MemoryByDevice:
 
     Attributes:
         detected: what this machine has of a platform.
-        database: whose devices are known too; None for none.
     """
 
     detected: Callable[[str], Iterable[object]]
@@ -62,3 +62,16 @@ def documented(platform: str, device: str) -> int | None:
     """The memory of a device by its maker's document."""
     entry = called(platform, device)
     return None if entry is None else entry.memory_bytes
+
+
+_GIB = 2.0**30
+
+
+def is_too_large(needed: float | None, room: float | None) -> bool:
+    """Whether more memory is needed than there is; of what is not known it is not said."""
+    return needed is not None and room is not None and needed > room
+
+
+def memory_words(needed: float, room: float) -> str:
+    """How much is needed of how much there is."""
+    return f"{needed / _GIB:,.3g} GiB of {room / _GIB:,.3g} GiB"

@@ -1,195 +1,277 @@
-"""`accelbench predict --evaluate`: train on one table, predict another, and score.
+"""Scores of a store's predictor: of its own cases, each model held out, or of two tables.
 
-The measured columns of the test table are read for scoring, and where anchors are asked for those
-of the anchors, which are not scored.
+Tables are imported as `accelbench db import tidy` imports them, each into a store of its own. What
+the predictor sees of them, and what it answers, is therefore what users get.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from accelbench.core.device_facts import facts_of
+from accelbench.catalog.find import known_as
 from accelbench.core.errors import UsageError
-from accelbench.predict.graph_evaluation import predict_by_graph
-from accelbench.predict.graph_predictor import GraphTable
-from accelbench.predict.graphs import Ints, read_graphs
-from accelbench.predict.grid_evaluation import GRID_METHODS, grid_rows, predict_by_grid
-from accelbench.predict.measurements import LATENCY, TARGETS, TableMeasurement, read_measurements
-from accelbench.predict.network_training import torch_is_here
-from accelbench.predict.regret import regrets
-from accelbench.predict.scoring import EvaluatedCases, Predictions, score, score_by
-from accelbench.predict.tabular import predict_by_table, tabular_method
+from accelbench.core.model import ModelSpec
+from accelbench.core.nouns import counted, listed
+from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
+from accelbench.predict.arrays import Floats
+from accelbench.predict.case_predictions import Basis, CasePredictions
+from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
+from accelbench.predict.cases import (
+    DECODE,
+    LATENCY,
+    PREFILL,
+    TARGETS,
+    MeasuredCase,
+    PredictedCase,
+)
+from accelbench.predict.device_limits import LEVEL
+from accelbench.predict.graph_files.models import FileModel
+from accelbench.predict.measurement_plan import most_telling
+from accelbench.predict.monotone import rising_with_batch
+from accelbench.predict.operator_tables import operator_models
+from accelbench.predict.scoring import EvaluatedCases, Predictions, score_by
+from accelbench.predict.stored_cases import StoredCases, stored_cases
+from accelbench.predict.stored_predictors import drawn_evenly, fitted_predictor
+from accelbench.predict.terms import TracedCase, peaks_are_known
+from accelbench.predict.traces import Traces
 
-#: Kinds of hardware whose rows are predicted from operator graphs.
-_GRAPH_KINDS = ("cuda", "cpu")
+#: Of a device's cases so many can be anchors at most: choosing takes the square of them.
+_MOST_CANDIDATES = 1000
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class EvaluationRequest:
-    """What is trained on, what is predicted and how."""
+class TableRequest:
+    """Tables to learn from and to predict.
+
+    Attributes:
+        graph_features: operators of models that the catalogue does not have.
+        anchors: measurements of each device of the test table that are learned from too.
+    """
 
     train: tuple[Path, ...]
     test: Path
     graph_features: Path | None = None
     anchors: int = 0
     target: str = LATENCY
-    seed: int = 0
 
 
-def evaluate(request: EvaluationRequest) -> dict[str, Any]:
-    """The scores of a request, overall, by hardware and by basis, as JSON holds them.
-
-    Raises:
-        UsageError: a table cannot be read, or the request cannot be answered.
-    """
-    return evaluated_cases(request)[0]
-
-
-def evaluated_cases(request: EvaluationRequest) -> tuple[dict[str, Any], EvaluatedCases]:
-    """The scores of a request, and the cases that they are of.
+def evaluate_tables(
+    request: TableRequest, hear: Callable[[str], None] = lambda _: None
+) -> tuple[dict[str, Any], EvaluatedCases]:
+    """Return the scores as JSON holds them, and the cases of the test table.
 
     Raises:
-        UsageError: a table cannot be read, or the request cannot be answered.
+        UsageError: a table cannot be read, or nothing of the test table can be predicted.
     """
-    _refuse(request)
-    started = time.monotonic()
-    train = [m for path in request.train for m in read_measurements(path, request.target)]
-    test = read_measurements(request.test, request.target)
-    table = None
-    if request.graph_features is not None:
-        table = GraphTable.of(read_graphs(request.graph_features))
-    evaluation = _Evaluation(request, train, test, table)
-    scores = evaluation.answer(started)
-    return scores, evaluation.cases
-
-
-def _refuse(request: EvaluationRequest) -> None:
     if request.target not in TARGETS:
         raise UsageError("--target takes latency or memory.", "Leave it out for latency.")
     if request.anchors < 0:
         raise UsageError("--anchors takes a number of measurements, 0 or more.")
-
-
-class _Evaluation:
-    """One request at work."""
-
-    def __init__(
-        self,
-        request: EvaluationRequest,
-        train: Sequence[TableMeasurement],
-        test: Sequence[TableMeasurement],
-        table: GraphTable | None,
-    ) -> None:
-        self.request, self.train, self.test, self.table = request, train, test, table
-        number = len(test)
-        self.basis = ["none"] * number
-        self.predictions = Predictions(
-            np.full(number, np.nan),
-            np.full(number, np.nan),
-            self.basis,
-            np.zeros(number, dtype=bool),
+    started = time.monotonic()
+    models = {} if request.graph_features is None else operator_models(request.graph_features)
+    traces = Traces(own=models, hear=hear)
+    hear("Reading the tables …")
+    train = _imported(request.train, models)
+    test = _imported((request.test,), models)
+    notes = _unpredicted(test)
+    measured, of_draw = drawn_evenly(
+        [entry for entry in train.cases if entry.value(request.target)]
+    )
+    asked = [entry for entry in test.cases if entry.value(request.target)]
+    traced, failures = traces.of_cases([entry.case for entry in (*measured, *asked)])
+    operators = {entry.case: entry for entry in traced}
+    notes += [*of_draw, *map(str, failures.values())]
+    asked = [entry for entry in asked if entry.case in operators]
+    if not asked:
+        raise UsageError(
+            f"Nothing of {request.test.name} is predicted: no {request.target} of a model whose"
+            " operators are known.",
+            "Name a table of operators: --graph-features.",
         )
-        self.methods: dict[str, str] = {}
-        self.notes: list[str] = []
+    hear(f"Learning from {counted(len(measured), 'case')} …")
+    predictor = fitted_predictor(measured, operators, request.target)
+    anchors = _anchors(predictor, asked, operators, request.anchors)
+    if anchors:
+        measured = [*measured, *(asked[row] for row in anchors)]
+        predictor = fitted_predictor(measured, operators, request.target)
+    cases = _evaluated(predictor, measured, asked, operators, anchors)
+    modes = [entry.case.configuration.mode for entry in asked]
+    return {
+        "target": request.target,
+        "anchors": request.anchors,
+        "learned_from": len(predictor.known),
+        **cases.score(),
+        "per_hardware": cases.score_by_group(),
+        "per_basis": score_by(cases.predictions, cases.measured, cases.predictions.basis),
+        "per_mode": score_by(cases.predictions, cases.measured, modes),
+        "notes": notes,
+        "seconds": round(time.monotonic() - started, 2),
+    }, cases
 
-    def answer(self, started: float) -> dict[str, Any]:
-        kinds = [m.configuration.kind for m in self.test]
-        for kind in dict.fromkeys(kinds):
-            rows = np.flatnonzero(np.array(kinds) == kind)
-            self._predict_kind(kind, rows)
-        self._note_absent_facts()
-        if self.table is not None and not torch_is_here():
-            self.notes.append("torch is not installed: predicted without an operator network")
-        measured = np.array([m.value for m in self.test])
-        hardware = [m.configuration.hardware for m in self.test]
-        return {
-            "target": self.request.target,
-            "anchors": self.request.anchors,
-            **score(self.predictions, measured, np.arange(len(self.test))),
-            "per_hardware": score_by(self.predictions, measured, hardware),
-            "per_basis": score_by(self.predictions, measured, self.predictions.basis),
-            "per_mode": score_by(
-                self.predictions, measured, [m.configuration.mode for m in self.test]
-            ),
-            **self._regret(),
-            "methods": self.methods,
-            "notes": self.notes,
-            "seconds": round(time.monotonic() - started, 2),
-        }
 
-    @property
-    def cases(self) -> EvaluatedCases:
-        """The rows of the test table, by hardware."""
-        return EvaluatedCases(
-            self.request.target,
-            self.predictions,
-            np.array([m.value for m in self.test]),
-            [m.model for m in self.test],
-            [m.configuration.hardware for m in self.test],
-        )
+def _imported(tables: Sequence[Path], models: Mapping[str, FileModel]) -> StoredCases:
+    """Return the measured cases of tables, as a store that imported them has them."""
+    from accelbench.exchange.imports.reading import read_import
+    from accelbench.store.database import Database
+    from accelbench.store.scratch import temporary_folder
 
-    def _regret(self) -> dict[str, Any]:
-        """What choosing by the predictions costs; of memory nothing is chosen by."""
-        if self.request.target != LATENCY:
-            return {}
-        return {"regret": regrets(self.train, self.test, self.predictions)}
+    def model_of(name: str) -> ModelSpec | None:
+        # A tag after the dot names weights; operators are those of the architecture.
+        of_table = models.get(name) or models.get(name.split(".")[0])
+        return of_table.spec if of_table else known_as(name)
 
-    def _predict_kind(self, kind: str, rows: Ints) -> None:
-        left = rows
-        if self.table is not None and self.request.target == LATENCY and kind in _GRAPH_KINDS:
-            task = predict_by_graph(
-                self.train, self.test, rows, self.table, self.request.anchors,
-                seed=self.request.seed,
-            )  # fmt: skip
-            if task is not None:
-                self._fill(task.rows, task.predictions)
-                self.methods[kind] = task.method
-                left = np.setdiff1d(rows, task.rows)
-        like = [m for m in self.train if m.configuration.kind == kind]
-        on_grid = grid_rows(like, self.test, left)
-        if len(on_grid):
-            some, method = predict_by_grid(
-                like, self.test, on_grid, self.request.anchors, self.request.seed
-            )
-            self._fill(on_grid, some)
-            self.methods.setdefault(kind, method)
-            left = np.setdiff1d(left, on_grid)
-        if len(left):
-            some = predict_by_table(
-                self.train, self.test, left, self.request.target, self.request.seed,
-                anchors=self.request.anchors, measured=rows[self.predictions.anchor[rows]],
-            )  # fmt: skip
-            self._fill(left, some)
-            self.methods.setdefault(kind, tabular_method())
-            if len(left) < len(rows):
-                self.notes.append(f"{len(left)} rows of {kind} by {tabular_method()}")
-            if self.request.anchors:
-                self.notes.append(
-                    f"{len(left)} rows of {kind}: anchors give a device's shift alone"
-                )
+    scratch = temporary_folder()
+    try:
+        database = Database(scratch.folder / "tables.duckdb")
+        for table in tables:
+            content = read_import("tidy", table)
+            database.bring_in(content.run_id, content.facts, content.bodies, content.queries)
+        return stored_cases(database, model_of)
+    finally:
+        scratch.close()
 
-    def _fill(self, rows: Ints, some: Predictions) -> None:
-        for place, basis in zip(rows, some.basis, strict=True):
-            self.basis[int(place)] = basis
-        self.predictions.log_value[rows] = some.log_value
-        self.predictions.half_width[rows] = some.half_width
-        self.predictions.anchor[rows] = some.anchor
 
-    def _note_absent_facts(self) -> None:
-        trained = {m.configuration.hardware for m in self.train}
-        absent = {
-            m.configuration.hardware
-            for m in self.test
-            if m.configuration.kind in _GRAPH_KINDS
-            and self.methods.get(m.configuration.kind) not in GRID_METHODS
-            and m.configuration.hardware not in trained
-            and facts_of(m.configuration.hardware) is None
-        }
-        self.notes += [f"no vendor peaks of {name}: taken for a middle one" for name in
-                       sorted(absent)]  # fmt: skip
+def _unpredicted(stored: StoredCases) -> list[str]:
+    """Return a sentence about results of models whose operators are unknown, if there are any."""
+    others = stored.without_operators
+    if not others:
+        return []
+    names = sorted(others, key=lambda name: (-others[name], name))
+    note = (
+        f"{sum(others.values()):,} results are not predicted: the operators of their models are"
+        f" unknown ({listed(names, _MOST_NAMED)})"
+    )
+    return [note]
+
+
+def _anchors(
+    predictor: CasePredictor,
+    asked: Sequence[MeasuredCase],
+    operators: Mapping[PredictedCase, TracedCase],
+    number: int,
+) -> list[int]:
+    """Return the rows of each device that `--suggest-anchors` would measure first."""
+    if not number:
+        return []
+    by_device: dict[tuple[str, str], list[int]] = {}
+    for row, entry in enumerate(asked):
+        place = entry.case.configuration
+        by_device.setdefault((place.hardware, place.device), []).append(row)
+    anchors: list[int] = []
+    for rows in by_device.values():
+        if len(rows) > _MOST_CANDIDATES:
+            drawn = np.random.default_rng(0).choice(len(rows), _MOST_CANDIDATES, replace=False)
+            rows = [rows[int(place)] for place in np.sort(drawn)]
+        features = CaseFeatures.of([operators[asked[row].case] for row in rows], predictor.target)
+        covariance, noise = predictor.covariance(features)
+        chosen = most_telling(covariance, noise, np.ones(len(rows)), min(number, len(rows)))
+        anchors += [rows[place] for place, _ in chosen]
+    return anchors
+
+
+def _evaluated(
+    predictor: CasePredictor,
+    measured: Sequence[MeasuredCase],
+    asked: Sequence[MeasuredCase],
+    operators: Mapping[PredictedCase, TracedCase],
+    anchors: Sequence[int],
+) -> EvaluatedCases:
+    target = predictor.target
+    traced = [operators[entry.case] for entry in asked]
+    made = rising_with_batch(traced, measured, target, predictor.predict_traced)
+    truth = np.array([entry.value(target) for entry in asked])
+    half, bases = _half_widths(made, truth), [kind.value for kind in made.basis]
+    for row, kind in enumerate(made.basis):
+        if kind is Basis.PEAKS and not peaks_are_known(asked[row].case.configuration):
+            bases[row], half[row] = MIDDLE_PEAKS, np.log(MIDDLE_FACTOR)
+    is_anchor = np.zeros(len(asked), dtype=bool)
+    is_anchor[list(anchors)] = True
+    return EvaluatedCases(
+        target,
+        Predictions(np.log(made.value), half, bases, is_anchor),
+        truth,
+        [entry.case.model for entry in asked],
+        [entry.case.configuration.device for entry in asked],
+    )
+
+
+def _half_widths(made: CasePredictions, truth: Floats) -> Floats:
+    """Return the part of each interval on the side on which the measured value lies."""
+    above, below = np.log(made.high / made.value), np.log(made.value / made.low)
+    return np.asarray(np.where(truth > made.value, above, below))
+
+
+_FOLDS = 5
+#: What the times of a request's parts are called, beside the targets.
+_PARTS = {PREFILL: "time to first token", DECODE: "time per token after it"}
+
+
+def own_cases(predictors: Mapping[str, CasePredictor], seed: int = 0) -> dict[str, EvaluatedCases]:
+    """Every measured case by target, its model predicted from all others.
+
+    Intervals are as wide as nine in ten errors, standardised, of the models of other folds.
+    """
+    cases = {target: _cases(predictor, seed) for target, predictor in predictors.items()}
+    for part, name in _PARTS.items():
+        timed = _cases(predictors[LATENCY], seed, part)
+        if len(timed.measured):
+            cases[name] = replace(timed, target=name)
+    return cases
+
+
+def own_scores(cases: Mapping[str, EvaluatedCases]) -> dict[str, Any]:
+    """Scores by target, as JSON holds them."""
+    return {target: _scores(entry) for target, entry in cases.items()}
+
+
+def _cases(predictor: CasePredictor, seed: int, part: str = "") -> EvaluatedCases:
+    known = predictor.known.cases
+    if not known:
+        nothing = np.zeros(0)
+        unpredicted = Predictions(nothing, nothing, (), nothing.astype(bool))
+        return EvaluatedCases(predictor.target, unpredicted, nothing, (), ())
+    error, standard = predictor.unseen or predictor.errors_of_unseen_models(seed)
+    models = [case.model for case in known]
+    deviation = np.abs(error) / np.maximum(standard, 1e-9)
+    half = _widths(standard, models, seed) * deviation
+    count = len(error)
+    predictions = Predictions(
+        predictor.log_values - error, half, ("unseen model",) * count, np.zeros(count, dtype=bool)
+    )
+    engines = [f"{case.configuration.runtime}/{case.configuration.hardware}" for case in known]
+    cases = EvaluatedCases(
+        predictor.target, predictions, np.exp(predictor.log_values), models, engines
+    )
+    return cases.only(np.flatnonzero([case.part == part for case in known]))
+
+
+def _scores(cases: EvaluatedCases) -> dict[str, Any]:
+    if not len(cases.measured):
+        return {"n": 0}
+    return {
+        **cases.score(),
+        "models": len(set(cases.models)),
+        "per_engine": cases.score_by_group(),
+        "per_model": score_by(cases.predictions, cases.measured, cases.models),
+    }
+
+
+def _widths(standard: Floats, models: Sequence[str], seed: int) -> Floats:
+    """Each case's half interval as standard deviations, from the models of other folds."""
+    names = list(dict.fromkeys(models))
+    order = np.random.default_rng(seed).permutation(len(names))
+    fold = {name: int(place) % _FOLDS for name, place in zip(names, order, strict=True)}
+    folds = np.array([fold[name] for name in models])
+    widths = np.full(len(standard), np.nan)
+    for number in range(_FOLDS):
+        others = standard[folds != number]
+        if len(others):
+            widths[folds == number] = np.quantile(others, LEVEL, method="higher")
+    return widths

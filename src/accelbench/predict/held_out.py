@@ -9,28 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from accelbench.predict.bases import Basis, left_out_bases, numbered_alike, with_its_parts
+from accelbench.predict.arrays import Floats
+from accelbench.predict.case_predictions import (
+    Basis,
+    left_out_bases,
+    numbered_alike,
+    with_its_parts,
+)
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
-from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.residual_process import ResidualProcess
 
 #: Of fewer held-out cases nothing is said of an engine; then all engines count together.
 _FEWEST = 10
 _NOTHING: Floats = np.zeros(0)
-
-
-class LeavesOut(Protocol):
-    """A process of residuals that says what each is without its group."""
-
-    @property
-    def residual(self) -> Floats:
-        """What is left of each case."""
-
-    def left_out(self, groups: Ints) -> tuple[Floats, Floats]:
-        """Mean and variance of each case from those of all other groups."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +43,16 @@ class HeldOutError:
 
 
 class HeldOutErrors:
-    """The errors of a predictor of latency, by what predictions rest on.
+    """Errors of a predictor of latency, by what predictions rest on.
 
-    Args:
-        cases: that it learned from.
-        process: of what is left of them; None where it learned from none.
-        unseen: errors of each case by who does not know its model, as logarithms.
+    The process is of the residuals of its cases; None if it learned from nothing. `unseen` has the
+    error of each case by a predictor that does not know its model, as a logarithm.
     """
 
     def __init__(
         self,
         cases: Sequence[PredictedCase] = (),
-        process: LeavesOut | None = None,
+        process: ResidualProcess | None = None,
         unseen: Floats = _NOTHING,
     ) -> None:
         self._cases, self._process, self._unseen = cases, process, unseen
@@ -70,10 +62,6 @@ class HeldOutErrors:
 
     def of(self, basis: Basis, place: CaseConfiguration) -> HeldOutError | None:
         """The error of predictions that rest on something, in a configuration's engine.
-
-        Args:
-            basis: what they rest on.
-            place: the configuration.
 
         Returns:
             None where too few were held out, and of what rests on no other case.
@@ -89,7 +77,7 @@ class HeldOutErrors:
                 return HeldOutError(float(np.median(some)), len(some), name)
         return None
 
-    def _errors(self, basis: Basis, process: LeavesOut) -> Floats:
+    def _errors(self, basis: Basis, process: ResidualProcess) -> Floats:
         """Of each case as a logarithm; NaN of those that would rest on something else."""
         if basis is Basis.OTHER_MODELS:
             return np.where(self._whole, self._unseen, np.nan)

@@ -5,7 +5,7 @@ What they teach is compared with how long measuring them takes, as far as that i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,10 @@ from accelbench.core.run_words import (
     size_words,
 )
 from accelbench.core.vocabulary import Mode
+from accelbench.predict.arrays import Floats
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
 from accelbench.predict.cases import PredictedCase, sizes_of
-from accelbench.predict.memory_fit import is_too_large
+from accelbench.predict.device_memory import is_too_large
 from accelbench.run.plan.run_forecast import LONG_STEP, SecondsRange, commands_seconds
 
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -34,11 +35,8 @@ class PlannedMeasurement:
     """A case to measure.
 
     Attributes:
-        case: what.
-        command: what measures it.
         deviation: how far the figures asked about may be off once it is measured, in percent, as
             the root of their mean variance.
-        seconds: how long measuring it takes, as predicted.
     """
 
     case: PredictedCase
@@ -52,9 +50,7 @@ class MeasurementPlan:
     """Cases to measure first, and how far predictions may be off before them, in percent.
 
     Attributes:
-        before: how far.
         measurements: in the order in which they are worth their time most.
-        seconds: of all of them.
         slow: models with cases that take minutes a step, and are left out.
         too_large: models with cases that need more memory than there is, and are left out.
     """
@@ -81,10 +77,8 @@ class MeasurementCosts:
     """What measuring each of some cases takes, a place each.
 
     Attributes:
-        step: seconds of a step.
         memory_bytes: that it works in.
         room_bytes: memory that its device has; None where that is not known.
-        weights: of its model.
     """
 
     step: Sequence[SecondsRange]
@@ -104,19 +98,31 @@ class MeasurementCosts:
         return np.array([is_too_large(need, room) for need, room in sizes], dtype=bool)
 
 
+def most_telling(
+    covariance: Floats, noise: float, costs: Floats, number: int
+) -> Iterator[tuple[int, Floats]]:
+    """Yield the cases to measure first, each with the covariance that remains after it.
+
+    Greedy: the next case is the one that takes most variance from all of them for its cost, which
+    is infinite if it cannot be measured.
+    """
+    open_to = np.isfinite(costs)
+    for _ in range(number):
+        gain = (covariance**2).sum(axis=0) / (np.diag(covariance) + noise) / costs
+        best = int(np.argmax(np.where(open_to, gain, -1.0)))
+        open_to[best] = False
+        column = covariance[:, best]
+        covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
+        yield best, covariance
+
+
 def plan(
     features: CaseFeatures, predictor: CasePredictor, number: int, costs: MeasurementCosts
 ) -> MeasurementPlan:
-    """The measurements that lower the deviation of all cases most for their time, the best first.
+    """Return the measurements that lower the deviation of all cases most for their time.
 
-    Greedy: the next one is what takes most variance from all of the cases together for each second
-    that measuring it takes.
-
-    Args:
-        features: the cases that are asked about; one of them is measured each time.
-        predictor: what is known already.
-        number: how many.
-        costs: of each case; what takes minutes a step or does not fit is not measured.
+    One of the cases is measured each time. Cases that take minutes a step or do not fit are left
+    out.
     """
     covariance, noise = predictor.covariance(features)
     before = _percent(covariance)
@@ -129,17 +135,12 @@ def plan(
     open_to = ~(costs.slow | costs.too_large)
     planned: list[PlannedMeasurement] = []
     chosen: list[int] = []
-    for _ in range(min(number, int(open_to.sum()))):
-        gain = (covariance**2).sum(axis=0) / (np.diag(covariance) + noise) / middle
-        best = int(np.argmax(np.where(open_to, gain, -1.0)))
-        open_to[best] = False
-        column = covariance[:, best]
-        covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
+    costly = np.where(open_to, middle, np.inf)
+    count = min(number, int(open_to.sum()))
+    for best, remaining in most_telling(covariance, noise, costly, count):
         case = features.cases[best]
         chosen.append(best)
-        planned.append(
-            PlannedMeasurement(case, command_of(case), _percent(covariance), taken[best])
-        )
+        planned.append(PlannedMeasurement(case, command_of(case), _percent(remaining), taken[best]))
     return MeasurementPlan(
         before,
         planned,
@@ -162,7 +163,7 @@ def _named(models: Sequence[str]) -> str:
     return ", ".join(models[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _percent(covariance: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+def _percent(covariance: Floats) -> float:
     return float(np.expm1(np.sqrt(max(np.diag(covariance).mean(), 0.0))) * 100)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.cases import CaseConfiguration
-from accelbench.predict.graphs import Floats, Ints
 
 _SPREAD = 0.8  # of an efficiency beside the usual one, as a logarithm
 _NOISE = 0.35  # what one case is off by for reasons of its own
@@ -39,12 +39,7 @@ class PositiveSum:
 
 @dataclass
 class ConfigurationSums:
-    """A sum for each configuration that was measured, and one of all for others.
-
-    Attributes:
-        whole: of all.
-        of: by configuration.
-    """
+    """A sum for each configuration that was measured, and one of all for others."""
 
     whole: PositiveSum = field(default_factory=lambda: PositiveSum(np.zeros(0)))
     of: dict[CaseConfiguration, PositiveSum] = field(default_factory=dict)

@@ -1,7 +1,9 @@
-"""Questions to a predictor: models, where they would run, and at which sizes; and their cases."""
+"""Questions to a predictor: models, hardware and sizes; their cases, or why there are none."""
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,23 +12,161 @@ from functools import cache
 from accelbench.catalog.inputs import settle
 from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
-from accelbench.core.device_facts import facts_of
+from accelbench.core.device_facts import facts_of, known_devices
 from accelbench.core.devices import cards, title_of
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
-from accelbench.hardware.rooflines import Roofline, called, roofline, rooflines_of
+from accelbench.hardware.detect import known
+from accelbench.hardware.rooflines import (
+    Roofline,
+    called,
+    documented_devices,
+    roofline,
+    rooflines_of,
+)
 from accelbench.predict.cases import (
     FROM_FILE,
-    UNKNOWN_FAMILY,
+    ON_CPUS,
     CaseConfiguration,
     MeasuredCase,
     PredictedCase,
+    family_of,
 )
-from accelbench.predict.device_names import hardware_of
-from accelbench.predict.predictable import why_not
 from accelbench.run.plan.ignored_options import sizes_taken
+
+_MAKERS = re.compile(
+    r"\b(nvidia|geforce|tesla|amd|radeon|instinct|intel|apple|hexagon|npu|gpu|cpu)\b"
+)
+
+#: A word without its number has at least so many letters: S is not S24, nor RTX a card.
+_SHORTEST = 3
+
+
+def hardware_of(word: str) -> str:
+    """A word of `--hardware` as PLATFORM or PLATFORM:NAME; a bare name becomes one of the latter.
+
+    Raises:
+        UsageError: several documented devices are called so; they are named.
+    """
+    if ":" in word or word.lower() in platforms():
+        return word
+    devices = devices_called(word)
+    if len(devices) == 1:
+        platform, name = devices[0]
+        return f"{platform}:{name}"
+    if not devices:
+        raise UsageError(
+            f"There is no platform and no documented device called {in_quotes(word)}.",
+            _meant(word),
+        )
+    raise several_called(word, devices)
+
+
+def several_called(word: str, devices: Iterable[tuple[str, str]]) -> UsageError:
+    """That a word may be any of several devices, which are named."""
+    names = ", ".join(f"{platform}:{name}" for platform, name in devices)
+    return UsageError(
+        f"Several documented devices are called {in_quotes(word)}.", f"Name one: {names}."
+    )
+
+
+def platforms() -> frozenset[str]:
+    """Every platform that a runtime runs on, or that is looked for here."""
+    of_runtimes = (platform for card in cards().values() for platform in card.hardware)
+    return frozenset({*of_runtimes, *known()})
+
+
+def devices_called(word: str) -> list[tuple[str, str]]:
+    """Documented devices of that name, or else those whose names have all of its words."""
+    wanted, devices = _bare(word), _devices()
+    joined = wanted.replace(" ", "")
+    exact = [d for d, names in devices if any(n.replace(" ", "") == joined for n in names)]
+    parts = set(wanted.split())
+    return exact or [
+        device for device, names in devices
+        if parts and any(_has_words(name, parts) for name in names)
+    ]  # fmt: skip
+
+
+def _has_words(name: str, parts: set[str]) -> bool:
+    """Whether a name has all of some words; SXM is also SXM4 and SXM5."""
+    words = set(name.split())
+    words |= {short for word in words if len(short := word.rstrip("0123456789")) >= _SHORTEST}
+    return parts <= words
+
+
+def _devices() -> list[tuple[tuple[str, str], frozenset[str]]]:
+    """Each documented device as its platform and name, with what it is called."""
+    listed = [
+        ((facts.kind, facts.name), frozenset({_bare(facts.name)})) for facts in known_devices()
+    ]
+    called = {bare for _, names in listed for bare in names}
+    for entry in documented_devices():
+        names = frozenset({_bare(entry.name), _bare(entry.device)})
+        if not names & called:
+            listed.append(((entry.platforms[0], entry.name), names))
+    return listed
+
+
+def _bare(name: str) -> str:
+    text = re.sub(r"\((r|tm|c)\)", " ", name.lower())
+    return " ".join(re.sub(r"[^a-z0-9]+", " ", _MAKERS.sub(" ", text)).split())
+
+
+def _meant(word: str) -> str:
+    names = {bare: device for device, several in _devices() for bare in several}
+    near = difflib.get_close_matches(_bare(word), list(names), n=3, cutoff=0.6)
+    meant = ", ".join(dict.fromkeys(names[bare][1] for bare in near))
+    every = f"Platforms: {', '.join(sorted(platforms()))}."
+    return f"Did you mean {meant}? {every}" if meant else every
+
+
+#: What training or autocast computes in is no precision of weights.
+_AUTOCAST = "amp-"
+_USUAL = "fp32"
+
+
+def why_not(
+    place: CaseConfiguration, calibrated: Container[tuple[str, str]], *, generates: bool
+) -> str:
+    """Why nothing is predicted in a configuration; "" where it is."""
+    card, name = cards().get(place.runtime), title_of(place.runtime)
+    if card is None:
+        return f"there is no runtime {place.runtime}"
+    if place.hardware not in card.hardware:
+        return f"{name} does not run on {place.hardware}"
+    if place.mode == Mode.TRAINING and card.consumes != "torch":
+        return f"{name} does not train"
+    if place.mode == Mode.TRAINING and place.precision == "int8":
+        return "a model quantised to int8 is not trained"
+    if generates and not card.generates:
+        return f"{name} does not generate token by token"
+    if place.precision not in card.precisions:
+        return f"{name} has no {place.precision}"
+    return _unknown_peak(place, calibrated)
+
+
+def _unknown_peak(place: CaseConfiguration, calibrated: Container[tuple[str, str]]) -> str:
+    """Why the peak of a precision is not known.
+
+    A CPU without units for a narrow type computes it by loops that take ten to five hundred times
+    as long as fp32 (bert-tiny in PyTorch: bf16 231 ms, int8 548 ms, fp32 2.8 ms).
+    """
+    precision = place.precision.removeprefix(_AUTOCAST)
+    if precision == _USUAL or place.calibrated_as in calibrated:
+        return ""
+    known = called(place.hardware, place.device)
+    if known and precision not in known.teraops:
+        return f"no document gives a peak of {place.device} in {precision}"
+    if not known and place.hardware in ON_CPUS:
+        return (
+            f"how fast {place.device} is in {precision} is not known: measure a case in it there, "
+            "or run accelbench hardware --calibrate"
+        )
+    return ""
+
 
 #: What names the first device of a platform, or a platform's own unit.
 _FIRST = ("0", "cpu")
@@ -41,14 +181,11 @@ class PredictionQuestion:
     """What is to be predicted.
 
     Attributes:
-        models: the models.
-        batches: items in one step.
         sizes: further sizes, each of which is asked of every model.
         hardware: platforms, PLATFORM:NAME with a part of a device's name, or the name of a
             documented device; those that were measured where none is named.
         runtimes: engines; those that were measured there where none is named.
         precisions: those that were measured there where none is named.
-        mode: inference or training.
         fixed_batches: of models whose graph takes so many items at once, and no other number.
     """
 
@@ -78,12 +215,6 @@ def cases_of(
 ) -> QuestionCases:
     """The cases of a question.
 
-    Args:
-        question: what is to be predicted.
-        measured: what a store has.
-        device_here: the name of a platform's device on this machine; None where it has none.
-        calibrated: platforms and names of devices whose peaks were measured.
-
     Raises:
         UsageError: hardware is named of which nothing is known.
     """
@@ -106,8 +237,7 @@ def cases_of(
                 if why := left_out(place, generates):
                     cases.notes.append(why)
                 else:
-                    family = UNKNOWN_FAMILY if FROM_FILE in spec.sets else spec.family
-                    cases.cases.append(PredictedCase(spec.id, family, shapes, place))
+                    cases.cases.append(PredictedCase(spec.id, family_of(spec), shapes, place))
     cases.notes += _unused(question, cases.cases)
     return cases
 

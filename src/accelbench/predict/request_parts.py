@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypedDict
 
 from accelbench.core.vocabulary import Mode
-from accelbench.predict.batch_nodes import rising_with_batch
 from accelbench.predict.case_predictions import CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor
-from accelbench.predict.cases import DECODE, PREFILL, MeasuredCase, PredictedCase
-from accelbench.predict.measurements import LATENCY
+from accelbench.predict.cases import DECODE, LATENCY, PREFILL, MeasuredCase, PredictedCase
+from accelbench.predict.monotone import rising_with_batch
 from accelbench.predict.terms import Calibrated, TracedCase
 
 #: Parts that come to within so much of the whole add up to it, as figures are shown.
@@ -48,7 +48,6 @@ class RequestFigures:
     """Predictions of requests whose parts add up to the whole.
 
     Attributes:
-        whole: the predictions of whole cases.
         parts: by their places, those of requests.
         notes: which of them were measured apart and do not add up.
     """
@@ -65,28 +64,18 @@ def request_parts(
     known: Mapping[PredictedCase, MeasuredCase],
     calibrated: Calibrated,
 ) -> RequestFigures:
-    """The parts of each case, and the whole that they come to.
+    """Return the parts of each case, and the whole that they come to.
 
-    Prefill and decode are passes of their own, with work, bytes of weights and of cached keys and
-    values of their own, and are predicted as such: by what the predictor of latency has learned of
-    whole requests, of their parts and of everything else. They are then brought to the whole.
-
-    Args:
-        traced: whole cases, with their passes.
-        whole: their predictions.
-        predictor: of latency.
-        known: what was measured, parts as well.
-        calibrated: measured limits of devices.
+    Prefill and decode are passes of their own, with their own work and bytes of weights and of
+    cached keys and values. They are predicted as such, from what the predictor of latency learned
+    of whole requests, of their parts and of everything else. They are then brought to the whole.
     """
     requests = [(place, parts) for place, entry in enumerate(traced) if (parts := _parts(entry))]
     if not requests:
         return RequestFigures(whole)
     cases = [part for _, parts in requests for part in parts]
     features = CaseFeatures.of(cases, LATENCY, calibrated=calibrated)
-
-    def each(entries: Sequence[TracedCase]) -> CasePredictions:
-        return predictor.predict(CaseFeatures.of(entries, LATENCY, calibrated=calibrated))
-
+    each = partial(predictor.predict_traced, calibrated=calibrated)
     predicted = rising_with_batch(cases, known.values(), LATENCY, each)
     measured, least = set(predicted.measured.tolist()), predictor.least(features)
     measured_wholes = set(whole.measured.tolist())
@@ -129,7 +118,6 @@ class RequestTerm:
 
     Attributes:
         value: milliseconds of it once.
-        count: how often it occurs.
         least: what it cannot be below.
         measured: whether it is what was measured, which stays.
     """
@@ -152,9 +140,6 @@ def brought_to(
         terms: the parts.
         total: the whole.
         fixed: whether that was measured: parts are brought to it however far it is off.
-
-    Returns:
-        The value of each part, and what they come to.
     """
     kept = [term.value for term in terms]
     free = [term for term in terms if not term.measured and term.count]

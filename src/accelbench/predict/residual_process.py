@@ -1,9 +1,8 @@
-"""Gaussian process of what a fitted roofline is off by, over cases. Pure numpy.
+"""Gaussian process of the residuals of a fitted roofline, over cases. Pure numpy.
 
-The kernel is a sum of parts, each of which says what residuals have in common: a configuration, a
-model wherever it runs, a model in one configuration, a family, shares of time by operator class,
-and sizes. Configurations that differ in less have more in common. How much each part explains is
-chosen by the marginal likelihood.
+The kernel is a sum of parts for what residuals have in common: a configuration, a model anywhere, a
+model in one configuration, a family, shares of time by operator class, and sizes. Similar
+configurations have more in common. The marginal likelihood chooses how much each part explains.
 """
 
 from __future__ import annotations
@@ -14,10 +13,34 @@ from functools import cached_property
 
 import numpy as np
 
-from accelbench.predict.anchors import squared_distances
+from accelbench.predict.arrays import Floats, Ints
 from accelbench.predict.cases import CaseConfiguration, PredictedCase, numbers_of_places
-from accelbench.predict.graphs import Floats, Ints
-from accelbench.predict.triangular import inverse_of
+
+#: Below this a general inverse is as fast as dividing further.
+_SMALL = 96
+
+
+def inverse_of(lower: Floats) -> Floats:
+    """Return the inverse, a lower triangle too, in parts: numpy has no routine for triangles.
+
+    A general inverse of 1,500 rows takes six times the operations: half of fitting a predictor.
+    """
+    inverse = np.zeros_like(lower)
+    _invert(lower, inverse)
+    return inverse
+
+
+def _invert(lower: Floats, into: Floats) -> None:
+    """[A 0; B C] becomes [A⁻¹ 0; -C⁻¹ B A⁻¹ C⁻¹]."""
+    size = len(lower)
+    if size <= _SMALL:
+        into[:] = np.tril(np.linalg.inv(lower))
+        return
+    half = size // 2
+    _invert(lower[:half, :half], into[:half, :half])
+    _invert(lower[half:, half:], into[half:, half:])
+    into[half:, :half] = -into[half:, half:] @ (lower[half:, :half] @ into[:half, :half])
+
 
 #: By so much a difference in each field parts two configurations: e to the minus of the sum is what
 #: their residuals have in common.
@@ -174,9 +197,6 @@ class ResidualProcess:
         One whose operators are others in a runtime than were traced (an export that computes every
         expert of a mixture takes ten times as long) is to say nothing of other models. Where a
         group's errors, its model left out, are within the usual, it is 1.
-
-        Args:
-            groups: the model of each case in its configuration, as numbers.
         """
         mean, variance = self.left_out(self.inputs.model)
         error, unlike = np.abs(self.residual - mean), np.ones(len(groups))
@@ -213,13 +233,10 @@ def usual_variances() -> Floats:
 def fit_process(
     inputs: CaseInputs, residual: Floats, begin: Floats | None = None, seed: int = 0
 ) -> ResidualProcess:
-    """The process whose parts explain the residuals best.
+    """Return the process whose parts explain the residuals, as logarithms, best.
 
-    Args:
-        inputs: the cases.
-        residual: what the roofline is off by, as logarithms.
-        begin: variances to begin with: those of the last training.
-        seed: decides which cases are tried where there are many.
+    It begins with the variances of the last training. Of many cases, the seed draws those that are
+    tried.
     """
     variances = np.array(_BEGIN) if begin is None else begin.copy()
     if not len(inputs):
@@ -359,3 +376,9 @@ def _distinct(configurations: Ints) -> tuple[Ints, Ints]:
 
 def _equal(some: Ints, others: Ints) -> Floats:
     return np.asarray((some[:, None] == others[None, :]).astype(np.float64))
+
+
+def squared_distances(left: Floats, right: Floats) -> Floats:
+    """Squared distances, without a third dimension in memory."""
+    cross = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None] - 2 * left @ right.T
+    return np.asarray(np.maximum(cross, 0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats, Ints
+from accelbench.predict.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,7 @@ class EvaluatedCases:
     """Cases with what was measured and what was predicted of them.
 
     Attributes:
-        target: latency or memory.
-        predictions: a place each.
         measured: milliseconds or megabytes.
-        models: of each its model.
         groups: of each what it is told by: its engine, or its hardware.
     """
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.model import ModelSpec
-from accelbench.predict.graphs import CLASSES, Floats, OperatorGraphs, graphs_of
+from accelbench.predict.arrays import CLASSES, Floats
 
 #: The loss of models that tell an item's counterpart from those of the others in its batch.
 _OF_PAIRS = "contrastive"
@@ -33,8 +33,6 @@ class PassTrace:
     """One pass: its operations with their counts, and what it holds.
 
     Attributes:
-        signatures: each with how often it occurs.
-        weights: parameters of the model.
         peak_bytes: intermediate results alive at once, in fp32.
         fixed_bytes: results alive at once whatever the batch: of training, gradients.
         pair_macs: what each two items of a batch take together, where they are compared with each
@@ -86,14 +84,3 @@ class PassTrace:
 def holds_pairs(spec: ModelSpec) -> bool:
     """Whether a model holds each item of a batch against every other, as CLIP does."""
     return spec.training is not None and spec.training.loss == _OF_PAIRS
-
-
-def graphs_from(traces: Sequence[PassTrace]) -> OperatorGraphs:
-    """The operator graphs of traces, in their order."""
-    names = (*OperatorSignature._fields, "count")
-    rows = [(*signature, count) for trace in traces for signature, count in trace.signatures]
-    columns: dict[str, Sequence[Any]] = dict(zip(names, zip(*rows, strict=True), strict=True))
-    numbers = [number for number, trace in enumerate(traces) for _ in trace.signatures]
-    return graphs_of(
-        {**columns, "model": [str(n) for n in numbers], "img_size": [0] * len(numbers)}
-    )

@@ -9,7 +9,7 @@ whose launches scatter.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -22,8 +22,14 @@ from accelbench.core.figures import STEP_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.core.worth import THIS_ARM_SQL
-from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, shapes_from
-from accelbench.predict.learned_words import measured_cases
+from accelbench.predict.cases import (
+    CaseConfiguration,
+    MeasuredCase,
+    PredictedCase,
+    family_of,
+    measured_cases,
+    shapes_from,
+)
 from accelbench.query.histories import OF_NO_CHECK_SQL
 
 if TYPE_CHECKING:
@@ -95,16 +101,22 @@ class StoredCases:
         return measured_cases(len(self.cases), of_others)
 
 
-def stored_cases(database: Database) -> StoredCases:
+def stored_cases(
+    database: Database, model_of: Callable[[str], ModelSpec | None] = known_as
+) -> StoredCases:
     """Every measured case of a store, each once.
 
     One case may be stored in several ways: its default sizes said and not said, its model by other
     names, on several devices of one name, by others. What was measured here goes before what was
     imported, and then the newest counts.
+
+    Args:
+        database: the store.
+        model_of: looks up the model of a name; None if its operators are unknown.
     """
     names, rows = database.query(_SQL)
     # A store has a thousand names and thirty thousand rows of them.
-    catalogued, place_of_model = cache(known_as), names.index("model")
+    catalogued, place_of_model = cache(model_of), names.index("model")
     newest: _Ordered = {}
     parts: _Ordered = {}
     others: dict[str, int] = {}
@@ -191,4 +203,4 @@ def _case(row: Row, spec: ModelSpec) -> PredictedCase | None:
         threads=None if threads is None else int(threads),
         options=" ".join(options),
     )
-    return PredictedCase(spec.id, spec.family, shapes, configuration)
+    return PredictedCase(spec.id, family_of(spec), shapes, configuration)

@@ -22,12 +22,16 @@ from accelbench.core.errors import StoreError
 from accelbench.core.identity import digest, plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
-from accelbench.predict.bases import Basis
-from accelbench.predict.case_predictions import CasePredictions
+from accelbench.predict.arrays import Floats
+from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
-from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase, sizes_of
-from accelbench.predict.graphs import Floats
-from accelbench.predict.measurements import TARGETS
+from accelbench.predict.cases import (
+    TARGETS,
+    CaseConfiguration,
+    MeasuredCase,
+    PredictedCase,
+    sizes_of,
+)
 from accelbench.predict.positive_sum import ConfigurationSums, PositiveSum
 from accelbench.predict.stored_cases import StoredCases, stored_cases
 from accelbench.predict.terms import (
@@ -60,12 +64,8 @@ class Predictors:
     """The predictors of a database, by target.
 
     Attributes:
-        of: each target's.
-        stored: what the database has.
         learned_from: the hash of the measurements and of the limits.
         fitted: whether they were fitted now, and not read.
-        notes: what is to be said of it.
-        calibrated: measured limits of the database's devices, which questions are answered with.
     """
 
     of: Mapping[str, CasePredictor]
@@ -129,12 +129,7 @@ def predictors_of(
 
 
 def kept_predictors(database: Database, stored: StoredCases) -> Predictors | None:
-    """The predictors that are kept beside a database; None where its measurements are others.
-
-    Args:
-        database: whose.
-        stored: what it has to learn from.
-    """
+    """Return the predictors next to a database; None if its measurements changed."""
     calibrated = stored_limits(database)
     return _same(_kept(database), stored, calibrated, _hash(stored.learnable, calibrated))
 
@@ -177,22 +172,14 @@ def _fitted(
     begin: Mapping[str, Floats],
     place: tuple[Path, Database] | None,
 ) -> Predictors:
-    notes: list[str] = []
-    measured = stored.learnable
-    if len(measured) > MOST_CASES:
-        rows = np.sort(np.random.default_rng(0).choice(len(measured), MOST_CASES, replace=False))
-        measured = tuple(measured[int(row)] for row in rows)
-        notes.append(
-            f"learned from {MOST_CASES:,} of {len(stored.learnable):,} cases, drawn evenly"
-        )
+    measured, notes = drawn_evenly(stored.learnable)
     cases, failures = traces.of_cases([entry.case for entry in measured])
     notes += [f"the operators of {name} are not known: not learned from" for name in failures]
     traced = {entry.case: entry for entry in cases}
-    with _one_thread():
-        of = {
-            target: predictor_of(measured, traced, target, calibrated).fit(begin=begin.get(target))
-            for target in TARGETS
-        }
+    of = {
+        target: fitted_predictor(measured, traced, target, calibrated, begin.get(target))
+        for target in TARGETS
+    }
     # What was learned from coarse operators is kept apart from what those have who trace them.
     kind = _UNTRACED if traces.left_out else ""
     if place is not None and measured:
@@ -205,6 +192,27 @@ def _fitted(
         except (StoreError, OSError) as error:
             notes.append(f"the trained predictor could not be kept: {error}")
     return Predictors(of, stored, learned_from, True, tuple(notes), calibrated)
+
+
+def drawn_evenly(measured: Sequence[MeasuredCase]) -> tuple[Sequence[MeasuredCase], list[str]]:
+    """Return as many cases as a predictor is fitted to, with a note if there are more."""
+    if len(measured) <= MOST_CASES:
+        return measured, []
+    rows = np.sort(np.random.default_rng(0).choice(len(measured), MOST_CASES, replace=False))
+    note = f"learned from {MOST_CASES:,} of {len(measured):,} cases, drawn evenly"
+    return tuple(measured[int(row)] for row in rows), [note]
+
+
+def fitted_predictor(
+    measured: Sequence[MeasuredCase],
+    traced: Mapping[PredictedCase, TracedCase],
+    target: str,
+    calibrated: Calibrated = NOT_CALIBRATED,
+    begin: Floats | None = None,
+) -> CasePredictor:
+    """Fit a predictor to cases, from variances to begin with; leave out untraced cases."""
+    with _one_thread():
+        return predictor_of(measured, traced, target, calibrated).fit(begin=begin)
 
 
 def _one_thread() -> AbstractContextManager[object]:

@@ -1,16 +1,17 @@
-"""Terms of a case: what a step's time, or its memory, is a sum of, before efficiencies. Pure numpy.
+"""Terms of a case: the parts of a step's time, or of its memory, before efficiencies. Pure numpy.
 
-A step takes the sum, over operator classes, of the time that its products take at the device's
-peak and that its values take at its bandwidth, each divided by an efficiency, and so long for each
-launch. Where an engine hands operators to an accelerator one by one, a step takes at least as long
-as the host needs for that. Memory is weights, what is alive at once, and a constant.
+A step takes the sum, over operator classes, of the time that its products take at the device's peak
+and that its values take at its bandwidth, each divided by an efficiency, and a time for each
+launch. If an engine hands operators to an accelerator one by one, a step takes at least as long as
+the host needs for that. Memory is weights, what is alive at once, and a constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypedDict
 
 import numpy as np
 
@@ -19,16 +20,16 @@ from accelbench.core.case import Shapes
 from accelbench.core.device_facts import DeviceFacts, facts_of
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.rooflines import called
+from accelbench.predict.arrays import CLASSES, MULTIPLYING, Floats, Ints
 from accelbench.predict.cases import (
     DECODE,
     ON_CPUS,
     PREFILL,
     CaseConfiguration,
     PredictedCase,
-    is_calibrated,
     numbers_of_places,
+    sizes_of,
 )
-from accelbench.predict.graphs import CLASSES, MULTIPLYING, Floats, Ints
 from accelbench.predict.signatures import PassTrace
 
 #: Products of each class that multiplies, values moved by each class, and launches.
@@ -42,13 +43,13 @@ MEMORY_TERMS = (
 )  # fmt: skip
 
 #: Before anything was measured: half of the peak, half of the bandwidth, 5 µs a launch.
-_USUAL_TIME = (*([2.0] * (len(TIME_TERMS) - 1)), 1.0)
+USUAL_TIME = np.array([*([2.0] * (len(TIME_TERMS) - 1)), 1.0])
 _LAUNCH_MS = 0.005
 #: What PyTorch's own Python takes of the host for each operator, while an accelerator works on
 #: those before it: beside an NVIDIA H200, 26 µs for bert-base, 24 for resnet-50, 18 for gpt2.
 _DISPATCH_MS = 0.022
 _DISPATCHED_BY = "pytorch"
-_USUAL_MEMORY = (1.0, 1.0, 1.0, 2.0, 1.0)
+USUAL_MEMORY = np.array([1.0, 1.0, 1.0, 2.0, 1.0])
 _CONSTANT_MB = 100.0
 #: A backward pass does the products of the forward pass twice, for two gradients: what a training
 #: step is taken for that could not be traced.
@@ -118,10 +119,6 @@ def facts_for(
     """The peaks of a configuration's device, or those of a middle one of its kind.
 
     What was measured of a device goes before what its vendor says of all that have its name.
-
-    Args:
-        configuration: where the device is.
-        calibrated: measured limits, by platform and device name.
     """
     kind = "cpu" if configuration.hardware in ON_CPUS else ""
     return _measured(configuration, calibrated) or _known(configuration) or _UNKNOWN[kind]
@@ -131,7 +128,7 @@ def peaks_are_known(
     configuration: CaseConfiguration, calibrated: Calibrated = NOT_CALIBRATED
 ) -> bool:
     """Whether the peaks of a configuration's device were measured or are documented."""
-    return is_calibrated(configuration, calibrated) or _known(configuration) is not None
+    return configuration.calibrated_as in calibrated or _known(configuration) is not None
 
 
 def peak_limits(configuration: CaseConfiguration, calibrated: Calibrated = NOT_CALIBRATED) -> bool:
@@ -208,24 +205,10 @@ def is_autocast(precision: str) -> bool:
     return precision.startswith("amp-")
 
 
-def usual_time() -> Floats:
-    """The factor of each term of time, before anything was measured."""
-    return np.array(_USUAL_TIME)
-
-
-def usual_memory() -> Floats:
-    """The factor of each term of memory, before anything was measured."""
-    return np.array(_USUAL_MEMORY)
-
-
 def time_terms(traced: Sequence[TracedCase], calibrated: Calibrated = NOT_CALIBRATED) -> Floats:
-    """Milliseconds of each of `TIME_TERMS` in a step, at the device's peaks; a row a case.
+    """Return milliseconds of each of `TIME_TERMS` in a step, at the device's peaks; a row a case.
 
-    Cases that differ in their batch alone are calculated at once: a matrix has a hundred thousand.
-
-    Args:
-        traced: the cases.
-        calibrated: measured limits of devices.
+    Cases that differ only in their batch are calculated together: a matrix has a hundred thousand.
     """
     rows = np.zeros((len(traced), len(TIME_TERMS)))
     for places in _alike(traced):
@@ -265,7 +248,7 @@ def _terms_of(traced: TracedCase, batches: Ints, calibrated: Calibrated) -> Floa
             each[:, MULTIPLYING + _PAIRED] += others * passed.pair_values * moved
         each[:, -1] = sums.launches * _LAUNCH_MS
         if dispatched:
-            waited = sums.launches * _DISPATCH_MS - each[:, :-1] @ _USUAL_TIME[:-1]
+            waited = sums.launches * _DISPATCH_MS - each[:, :-1] @ USUAL_TIME[:-1]
             each[:, -1] = np.maximum(each[:, -1], waited)
         terms += times * each
     return terms * (_TRAINING if traced.is_trained_by_rule else 1.0)
@@ -325,12 +308,7 @@ def _trained_memory(traced: TracedCase, batches: Ints, terms: Floats) -> Floats:
 
 
 def kernel_sizes(traced: Sequence[TracedCase], times: Floats) -> Floats:
-    """Sizes along which residuals are smooth: work, batch, launches and length, as logarithms.
-
-    Args:
-        traced: the cases.
-        times: their terms of time.
-    """
+    """Sizes along which residuals are smooth: work, batch, launches and length, as logarithms."""
     shapes = [entry.case.shapes for entry in traced]
     return np.column_stack([
         np.log(times[:, :-1].sum(axis=1) + 1e-6) / 2,
@@ -342,3 +320,58 @@ def kernel_sizes(traced: Sequence[TracedCase], times: Floats) -> Floats:
 
 def _length(shapes: Shapes) -> int:
     return shapes.prompt_tokens or shapes.sequence or shapes.image or shapes.audio or 1
+
+
+_FP32_BYTES = 4
+
+
+class ClassCounts(TypedDict):
+    """What the operators of a class take together, of a batch of one in fp32."""
+
+    launches: int
+    macs: int
+    bytes: int  # operands, results and weights
+    output_elements: int
+    intensity: float | None  # operations a byte; None of what moves none
+
+
+class PassCounts(TypedDict):
+    """A pass of a model at its sizes."""
+
+    model: str
+    sizes: dict[str, int]
+    part: str  # forward · prefill · decode
+    weights: int
+    classes: dict[str, ClassCounts]
+
+
+def operator_counts(traced: Iterable[TracedCase]) -> list[PassCounts]:
+    """The passes of cases, each once."""
+    counted: dict[tuple[str, str, str], PassCounts] = {}
+    for entry in traced:
+        sizes = sizes_of(entry.case.shapes)
+        for part, taken in entry.passes.items():
+            key = (entry.case.model, str(sizes), part)
+            if key not in counted:
+                counted[key] = {
+                    "model": entry.case.model, "sizes": sizes, "part": part,
+                    "weights": taken.weights, "classes": _by_class(taken),
+                }  # fmt: skip
+    return list(counted.values())
+
+
+def _by_class(taken: PassTrace) -> dict[str, ClassCounts]:
+    classes: dict[str, ClassCounts] = {}
+    for name in CLASSES:
+        rows = [(s, number) for s, number in taken.signatures if s.op_class == name]
+        if not rows:
+            continue
+        macs = sum(number * s.macs for s, number in rows)
+        made = sum(number * s.output_elements for s, number in rows)
+        read = sum(number * (s.input_elements + s.weight_elements) for s, number in rows)
+        moved = _FP32_BYTES * (made + read)
+        classes[name] = {
+            "launches": sum(number for _, number in rows), "macs": macs, "bytes": moved,
+            "output_elements": made, "intensity": 2 * macs / moved if moved else None,
+        }  # fmt: skip
+    return classes

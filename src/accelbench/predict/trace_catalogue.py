@@ -40,8 +40,7 @@ def default_shapes(spec: ModelSpec) -> Iterator[Shapes]:
 def traced(spec: ModelSpec) -> dict[str, object]:
     """The entries of a model, by the names that traces are kept by."""
     from accelbench.catalog.op_costs import UnknownOperationError
-    from accelbench.predict.tracing import trace
-    from accelbench.predict.training_trace import trace_training
+    from accelbench.predict.tracing import trace, trace_training
 
     made = {trace_name(spec, shapes): trace(spec, shapes) for shapes in default_shapes(spec)}
     if spec.training is not None:

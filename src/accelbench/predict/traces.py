@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, sizes_of
-from accelbench.predict.network_training import torch_is_here
 from accelbench.predict.signatures import PassTrace, holds_pairs
 from accelbench.predict.terms import TracedCase
 from accelbench.store.files import default_folder
@@ -78,11 +78,6 @@ class Traces:
         """The passes of a case, by name.
 
         Of a training step that cannot be traced they are those of its forward pass.
-
-        Args:
-            model: the catalogue's name.
-            shapes: settled sizes.
-            mode: inference or training.
 
         Raises:
             UntracedError: the model's operators are not known at these sizes.
@@ -157,6 +152,11 @@ class Traces:
         return taken
 
 
+def torch_is_here() -> bool:
+    """Return whether torch is installed, without importing it."""
+    return find_spec("torch") is not None
+
+
 def trace_name(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:
     """What a trace is kept by: everything that it depends on."""
     about = {"v": TRACE_VERSION, "model": spec.id, "config": spec.config_digest}
@@ -176,8 +176,7 @@ def _of_catalogue() -> dict[str, dict[str, PassTrace]]:
 
 def _taken(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> dict[str, PassTrace]:
     from accelbench.catalog.op_costs import UnknownOperationError
-    from accelbench.predict.tracing import trace
-    from accelbench.predict.training_trace import trace_training
+    from accelbench.predict.tracing import trace, trace_training
 
     try:
         return (trace_training if mode == Mode.TRAINING else trace)(spec, shapes)

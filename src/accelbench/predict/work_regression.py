@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.predict.graphs import Floats
-from accelbench.predict.intervals import LEVEL
+from accelbench.predict.arrays import Floats
+from accelbench.predict.device_limits import LEVEL
 
 #: Slopes are drawn to zero as if by so many figures, and by that part of those there are.
 _PRIOR_FIGURES, _PRIOR_SHARE = 1.0, 0.05

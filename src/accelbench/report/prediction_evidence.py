@@ -146,7 +146,7 @@ def _judged(
 ) -> PredictionEvidence:
     import numpy as np
 
-    from accelbench.predict.own_evaluation import own_cases
+    from accelbench.predict.evaluation import own_cases
 
     scored = own_cases(predictors.of)
     cases = {

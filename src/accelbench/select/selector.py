@@ -1,9 +1,7 @@
 """`HardwareSelector`: which hardware for a model, from what was measured, and why.
 
-Three methods are there to be overridden, and every answer goes through them:
-`_encode_hardware_type`, `_estimate_model_size`, `select_hardware`.
-
-What a selector knows: its store, the pages with a matrix, and where new results would go.
+Three methods can be overridden, and every answer goes through them: `_encode_hardware_type`,
+`_estimate_model_size`, `select_hardware`.
 """
 
 from __future__ import annotations
@@ -68,15 +66,7 @@ Estimate = Callable[[str], int | float | str | None]
 
 
 class Knowledge:
-    """What answers stand on, whatever is asked.
-
-    Args:
-        database_path: as `HardwareSelector` has it.
-        matrix_file: likewise.
-        config: the configuration as it is to begin with.
-        machine: as `HardwareSelector` has it.
-        hear: likewise.
-    """
+    """What answers stand on, whatever is asked."""
 
     def __init__(
         self,
@@ -145,26 +135,22 @@ class Knowledge:
         own = own_hardware(config)
         return [*own, *(name for name in self.matrices(config).platforms() if name not in own)]
 
+    def _devices(self, platform: str) -> list[Device]:
+        """Return the devices of a platform on this machine; a stand-in is none of them."""
+        entries = self._detected.get(platform, ())
+        return [entry for entry in entries if isinstance(entry, Device) and not entry.emulated]
+
     def present(self, platforms: Iterable[str]) -> frozenset[str]:
-        """Which platforms this machine has: a stand-in is none. Each is looked for once."""
-        return frozenset(
-            name
-            for name in platforms
-            if any(isinstance(o, Device) and not o.emulated for o in self._detected.get(name, ()))
-        )
+        """Return which platforms this machine has. Each is looked for once."""
+        return frozenset(name for name in platforms if self._devices(name))
 
     def is_here(self, platform: str, device: str | None = None) -> bool:
-        """Whether this machine has a platform; and where a device is named, that very one."""
-        return any(
-            isinstance(entry, Device) and not entry.emulated and device in (None, "", entry.name)
-            for entry in self._detected.get(platform, ())
-        )
+        """Return whether this machine has a platform, or that very device of it."""
+        return any(device in (None, "", entry.name) for entry in self._devices(platform))
 
     def _device_name(self, platform: str) -> str | None:
-        """The first device of a platform on this machine; None where it has none."""
-        entries = self._detected.get(platform, ())
-        devices = (o for o in entries if isinstance(o, Device) and not o.emulated)
-        return next((device.name for device in devices), None)
+        """Return the first device of a platform on this machine; None if it has none."""
+        return next((device.name for device in self._devices(platform)), None)
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
         """What a new result has to be like to be compared with the figures of an answer."""
@@ -316,9 +302,6 @@ class HardwareSelector:
         Returns:
             Plain data: primary_recommendation, fallback_options, all_scores by hardware with their
             predictions, explanation, and what they rest on. docs/choosing.md has all keys.
-
-        Raises:
-            UsageError: a word is none of those that are known.
         """
         put = RawQuery(
             model_family, model_name, batch_size, mode, task_type, distributed_config,

@@ -7,8 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from accelbench.predict.answers import PredictedFigures, PredictionAnswer
-from accelbench.predict.knees import Knee
+from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
 from accelbench.predict.scoring import EvaluatedCases, Predictions
 from accelbench.report.charts import draw
 from accelbench.report.charts.chart import Picture

@@ -103,10 +103,13 @@ def predict(
         None, "--test", metavar="FILE", help="Parquet in the tidy schema to predict."
     ),
     graph_features: Path | None = typer.Option(
-        None, "--graph-features", metavar="FILE", help="Parquet of the models' operators."
+        None,
+        "--graph-features",
+        metavar="FILE",
+        help="Parquet of the operators of models that the catalogue does not have.",
     ),
     anchors: int = typer.Option(
-        0, "--anchors", metavar="K", help="Take K measurements of each hardware to calibrate."
+        0, "--anchors", metavar="K", help="Learn from K measurements of each device of --test too."
     ),
     target: str | None = typer.Option(
         None, "--target", help="Of tables: latency, unless given, or memory."
@@ -322,7 +325,7 @@ def _suggest(
 
 def _evaluate_own(predicting: Predicting, shown: _Shown, progress: ProgressLine) -> None:
     from accelbench.cli.display.predictions import show_notes, show_scores
-    from accelbench.predict.own_evaluation import own_cases, own_scores
+    from accelbench.predict.evaluation import own_cases, own_scores
     from accelbench.report.charts.predicted_measured import evaluation_picture
 
     with progress:
@@ -349,23 +352,22 @@ def _evaluate_tables(
 ) -> None:
     if not train or test is None:
         raise UsageError("--evaluate needs --train and --test.", "Give a Parquet file for each.")
-    from accelbench.cli.display.predictions import show_notes, show_regret, show_scores
-    from accelbench.predict.evaluation import EvaluationRequest, evaluated_cases
-    from accelbench.predict.measurements import LATENCY
+    from accelbench.cli.display.predictions import show_notes, show_scores
+    from accelbench.predict.cases import LATENCY
+    from accelbench.predict.evaluation import TableRequest, evaluate_tables
     from accelbench.report.charts.predicted_measured import evaluation_picture
 
     paths = tuple(Path(word) for word in train)
-    request = EvaluationRequest(paths, test, graph_features, anchors, target or LATENCY)
-    scores, cases = evaluated_cases(request)
+    progress = ProgressLine(sys.stderr)
+    with progress:
+        scores, cases = evaluate_tables(
+            TableRequest(paths, test, graph_features, anchors, target or LATENCY), progress.say
+        )
     learned = f"{test.name}, learned from {', '.join(path.name for path in paths)}."
     shown.picture(lambda: evaluation_picture([cases], learned))
     if shown.document(scores):
         return
-    show_scores(
-        scores["target"], {"overall": scores, **scores["per_hardware"], **scores["per_basis"]}
-    )
-    show_regret(scores.get("regret") or {})
-    for kind, method in scores["methods"].items():
-        print_line(f"{kind}: {method}")
+    rows = {"overall": scores, **scores["per_hardware"], **scores["per_basis"]}
+    show_scores(scores["target"], {name: row for name, row in rows.items() if row["n"]})
     show_notes(scores["notes"])
     print_line(f"{scores['seconds']:.1f} s")

@@ -15,15 +15,13 @@ from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import visible
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import PredictedFigures, PredictionAnswer
-    from accelbench.predict.knees import Knee
+    from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
     from accelbench.predict.measurement_plan import MeasurementPlan
 
 _log = logging.getLogger(__name__)
 #: Terminals in which headings stand in two lines, and which of them do.
 _NARROW = 90
 _IN_TWO = ("first token ms", "next ms", "peak MB", "measured ms")
-REGRETS = ("choices", "mean", "median", "constant_mean", "constant_median")
 SCORES = ("n", "mdape", "mape", "within25", "coverage90", "bias")
 
 
@@ -134,29 +132,6 @@ def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
     table = _table([title], SCORES, [])
     for name, scores in rows.items():
         cells = [visible(name), *(_score(scores.get(figure)) for figure in SCORES)]
-        table.add_row(*(Text(cell) for cell in cells))
-    console().print(table)
-
-
-def show_regret(regret: Mapping[str, Any]) -> None:
-    """How much slower than the best choices by predictions are, beside those of a constant rule."""
-    choices = {
-        "a configuration of a device": regret,
-        **{f"on {kind}": scores for kind, scores in regret.get("per_kind", {}).items()},
-        "any device and configuration": regret.get("any_device", {}),
-    }
-    if len(regret.get("per_kind", {})) == 1:  # the same once more
-        choices = {name: row for name, row in choices.items() if not name.startswith("on ")}
-    chosen = {name: scores for name, scores in choices.items() if scores.get("choices")}
-    if not chosen:
-        return
-    from rich.text import Text
-
-    from accelbench.cli.display.console import console
-
-    table = _table(["regret of choosing, %"], REGRETS, [])
-    for name, scores in chosen.items():
-        cells = [visible(name), *(_score(scores[figure]) for figure in REGRETS)]
         table.add_row(*(Text(cell) for cell in cells))
     console().print(table)
 

@@ -42,7 +42,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import launches_failed
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.predict.learned_words import poor_notes
+from accelbench.predict.cases import poor_notes
 from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import BY_FASTEST, is_imported, of_machines, of_others

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from accelbench.cli.display.words import duration
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import Provenance
-from accelbench.predict.learned_words import measured_cases
-from accelbench.predict.memory_fit import is_too_large, memory_words
+from accelbench.predict.cases import measured_cases
+from accelbench.predict.device_memory import is_too_large, memory_words
 from accelbench.run.plan.run_forecast import (
     LONG_STEP,
     CaseForecast,

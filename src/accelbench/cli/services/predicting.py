@@ -24,8 +24,7 @@ from accelbench.core.nouns import counted, listed, numbers, words
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.core.worth import COMPARABLE_SQL
-from accelbench.predict.device_memory import MemoryByDevice
-from accelbench.predict.memory_fit import is_too_large, memory_words
+from accelbench.predict.device_memory import MemoryByDevice, is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.run.plan.run_forecast import SecondsRange
 
@@ -78,7 +77,7 @@ class Predicting:
             counts: say also what the operators of each model take.
         """
         from accelbench.predict.answers import answer
-        from accelbench.predict.operator_counts import operator_counts
+        from accelbench.predict.terms import operator_counts
 
         cases = cases_of(
             question, self.predictors.stored.cases, self._device, self.predictors.calibrated
@@ -100,8 +99,8 @@ class Predicting:
     def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
         """Which of the cases of a question to measure first."""
         from accelbench.predict.case_predictor import CaseFeatures
+        from accelbench.predict.cases import LATENCY
         from accelbench.predict.measurement_plan import plan
-        from accelbench.predict.measurements import LATENCY
 
         cases = cases_of(
             question, self.predictors.stored.cases, self._device, self.predictors.calibrated

@@ -1,6 +1,6 @@
 """`recommend --verify` under limits: the largest batch that keeps them, in each precision.
 
-Every way is bracketed on its own (`select/constraints/batch_search.py`); what is to be measured
+Every way is bracketed on its own (`constraints/measurement_candidates.py`); what is to be measured
 next of all of them is one run, so that an engine starts once a round.
 
 `recommend --verify`: what an answer names is measured here, and the next answer rests on it.
@@ -37,7 +37,7 @@ from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.request import Plan, Planned, Request, RunSettings, joined
 from accelbench.run.plan.targets import nothing_measured
-from accelbench.select.constraints.batch_search import LARGEST, largest, next_batch
+from accelbench.select.constraints.measurement_candidates import LARGEST, largest, next_batch
 from accelbench.select.evidence.cells import rounded
 from accelbench.select.query.query import GENERATING, shapes_named
 

@@ -20,7 +20,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.processes import NoAnswerError, answers_of
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
-from accelbench.predict.cases import FROM_FILE
+from accelbench.predict.cases import FROM_FILE, sizes_of
 from accelbench.predict.graph_files.reading import (
     EXPORT_IT,
     FORMATS,
@@ -42,9 +42,7 @@ class FileModel:
 
     Attributes:
         spec: as a question takes it; its name is the path that was typed.
-        path: of the file, or of a folder's config.
         format: of its graph; `CONFIG` of a config, which torch traces.
-        digest: SHA-256 of that file.
         batch: items that its graph takes at once, where that is fixed.
         precision: what most of its weights are stored in.
         passes: of a graph, by sequence length and image size.
@@ -70,7 +68,9 @@ class FileModel:
         assert self.passes is not None
         assert self.failures is not None
         if key not in self.passes:
-            raise self.failures[key]
+            named = " ".join(f"{name} {size}" for name, size in sizes_of(shapes).items())
+            unknown = UntracedError(f"The operators of {self.spec.id} at {named} are not known.")
+            raise self.failures.get(key, unknown)
         return {"forward": self.passes[key]}
 
     def to_dict(self) -> dict[str, object]:
@@ -94,10 +94,6 @@ def names_a_file(name: str) -> bool:
 
 def file_model(name: str, sizes: Sequence[Shapes]) -> FileModel:
     """The model of a file or folder.
-
-    Args:
-        name: its path, as typed.
-        sizes: at which it is asked about.
 
     Raises:
         UsageError: nothing is known of its operators: one sentence with the reason.
@@ -143,7 +139,7 @@ def _of_graph(name: str, path: Path, sizes: Sequence[Shapes]) -> FileModel:
         raise next(iter(failures.values()))
     first = next(iter(passes))
     digest = digest_of(path)
-    spec = _spec(name, {"format": kind, "sha256": digest}, int(answer["weights"]), first)
+    spec = graph_spec(name, {"format": kind, "sha256": digest}, int(answer["weights"]), first)
     return FileModel(spec, path, kind, digest, batch, answer["precision"], passes, failures)
 
 
@@ -160,10 +156,10 @@ def _answer(path: Path, keys: Sequence[tuple[int | None, int | None]]) -> dict[s
     return answer
 
 
-def _spec(
+def graph_spec(
     name: str, about: Mapping[str, str], weights: int, sizes: tuple[int | None, int | None]
 ) -> ModelSpec:
-    """What a question needs of a model; its family is not known, and says so in each case."""
+    """Return what a question needs of a model. Its family is unknown; each case records that."""
     sequence, image = sizes
     return ModelSpec(
         id=name,

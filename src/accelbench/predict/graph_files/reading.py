@@ -3,13 +3,16 @@
 `python -m accelbench.predict.graph_files.reading FILE SIZES` prints one line of JSON. Files come
 from anywhere: what their readers in C++ make of a hostile one ends that process, and not the
 command.
+
+Passes of a file's graph, as the tracer would have seen them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,17 @@ from accelbench.catalog.file_models import kinds
 from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
 from accelbench.catalog.graph_files.costs import fused
 from accelbench.catalog.graph_files.opening import GRAPHS, FileGraph, opened
-from accelbench.catalog.graph_files.steps import UntracedError, axes_of, bound
+from accelbench.catalog.graph_files.steps import (
+    GraphStep,
+    OperatorSignature,
+    UntracedError,
+    alive_elements,
+    axes_of,
+    bound,
+)
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
-from accelbench.predict.graph_files.passes import pass_of
 from accelbench.predict.signatures import PassTrace
 
 FORMATS = [suffix for suffix, kind in kinds.FORMATS.items() if kind in GRAPHS]
@@ -35,6 +44,32 @@ _MOST_MACS = 2**62
 #: Of two items in place of one: twice the work, and a little that is done once.
 _MOST_GROWTH = 2.05
 Sizes = Mapping[str, int | None]
+
+_FP32_BYTES = 4
+
+
+def pass_of(
+    steps: Sequence[GraphStep], results: Iterable[str], weights: int, batch: int = 1
+) -> PassTrace:
+    """Return what one pass of a batch of one takes, of a graph that takes `batch` items at once."""
+    found = [entry.signature for entry in steps if entry.signature is not None]
+    single = Counter(_of_one(signature, batch) for signature in found)
+    peak = max(alive_elements(steps, results), default=0) * _FP32_BYTES // batch
+    return PassTrace(sorted(single.items()), weights, peak)
+
+
+def _of_one(signature: OperatorSignature, batch: int) -> OperatorSignature:
+    if batch == 1:
+        return signature
+    groups = signature.groups
+    if signature.op_class in {"sdpa", "bmm"}:
+        groups = max(groups // batch, 1)
+    return signature._replace(
+        macs=signature.macs // batch,
+        input_elements=signature.input_elements // batch,
+        output_elements=signature.output_elements // batch,
+        groups=groups,
+    )
 
 
 def format_of(path: Path) -> FileFormat:
@@ -66,10 +101,6 @@ def digest_of(path: Path) -> str:
 
 def read(path: Path, grid: Sequence[Sizes]) -> dict[str, Any]:
     """What a file says of itself, and its passes at each of some sizes.
-
-    Args:
-        path: a file of a format that is read.
-        grid: sizes, by `SEQUENCE` and `IMAGE`.
 
     Raises:
         UntracedError: its operators are not known; of single sizes the answer says it.

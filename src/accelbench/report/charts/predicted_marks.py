@@ -31,8 +31,7 @@ from accelbench.report.charts.theme import INK, PAPER, SHAPES, paint
 from accelbench.report.charts.words import left_out, safe, short_device
 
 if TYPE_CHECKING:
-    from accelbench.predict.answers import PredictedFigures
-    from accelbench.predict.knees import Knee
+    from accelbench.predict.answers import Knee, PredictedFigures
 
 
 _IS_PREDICTED = f"datum.kind === '{Provenance.PREDICTED.value}'"

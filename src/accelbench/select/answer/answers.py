@@ -1,7 +1,4 @@
-"""A choice as the answer that Python and JSON have: plain data. Pure.
-
-The selection map: an answer for each family, size, batch and mode, nested as documented.
-"""
+"""A choice as plain data for Python and JSON, and the selection map of the documents. Pure."""
 
 from __future__ import annotations
 
@@ -99,13 +96,7 @@ class Answer(TypedDict):
 def told(
     chosen: Choice, costs: Costs | None = None, beside: MeasurementTarget | None = None
 ) -> Answer:
-    """The answer as JSON has it.
-
-    Args:
-        chosen: the answer.
-        costs: by what it was priced.
-        beside: what a result that is missing is to stand beside.
-    """
+    """The answer as JSON has it."""
     ranked = chosen.ranked
     scores = {
         candidate.name: _score_told(candidate, rank, chosen.predicted.get(candidate.name))
@@ -216,6 +207,12 @@ def _score_told(
     return fields
 
 
+_AS_PREDICTED = (
+    *("memory_mb", "memory_low_mb", "memory_high_mb", "memory_is_least", "provenance", "rests_on"),
+    *("basis", "held_out_error", "held_out_of", "device", "runtime", "precision"),
+)
+
+
 def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
     """A prediction under the names that other figures have, and what it is of."""
     return {
@@ -225,18 +222,7 @@ def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
         "throughput_unit": figures["throughput_unit"].removesuffix("/s"),
         "latency_low": figures["latency_low_ms"],
         "latency_high": figures["latency_high_ms"],
-        "memory_mb": figures["memory_mb"],
-        "memory_low_mb": figures["memory_low_mb"],
-        "memory_high_mb": figures["memory_high_mb"],
-        "memory_is_least": figures["memory_is_least"],
-        "provenance": figures["provenance"],
-        "rests_on": figures["rests_on"],
-        "basis": figures["basis"],
-        "held_out_error": figures["held_out_error"],
-        "held_out_of": figures["held_out_of"],
-        "device": figures["device"],
-        "runtime": figures["runtime"],
-        "precision": figures["precision"],
+        **{name: figures[name] for name in _AS_PREDICTED},  # type: ignore[literal-required]
     }
 
 

@@ -1,9 +1,4 @@
-"""The answer in words: what was chosen, on what ground, and what nobody has measured yet. Pure.
-
-Remarks on the figures of an answer: what decided, what is not known of them, what came since.
-
-Each is a sentence, the same in the short answer, in the explanation and in JSON. Pure.
-"""
+"""The answer in sentences: the choice, its reasons, and what was not measured yet. Pure."""
 
 from __future__ import annotations
 
@@ -18,13 +13,12 @@ from accelbench.core.rows import number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.core.worth import launches_failed
 from accelbench.measure.launches import LEAST_EFFECT
-from accelbench.predict.learned_words import off_held_out
-from accelbench.select.constraints.measure_command import Remedy, remedy
-from accelbench.select.evidence.candidates import Candidate
+from accelbench.predict.cases import off_held_out
+from accelbench.select.constraints.measure_command import Remedy
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import BY_FASTEST, BY_OTHERS, of_machines, rounded, way_said
 from accelbench.select.evidence.model_evidence import sentences, without_figure
-from accelbench.select.query.query import TASKS, Query
+from accelbench.select.query.query import TASKS
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
@@ -122,22 +116,10 @@ _LATENCIES: tuple[Literal["latency_low_ms", "latency_ms", "latency_high_ms"], ..
 )
 
 
-def command(query: Query, candidate: Candidate) -> str | None:
-    """The command that measures what is missing; None where none does."""
-    return remedy(query, candidate).command
-
-
 def explained(
     chosen: Choice, remedies: Sequence[Remedy] = (), sign: str = "$", costs: Sequence[str] = ()
 ) -> str:
-    """Sentences, a line each.
-
-    Args:
-        chosen: the answer.
-        remedies: of each candidate without a measured figure what would give it one.
-        sign: stands before an amount of money.
-        costs: what has to be said of costs.
-    """
+    """Sentences, a line each."""
     return "\n".join(_sentences(chosen, remedies, sign, costs))
 
 

@@ -31,13 +31,7 @@ class Selecting(Protocol):
 
 
 class LocalSelector:
-    """What is here to be chosen, and a selector that is asked about nothing else.
-
-    Args:
-        selector: Who answers.
-        found: What was detected.
-        database: What the selector knows, where it knows anything.
-    """
+    """What is here to be chosen, and a selector that is asked about nothing else."""
 
     def __init__(
         self, selector: Selecting, inventory: Inventory, database: Database | None

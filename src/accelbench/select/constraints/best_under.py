@@ -13,12 +13,10 @@ from typing import NotRequired, TypedDict
 from accelbench.core.figures import name_of
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
-from accelbench.select.constraints.batch_search import searches, to_search
 from accelbench.select.constraints.limits import (
     OF_ITEMS,
     PRECISION,
     Limits,
-    batches_named,
     kept,
     limits_named,
 )
@@ -33,14 +31,15 @@ from accelbench.select.constraints.measurement_candidates import (
     merit,
     pareto,
     rate_in,
+    searches,
     sizes_meant,
+    to_search,
     unit_in,
     why_unmetered,
     worth_measuring,
 )
 from accelbench.select.constraints.options import Option, options
-from accelbench.select.estimate.figures import MEASURED
-from accelbench.select.estimate.memory_estimate import counted_memory
+from accelbench.select.estimate.figures import MEASURED, counted_memory
 from accelbench.select.evidence.candidates import Candidate, sentences_of, set_aside
 from accelbench.select.evidence.cells import BY_OTHERS, of_machines, rounded, way_said
 from accelbench.select.evidence.model_evidence import (
@@ -128,26 +127,15 @@ def under(
     limits: Limits,
     own: ModelEvidence,
     candidates: Sequence[Candidate],
-    batches: Iterable[int] = (),
+    named: Sequence[int] = (),
     prices: Prices | None = None,
     here: Installed | None = None,
 ) -> LimitAnswer:
-    """What keeps to the limits, the best of it, and why the rest does not.
+    """Return what keeps to the limits, the best of it, and why the rest does not.
 
-    Args:
-        query: the question; its batch is none of it.
-        limits: what has to be kept.
-        own: what is known of the model, in one context.
-        candidates: the hardware that counts.
-        batches: the only batch sizes that count, estimated if they were not measured; all that
-            were measured if none is named.
-        prices: dollars per million of a result.
-        here: what this installation can measure, and where it would put that.
-
-    Raises:
-        UsageError: a batch size is none.
+    Batch sizes that were not measured are estimated; only the named ones count, if any is named.
+    `here` is what this installation can measure.
     """
-    named = batches_named(batches)
     every = [
         option
         for option in options(query, own, candidates, named, prices)
@@ -156,9 +144,10 @@ def under(
     rate, counts = rate_in(every), unit_in(every)
 
     def judged(several: Iterable[Option]) -> list[Option]:
-        named = query.precision is not None
+        any_error = query.precision is not None
         verdicts = (
-            replace(option, why=kept(option, limits, counts, any_error=named)) for option in several
+            replace(option, why=kept(option, limits, counts, any_error=any_error))
+            for option in several
         )
         return _one_of_each(verdicts, rate)
 

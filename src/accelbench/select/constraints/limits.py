@@ -7,9 +7,8 @@ kept is not kept, and of launches at 3 and 30 ms nobody knows that they keep 20.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from numbers import Real
 from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
@@ -18,6 +17,7 @@ from accelbench.core.precision import MOST_ERROR, error_of, is_exact, why_inexac
 from accelbench.core.visible import in_quotes
 from accelbench.select.estimate.figures import MEASURED, Bounds
 from accelbench.select.evidence.cells import counted, rounded
+from accelbench.select.query import validation
 
 if TYPE_CHECKING:
     from accelbench.select.constraints.options import Option
@@ -29,10 +29,6 @@ _NO_PRICE = "no price is known"
 PRECISION = "precision"
 #: Limits that are of an item, whatever a result's rate counts.
 OF_ITEMS = ("min_throughput", "max_cost", "max_energy")
-#: Tensors are indexed by signed 32 or 64 bits.
-_LARGEST = 2**31 - 1
-#: What was given is repeated as far as one line has room for it.
-_SHORT = 40
 
 
 @dataclass(frozen=True)
@@ -52,11 +48,8 @@ class Limits:
             value = getattr(self, field.name)
             if value is not None:
                 # Plain numbers, so that an answer can be written whatever they came from.
-                number = _amount(field.name, value)
+                number = validation.amount(field.name, value, "Leave out what has no limit.")
                 object.__setattr__(self, field.name, value if type(value) is int else number)
-                if number <= 0:
-                    message = f"A limit of {spelled(number)} for {field.name} leaves nothing."
-                    raise UsageError(message, "A limit is above 0.")
 
     @property
     def given(self) -> dict[str, float]:
@@ -83,15 +76,11 @@ class LimitReason:
 
 
 def limits_named(given: Mapping[str, float | None]) -> Limits:
-    """Limits from their names.
-
-    Raises:
-        UsageError: there is no such limit, or it is no number above 0.
-    """
+    """Limits from their names."""
     known = [field.name for field in fields(Limits)]
     if not isinstance(given, Mapping):
         raise UsageError(
-            f"Limits are named, and {_shortly(given)} names none.", f"Limits: {', '.join(known)}."
+            f"limits takes a mapping, not {in_quotes(given)}.", f"Limits: {', '.join(known)}."
         )
     for name in given:
         if name not in known:
@@ -99,19 +88,6 @@ def limits_named(given: Mapping[str, float | None]) -> Limits:
                 f"There is no limit {in_quotes(name)}.", f"Limits: {', '.join(known)}."
             )
     return Limits(**given)
-
-
-def batches_named(given: Iterable[int]) -> tuple[int, ...]:
-    """Batch sizes in order, each once.
-
-    Raises:
-        UsageError: one of them is no whole number of items, or they are no list.
-    """
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise UsageError(
-            f"{_shortly(given)} is no list of batch sizes.", "Use a list, such as [1, 8]."
-        )
-    return tuple(sorted({_batch(batch) for batch in given}))
 
 
 def spelled(value: float) -> str:
@@ -183,16 +159,7 @@ def _most(
     known: Bounds | None,
     is_measured: bool = False,
 ) -> Iterator[LimitReason]:
-    """Where a figure is not known to be within a limit.
-
-    Args:
-        name: of the limit.
-        word: of the figure.
-        unit: of both.
-        limit: what it may be at most.
-        known: the figure with its ends.
-        is_measured: they are its interval, not the bounds of an estimate.
-    """
+    """Where a figure is not known to be within a limit."""
     if limit is None:
         return
     if known is None:
@@ -238,42 +205,3 @@ def _missed(word: str, unit: str, limit: str, worst: float, best: float, *, is_o
     amount = f"{rounded(worst if is_open else best)} {unit}".rstrip()
     text = " ".join(part for part in (word, end, amount, limit) if part)
     return f"{text}, and it {UNMEASURED}" if is_open else text
-
-
-def _amount(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise UsageError(
-            f"A limit is a number, and {name} is {_shortly(value)}.", "Leave out what is none."
-        )
-    number = _finite(value)
-    if number is None:
-        raise UsageError(
-            f"{name} is {_shortly(value)}, which limits nothing.", "Leave out what has no limit."
-        )
-    return number
-
-
-def _finite(value: Real) -> float | None:
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _batch(value: object) -> int:
-    number = None if isinstance(value, bool) or not isinstance(value, Real) else _finite(value)
-    if number is None or number != int(number):
-        raise UsageError(f"A batch size is a whole number, and {_shortly(value)} is none.")
-    if not 1 <= number <= _LARGEST:
-        holds = "holds no item" if number < 1 else "is more than an engine can count"
-        raise UsageError(f"A batch of {int(number)} {holds}.", f"Use 1 to {_LARGEST}.")
-    return int(number)
-
-
-def _shortly(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # more digits than Python spells
-        return "a number without end"
-    return text if len(text) <= _SHORT else f"{text[:_SHORT]}…"

@@ -1,11 +1,9 @@
-"""Which `run` command leaves the result that an answer lacks, or why none does. Pure.
+"""Which `run` command leaves the result that an answer or an option lacks, or why none does.
 
-The command, run as it stands on a machine that has the hardware, leaves a result that the same
-question then finds as measured. So it asks for what the question asks for, and for the
-circumstances of the figures that the result is to stand beside: what was trained by another
-optimizer answers another question, and would never be seen.
-
-An option as words of a case: what a run is asked for, and the command that asks for it.
+The command, run on a machine that has the hardware, leaves a result that the same question then
+finds as measured. So it asks for what the question asks for, and for the circumstances of the
+results that it is to be compared with: what was trained by another optimizer answers another
+question.
 """
 
 from __future__ import annotations
@@ -227,10 +225,8 @@ class Words(TypedDict):
 
     Attributes:
         hardware: a platform, and a device of it after a colon where one is named.
-        options: what is set on purpose.
         command: that asks for it; None where there is none.
         unmeasurable: why there is none.
-        energy: whether it is to be measured too.
     """
 
     model: str
@@ -261,8 +257,6 @@ class Installed:
     """What this installation can measure on, and by.
 
     Attributes:
-        platforms: of which hardware.
-        engines: by which.
         where: words of `run` that put its results where they are looked for.
         unwritable: why none can be put there; "" where one can.
         energy: what is measured has its energy measured too, as a limit asks.

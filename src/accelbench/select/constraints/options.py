@@ -13,8 +13,15 @@ from accelbench.core.figures import Statistic
 from accelbench.core.precision import error_of
 from accelbench.core.rows import Row
 from accelbench.select.constraints.limits import LimitReason
-from accelbench.select.estimate.figures import MEASURED, Bounds, Figure, FigureQuestion, figure
-from accelbench.select.estimate.memory_estimate import by_batches, counted_memory
+from accelbench.select.estimate.figures import (
+    MEASURED,
+    Bounds,
+    Figure,
+    FigureQuestion,
+    by_batches,
+    counted_memory,
+    figure,
+)
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import (
     ITEMS,
@@ -41,9 +48,7 @@ class Option:
     """A way, a batch and a precision with its figures; `why` says what speaks against it.
 
     Attributes:
-        hardware: the candidate's name.
         unit: what its rate counts, in the plural.
-        settings: what was set on purpose, such as {"compile": True}.
         row: of the figure that it is, or is estimated from.
         origin: who measured it, or what it is estimated from.
     """
@@ -119,12 +124,7 @@ class Option:
         return self.rate.middle if self.measured else self.rate.low
 
     def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, object]:
-        """As the answer has it.
-
-        Args:
-            command: that measures it.
-            unmeasurable: why there is none.
-        """
+        """As the answer has it."""
         entry: dict[str, object] = {
             "hardware": self.hardware,
             "device": self.device,

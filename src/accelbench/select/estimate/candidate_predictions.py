@@ -3,8 +3,6 @@
 What was measured of other models there, or of the model elsewhere, makes an estimate that a
 candidate may be ranked by (`ranks`). A prediction from other devices or from peaks may be off by a
 factor of three. It ranks candidates only if all rivals have one and nothing better is known.
-
-A prediction as a figure that a candidate is ranked by. Pure.
 """
 
 from __future__ import annotations
@@ -18,9 +16,8 @@ from accelbench.core.errors import UsageError
 from accelbench.core.figures import Statistic
 from accelbench.core.precision import PRECISIONS, bytes_per_weight
 from accelbench.core.vocabulary import MIB, Mode, Provenance
-from accelbench.predict.cases import shapes_from
-from accelbench.predict.learned_words import POOR
-from accelbench.predict.memory_fit import is_too_large, memory_words
+from accelbench.predict.cases import POOR, shapes_from
+from accelbench.predict.device_memory import is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.select.estimate.figures import PREDICTED, Figure
 from accelbench.select.estimate.platform_rules import is_generation
@@ -53,11 +50,9 @@ class PredictedCandidates:
     """What is predicted of candidates, by their names.
 
     Attributes:
-        of: the predictions.
         ranking: those of them that a candidate may be ranked by.
         comparable: those of a known device, which rank candidates if all rivals have one.
         too_large: why those of them do not fit that are predicted not to.
-        traced: whether the model's operators are known.
     """
 
     of: Mapping[str, PredictedFigures] = field(default_factory=dict)
@@ -103,12 +98,6 @@ class CandidatePredictions:
         """The prediction of each candidate; of none where nothing is known of it.
 
         Operators are known of the catalogue's models alone.
-
-        Args:
-            query: the question.
-            candidates: those without a figure of their own.
-            sizes: of the model's figures, else those that were asked for.
-            failed: engines that nothing is predicted of, by the candidates' names.
         """
         several = list(candidates)
         if query.spec is None or not several:
@@ -164,12 +153,7 @@ class CandidatePredictions:
         return is_known and figures["basis"] != MIDDLE_PEAKS
 
     def _too_large(self, figures: PredictedFigures, *, certain: bool = False) -> str:
-        """Why a case does not fit its device, in words; "" where it may.
-
-        Args:
-            figures: the prediction.
-            certain: only where the least that it may take is too much.
-        """
+        """Return why a case does not fit its device, by its least memory if `certain`; else ""."""
         room = self._room(figures["hardware"], figures["device"])
         needed = figures["memory_low_mb" if certain else "memory_mb"] * MIB
         if room is None or not is_too_large(needed, room):
@@ -277,7 +261,7 @@ def ranks(figures: PredictedFigures, known: Predictors) -> bool:
     was measured: batch 8 from batch 1 alone was off by 28 and 67 % in the median, by the rule by
     414 and 84 % (inference and training on a CPU), and its interval held all, the rule's 3 in 10.
     """
-    from accelbench.predict.bases import Basis
+    from accelbench.predict.case_predictions import Basis
 
     if figures["basis"] == Basis.OTHER_SIZES:
         return True

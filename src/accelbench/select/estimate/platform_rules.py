@@ -1,10 +1,8 @@
-"""What a platform is worth where nothing was measured: the documents' advice, as data. Pure.
+"""The rating of a platform without results: the documents' advice, and its engines' cards. Pure.
 
 Every rule gives or takes points and carries the sentence it realises ("When to use each hardware
 type"). Two points and more are rated high, one is medium, less is low. Rules are the last resort:
-a figure, even an estimated one, comes before any of them.
-
-Whether any engine of a platform can run what is asked, by the engines' cards. Pure.
+any result, even an estimated one, comes before them.
 """
 
 from __future__ import annotations
@@ -24,12 +22,7 @@ _FORWARD = "sequence_length"
 
 
 def is_generation(query: Query, sizes: Mapping[str, int]) -> bool:
-    """Return whether whole requests are asked for, token by token.
-
-    Args:
-        query: the question.
-        sizes: of the model's results, by the store's columns.
-    """
+    """Return whether whole requests are asked for, token by token."""
     if query.spec is None or query.spec.generation is None or query.mode != Mode.INFERENCE:
         return False
     known = {name for name, value in {**sizes, **query.shapes}.items() if value is not None}
@@ -37,13 +30,7 @@ def is_generation(query: Query, sizes: Mapping[str, int]) -> bool:
 
 
 def why_no_engine(platform: str, query: Query, *, generates: bool) -> str:
-    """Return why no engine of a platform can run a question; "" if one can or none is known.
-
-    Args:
-        platform: the hardware; one that no engine serves has results from elsewhere.
-        query: the question.
-        generates: whole requests are asked for.
-    """
+    """Return why no engine of a platform can run a question; "" if one can or none is known."""
     engines = _engines(platform)
     if not engines:
         return ""
@@ -222,14 +209,7 @@ def rating_of(points: float) -> str:
 
 
 def ruled(hardware: str, about: RuleSubject, rating: str | None = None) -> RuleAnswer:
-    """The points of a platform and the sentences they come from.
-
-    Args:
-        hardware: the platform.
-        about: what is to run.
-        rating: what a matrix says of it for this family: it stands in for what the rules say of the
-            platform and the family, and the rules about size, batch and mode go on from there.
-    """
+    """The points of a platform and the sentences they come from."""
     if about.mode == _TRAINING and not can_train(hardware):
         return RuleAnswer(0.0, compatible=False, why=(f"{hardware} trains no models",))
     mine = [rule for rule in RULES if rule.hardware == hardware and rule.holds(about)]

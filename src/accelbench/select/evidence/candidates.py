@@ -21,7 +21,7 @@ from accelbench.core.rows import Json, number
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import explain_unusable
-from accelbench.predict.device_names import devices_called, several_called
+from accelbench.predict.questions import devices_called, several_called
 from accelbench.select.evidence.cells import (
     EvidenceAttempt,
     EvidenceCell,

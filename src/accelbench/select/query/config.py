@@ -99,11 +99,7 @@ def defaults() -> Config:
 
 
 def read(path: str | PathLike[str]) -> Config:
-    """The configuration of a file over the defaults.
-
-    Raises:
-        UsageError: it cannot be read, or is no such configuration.
-    """
+    """Return the configuration of a file over the defaults; refuse wrong files."""
     file = Path(path).expanduser()
     try:
         given = parse(file.read_text(encoding="utf-8-sig"))
@@ -119,11 +115,7 @@ def read(path: str | PathLike[str]) -> Config:
 
 
 def over_defaults(given: object, place: str = "the configuration") -> Config:
-    """The defaults with what is given over them.
-
-    Raises:
-        UsageError: it is no such configuration.
-    """
+    """Return the defaults with the given values over them; refuse wrong values."""
     whole = _Part(given, place, "")
     whole.allow(DEFAULTS)
     made = defaults()

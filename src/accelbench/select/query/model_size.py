@@ -1,9 +1,4 @@
-"""How large a model is, and where that is known from. Pure.
-
-Names of models as people spell them. Pure.
-
-Deployments: where a model is to run, and the platforms that are there. Pure.
-"""
+"""The size of a model, spellings of model names, and deployments with their platforms. Pure."""
 
 from __future__ import annotations
 
@@ -71,11 +66,7 @@ def known_size(
 def estimated_size(
     estimate: int | float | str | None, categories: Mapping[str, float]
 ) -> ModelSize:
-    """By what a name was taken to mean.
-
-    Raises:
-        UsageError: whoever estimates has given neither a size nor a number of weights.
-    """
+    """Return the size that an estimate from a name stands for; refuse other values."""
     if estimate is None:
         return ModelSize(_UNSAID, "nothing: the name says no size")
     if isinstance(estimate, str):
@@ -99,11 +90,6 @@ def stored_names(
 
     What somebody else calls resnet50 stays known when resnet-50 has been measured as well. Of
     another owner's model that is only so where none has one of the names.
-
-    Args:
-        names: what the model is called.
-        models: by the names they are stored under.
-        named: those names, by what `plain_name` leaves of them.
     """
     exact = [name for name in names if name in models]
     near = [named[plain] for plain in map(plain_name, names) if plain in named]

@@ -1,7 +1,4 @@
-"""A question as it was put, with what is known of its model before any figure. Pure.
-
-What a task asks for: its mode, and which figures matter more there than elsewhere. Pure.
-"""
+"""A question as it was put, with what is known of its model and task before any result. Pure."""
 
 from __future__ import annotations
 
@@ -48,20 +45,12 @@ TASKS: Mapping[str, Task] = {
 
 
 def task_named(name: str) -> Task:
-    """The task of that name; dashes and case do not matter.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the task of a name; dashes and case do not matter. Refuse unknown tasks."""
     return TASKS[task_key(name)]
 
 
 def task_key(name: str) -> str:
-    """A task's name as it stands in the table.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return a task's name as it is in the table; refuse unknown tasks."""
     key = (
         validation.word("task_type", name, TASKS)
         .strip()
@@ -84,9 +73,7 @@ class StoredModel(TypedDict, total=False):
     """What the results of a model say of it; nothing of one that has none.
 
     Attributes:
-        flops: operations of an item.
         kin: the name of the architecture's kind, where a source has said it.
-        hardware: the platforms that it has results on.
     """
 
     family: str | None
@@ -101,11 +88,9 @@ class Query:
     """What is to be chosen for.
 
     Attributes:
-        stored: the names that the database has it under.
         precision: ours where we have a name for it; None stands for any.
         precisions: what results of it are stored under; nothing stands for any.
         shapes: sizes that were named, by the store's columns.
-        distributed: how many devices work on it, and what memory each has.
     """
 
     model: str
@@ -163,11 +148,7 @@ class RawQuery:
     parameters: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a model that has no name to look it up by.
-
-        Raises:
-            UsageError: the name is no text.
-        """
+        """Refuse a model without a name to look it up by."""
         validation.word("model_name", self.model, advice='Use "bert-tiny", or leave it out.')
 
     @property
@@ -183,16 +164,10 @@ class RawQuery:
         size: Callable[..., ModelSize],
         stored_precisions: Container[str] = (),
     ) -> Query:
-        """The same with every word looked up.
+        """Return the question with every word looked up; refuse unknown words.
 
-        Args:
-            names: under which the database has the model.
-            stored: what it says of the model.
-            size: how large a model is, by name, the catalogue's model, and number of weights.
-            stored_precisions: that any result has.
-
-        Raises:
-            UsageError: a word is none of those that are known.
+        The names are those under which the database has the model, and `stored` is what it records
+        of it. `size` returns the size by name, catalogue model and number of weights.
         """
         if isinstance(self.batch, int) and self.batch < 1 and self.batch is not False:
             raise UsageError(f"A batch of {in_quotes(self.batch)} holds no item.", "Use 1 or more.")
@@ -245,11 +220,7 @@ def spec_of(name: str) -> ModelSpec | None:
 
 
 def family_named(word: str | None) -> str:
-    """One of the five families; dashes and case do not matter.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return one of the five families; dashes and case do not matter. Refuse others."""
     text = validation.word("model_family", word, FAMILIES).strip().lower()
     text = text.replace("-", "_").replace(" ", "_")
     if text not in FAMILIES:
@@ -260,11 +231,7 @@ def family_named(word: str | None) -> str:
 
 
 def mode_named(word: str | None) -> str:
-    """Inference or training.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """Return inference or training; refuse anything else."""
     return parse_mode(validation.word("mode", word, Mode)).value
 
 
@@ -279,12 +246,9 @@ def spellings_named(word: str | None, mode: str) -> tuple[str, ...]:
 def precision_named(
     word: str | None, mode: str = Mode.INFERENCE.value, stored: Container[str] = ()
 ) -> str | None:
-    """A precision by our name, else as others have stored theirs; None stands for any.
+    """Return a precision by our name, or as others stored theirs; None stands for any.
 
-    Training in half precision is autocast anyway, and stored without saying so.
-
-    Raises:
-        UsageError: there is none of that name.
+    Training in half precision is autocast anyway, and is stored without that prefix.
     """
     if word is None:
         return None
@@ -300,11 +264,7 @@ def precision_named(
 
 
 def shapes_named(given: Mapping[str, int] | None) -> dict[str, int]:
-    """Sizes by the store's columns; the names of a case's shapes are taken too.
-
-    Raises:
-        UsageError: there is no such size, or it is no whole number.
-    """
+    """Return sizes by the columns of the store; the names of shapes are accepted too."""
     if given is not None and not isinstance(given, Mapping):
         raise UsageError(
             f"shapes takes a mapping, not {in_quotes(given)}.", 'Use {"image_size": 224}.'

@@ -17,6 +17,8 @@ from accelbench.core.visible import in_quotes
 
 #: Beyond it no engine can count.
 _LARGEST = 2**31 - 1
+#: A wrong value is repeated as far as one line has room for it.
+_SHORT = 80
 _DISTRIBUTED = ("gpu_count", "max_memory_gb")
 
 
@@ -28,99 +30,75 @@ class Distributed(TypedDict):
 
 
 def whole(what: str, value: object, advice: str = "Use 1 or more.") -> int:
-    """A whole number of at least 1; 8.0 is one.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return a whole number of at least 1, such as 8.0; refuse anything else."""
     number = amount(what, value, advice)
     if number != int(number) or not 1 <= number <= _LARGEST:
-        raise UsageError(f"{what} takes a whole number from 1, not {in_quotes(value)}.", advice)
+        raise UsageError(f"{what} takes a whole number from 1, not {_shown(value)}.", advice)
     return int(number)
 
 
 def amount(what: str, value: object, advice: str = "") -> float:
-    """A number above 0 that has an end.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return a finite number above 0; refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, (Integral, Real)):
-        raise UsageError(f"{what} takes a number, not {in_quotes(value)}.", advice)
+        raise UsageError(f"{what} takes a number, not {_shown(value)}.", advice)
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not 0 < number < math.inf:
-        raise UsageError(f"{what} takes a number above 0, not {in_quotes(value)}.", advice)
+        raise UsageError(f"{what} takes a number above 0, not {_shown(value)}.", advice)
     return number
 
 
 def word(what: str, value: object, known: Iterable[str] = (), advice: str = "") -> str:
-    """A text; those that are known, or an advice, stand beside what is wrong.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return a text; refuse anything else with the known texts, or an advice."""
     if isinstance(value, str):
         return value
     names = ", ".join(known)
-    raise UsageError(f"{what} takes a name, not {in_quotes(value)}.", advice or f"One of {names}.")
+    raise UsageError(f"{what} takes a name, not {_shown(value)}.", advice or f"One of {names}.")
 
 
 def names(what: str, value: object) -> list[str] | None:
-    """A list of names, in one order whatever held them; None stands for all.
-
-    Raises:
-        UsageError: it is none. A bare name is refused, as the benchmark runner does.
-    """
+    """Return a list of names, sorted if it was a set; None means all. Refuse a bare name."""
     if value is None:
         return None
     if isinstance(value, str):
         raise UsageError(
-            f"{what} takes a list of names, not {in_quotes(value)}.", f"Use [{in_quotes(value)}]."
+            f"{what} takes a list of names, not {_shown(value)}.", f"Use [{_shown(value)}]."
         )
     if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
         raise UsageError(
-            f"{what} takes a list of names, not {in_quotes(value)}.", 'Use ["cpu", "cuda"].'
+            f"{what} takes a list of names, not {_shown(value)}.", 'Use ["cpu", "cuda"].'
         )
     entries = list(value)
     for entry in entries:
         if not isinstance(entry, str):
             raise UsageError(
-                f"{what} holds {in_quotes(entry)}, which is no name.", 'Use ["cpu", "cuda"].'
+                f"{what} holds {_shown(entry)}, which is no name.", 'Use ["cpu", "cuda"].'
             )
     return sorted(entries) if isinstance(value, (set, frozenset)) else entries
 
 
 def batches(value: object) -> list[int]:
-    """Batch sizes.
-
-    Raises:
-        UsageError: they are none.
-    """
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    """Return batch sizes; refuse what is not a list of them."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise UsageError(
-            f"batch_sizes takes a list of numbers, not {in_quotes(value)}.", "Use [1, 8]."
+            f"batch_sizes takes a list of numbers, not {_shown(value)}.", "Use [1, 8]."
         )
-    return [whole("batch_sizes", batch) for batch in value]
+    return sorted({whole("batch_sizes", batch) for batch in value})
 
 
 def distributed(given: object) -> Distributed | None:
-    """A distributed configuration as the documents have it: gpu_count, and max_memory_gb of each.
-
-    Raises:
-        UsageError: it has another key, or what is no amount.
-    """
+    """Return a distributed configuration with the keys of the documents; refuse others."""
     if given is None:
         return None
     example = 'Use {"gpu_count": 4, "max_memory_gb": 16}.'
     if not isinstance(given, Mapping):
-        raise UsageError(f"distributed_config takes a mapping, not {in_quotes(given)}.", example)
+        raise UsageError(f"distributed_config takes a mapping, not {_shown(given)}.", example)
     for name in given:
         if name not in _DISTRIBUTED:
             raise UsageError(
-                f"A distributed configuration has no {in_quotes(name)}.",
+                f"A distributed configuration has no {_shown(name)}.",
                 "Known: gpu_count, max_memory_gb.",
             )
     gib = given.get("max_memory_gb")
@@ -131,24 +109,28 @@ def distributed(given: object) -> Distributed | None:
 
 
 def path(what: str, value: object) -> str | None:
-    """A path as text; None where none is given.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return a path as text, or None if none is given; refuse anything else."""
     if value is None:
         return None
     if not isinstance(value, (str, PathLike)) or not str(value).strip():
         raise UsageError(
-            f"{what} takes a path, not {in_quotes(value)}.", "Leave it out for the usual."
+            f"{what} takes a path, not {_shown(value)}.", "Leave it out for the usual."
         )
     text = fspath(value)
     if not isinstance(text, str) or "\0" in text:
         raise UsageError(
-            f"{what} takes a path, not {in_quotes(value)}.", "Leave it out for the usual."
+            f"{what} takes a path, not {_shown(value)}.", "Leave it out for the usual."
         )
     return text
 
 
 def _plain(number: float) -> float | int:
     return int(number) if number == int(number) else number
+
+
+def _shown(value: object) -> str:
+    try:
+        text = in_quotes(value)
+    except ValueError:  # more digits than Python spells
+        return "a number without end"
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}…"

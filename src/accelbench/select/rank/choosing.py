@@ -1,13 +1,9 @@
 """From a question and what is known to a choice, the same for the same data. Pure.
 
-The figure of each candidate: measured, estimated from other models, or predicted. Pure.
-
-Is the first of the candidates clearly the first? Pure.
-
-The question is put to the scores: with the second's time as short, relative to the first's, as what
-is known of both allows, would it be the first? What two launches and more a side say of their ratio
-counts; else a single one counts with the interval of its samples, where it has one, and an estimate
-with its bounds. Nothing is known any nearer than 3 %.
+The first candidate is clearly first if no other is with the shortest time, relative to the first's,
+that what is known of both allows. The ratio of two launches and more a side counts; else a single
+one counts with the interval of its samples, if it has one, and an estimate with its bounds. Nothing
+is known any nearer than 3 %.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import quantiles
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.run_noise import Histories, between_rows
 from accelbench.core.rows import Json, Row
@@ -27,10 +23,10 @@ from accelbench.select.estimate.candidate_predictions import (
     PredictedCandidates,
     predicted_figure,
 )
-from accelbench.select.estimate.ceilings import bounded
 from accelbench.select.estimate.figures import (
     Figure,
     FigureQuestion,
+    bounded,
     figure,
     from_others,
     has_sizes,
@@ -52,7 +48,7 @@ from accelbench.select.evidence.cells import (
     best,
     told_apart_by,
 )
-from accelbench.select.evidence.failures import Failure, engines_of
+from accelbench.select.evidence.failures import engines_of
 from accelbench.select.evidence.model_evidence import (
     ModelEvidence,
     OtherMeasurement,
@@ -60,7 +56,6 @@ from accelbench.select.evidence.model_evidence import (
     own_of,
     ran_at_all,
 )
-from accelbench.select.evidence.sql import Rates
 from accelbench.select.query.config import Config, size_of
 from accelbench.select.query.query import TASKS, Query
 from accelbench.select.rank.matrices import Matrices
@@ -68,6 +63,7 @@ from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scor
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
+    from accelbench.select.evidence.reader import EmptyStore, EvidenceStore
 
 
 def no_clear_winner_between(
@@ -76,12 +72,6 @@ def no_clear_winner_between(
     """Return the names of those that may be first, the first included; none if it is clear.
 
     Without any figure, those that the rules rate as high as the first may be first too.
-
-    Args:
-        ranked: the candidates in order.
-        weights: of the criteria.
-        order: of equals.
-        known: the older runs of what was measured: by how much runs of it differ.
     """
     figured = [candidate for candidate in ranked if candidate.figure is not None]
     if not figured:
@@ -169,19 +159,11 @@ def _up(first: Figure) -> float:
 _ENOUGH_PEERS = 20
 
 
-class PeerFigures(Protocol):
-    """Results of other models, and the rates of devices."""
-
-    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]: ...
-
-    def rates(self) -> Rates: ...
-
-
 def figures_of(
     question: FigureQuestion,
     candidates: Sequence[Candidate],
     own: ModelEvidence,
-    evidence: PeerFigures,
+    evidence: EvidenceStore | EmptyStore,
     known: ModelKnowledge,
     predicted: PredictedCandidates,
 ) -> list[Figure | None]:
@@ -259,7 +241,7 @@ def _peers(
     question: FigureQuestion,
     candidate: Candidate,
     own: ModelEvidence,
-    evidence: PeerFigures,
+    evidence: EvidenceStore | EmptyStore,
     known: ModelKnowledge,
 ) -> list[EvidenceCell]:
     """What models like it came to on a candidate, asked the same way.
@@ -293,31 +275,17 @@ Predict = Callable[
 ]
 
 
-class ModelFigures(PeerFigures, Protocol):
-    """Where cells are from: a store, or anything that answers like one."""
-
-    def cells(self, models: Sequence[str]) -> list[EvidenceCell]: ...
-
-    def unusable(self, models: Sequence[str]) -> list[EvidenceCell]: ...
-
-    def failures(self, models: Sequence[str]) -> list[Failure]: ...
-
-    def histories(self, cells: Sequence[EvidenceCell]) -> Histories: ...
-
-
 @dataclass(frozen=True)
 class AnswerBasis:
     """What an answer stands on beside the evidence.
 
     Attributes:
-        config: the configuration.
         matrices: who is believed of what runs where.
         order: of equals.
         prices: dollars per million of a result.
         present: which of some platforms this machine has, where that is to count; it is asked only
             about what has no figure.
         unasked: platforms that nobody named, and that only count when named.
-        predict: as `Predict` has it.
     """
 
     config: Config
@@ -377,7 +345,7 @@ class Choice:
 def choose(
     query: Query,
     candidates: Sequence[Candidate],
-    evidence: ModelFigures,
+    evidence: EvidenceStore | EmptyStore,
     ground: AnswerBasis,
     known: ModelKnowledge | None = None,
 ) -> Choice:

@@ -1,15 +1,11 @@
-"""The compatibility matrix in the documents' shape, and which source each entry is from. Pure.
+"""The compatibility matrix in the documents' shape, and the source of each entry.
 
 Sources are asked one after the other: a file that was named, the database, ./CLAUDE.md, the
-defaults. What one does not speak of, the next one does.
+defaults. The first one with an entry counts.
 
-The compatibility matrix that a Markdown page has: which table it is, and what its cells say.
-
-People's pages have other tables, and other columns in this one: notes, comments, what a thing is
-best for. Only a platform that is known becomes hardware, and, on a page that was named for it, a
-column whose every cell is a level. Pure.
-
-Files with a compatibility matrix: the one that is named, and the one that the documents know.
+Markdown pages have other tables, and other columns in this one: notes, comments, what a thing is
+best for. Only a known platform becomes hardware, and, on a page that was named for its matrix, a
+column whose every cell is a level.
 """
 
 from __future__ import annotations
@@ -333,15 +329,7 @@ CLAUDE_FILE = "CLAUDE.md"
 def pages(
     named: str | PathLike[str] | None, own: Iterable[str] = ()
 ) -> tuple[list[MatrixLayer], list[MatrixLayer]]:
-    """The pages with a matrix: those believed before the database, and those after it.
-
-    Args:
-        named: a page, where one is.
-        own: platforms that the configuration brings.
-
-    Raises:
-        UsageError: the page that was named has no matrix.
-    """
+    """The pages with a matrix: those believed before the database, and those after it."""
     path = validation.path("matrix_file", named)
     if path is None:
         return [], _beside(own)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
@@ -22,26 +22,11 @@ if TYPE_CHECKING:
 PerMillion = Callable[[Row], float | None]
 
 
-class Costs(Protocol):
-    """What a million items of a result cost, in which currency, and what is to be said of it."""
-
-    @property
-    def currency(self) -> str: ...
-
-    def __call__(self, row: Row) -> float | None: ...
-
-    def notes(self, rows: Sequence[Row]) -> list[str]: ...
-
-
 Given = PerMillion | Prices | str | PathLike[str]
 
 
 def costs_of(given: Given | None, database: Database | None) -> Costs | None:
-    """Costs by what was handed over: a function, a file's path, or what was read of it.
-
-    Raises:
-        UsageError: it is none of them, or the file is wrong.
-    """
+    """Return costs by a function, the path of a file, or its content; refuse anything else."""
     if given is None or isinstance(given, (FilePrices, CallerPrices)):
         return given
     if isinstance(given, Prices):
@@ -116,6 +101,10 @@ class CallerPrices:
         bare = [_place(row) for row in rows if self(row) is None]
         sentences = [f"Without a price: {', '.join(dict.fromkeys(bare))}."] if bare else []
         return ["Priced by the caller's own function.", *sentences]
+
+
+#: What a million items of a result cost, in which currency, with notes on the prices.
+Costs = FilePrices | CallerPrices
 
 
 def sign(costs: Costs | None) -> str:

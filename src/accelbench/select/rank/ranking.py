@@ -1,8 +1,6 @@
-"""Stored models in order for a task on some hardware. Pure.
+"""Stored models in order for a task, and advice on several devices for one model. Pure.
 
-Several devices for one model: whether it fits, and how to part it. Pure; no time is predicted.
-
-How much faster several devices are depends on what connects them, which nothing here has measured.
+No time on several devices is predicted: it depends on what connects them, which was not measured.
 """
 
 from __future__ import annotations
@@ -56,13 +54,11 @@ def _spec(model: str) -> ModelSpec | None:
 
 
 def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
-    """Models by what their best hardware does in a second; those without a figure come last.
+    """Return models by what their best hardware does in a second, those without a result last.
 
-    Tokens and images cannot be compared with each other: models are in order within what is
-    counted of them, and what most models are counted in comes first.
-
-    Args:
-        answers: an answer of `select_hardware` for each model.
+    The answers are those of `select_hardware` by model. Tokens and images cannot be compared:
+    models are in order within what is counted of them, and what most models are counted in comes
+    first.
     """
     entries: list[dict[str, object]] = []
     for name, answer in answers.items():
@@ -116,12 +112,7 @@ _GIB = 2**30
 
 
 def advised(query: Query, ranked: Iterable[str]) -> dict[str, object] | None:
-    """What the answer says of several devices; None where one was asked for.
-
-    Args:
-        query: the question, with its distributed configuration.
-        ranked: the candidates' platforms, the first one first.
-    """
+    """Return the advice on several devices; None if one was asked for."""
     given = query.distributed
     if given is None or given["gpu_count"] < 2:
         return None
