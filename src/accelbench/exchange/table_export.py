@@ -20,10 +20,10 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from accelbench.core.columns import COLUMNS
@@ -39,7 +39,7 @@ from accelbench.core.figures import (
 from accelbench.core.identity import canonical
 from accelbench.core.nouns import NO_DATA, UNKNOWN_MODEL, counted
 from accelbench.core.precision import not_exact
-from accelbench.core.visible import csv_cell, in_quotes, markdown, visible
+from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import (
     answered,
@@ -54,6 +54,9 @@ from accelbench.exchange.result_schema import SCHEMA_ID
 from accelbench.exchange.series import LATENCY, MEASURES, Value, newest, value
 from accelbench.exchange.titles import RUN, RUNS, title
 from accelbench.exchange.writing import write_exactly
+from accelbench.present.delimited import cell_text
+from accelbench.present.document import Column
+from accelbench.present.markdown import table_lines
 from accelbench.store.database import Database
 from accelbench.store.insert import copy_arrow, copy_parquet
 
@@ -130,11 +133,15 @@ def write_markdown(
     """Write a line for each result, and return how many; `runs` have the labels, by id."""
     unit = unit_of_all(rows)
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
-    headings = ("what", "median ms", "mean ms", unit, "peak MB", "launch")
-    right = frozenset(headings[1:])
-    headings += (*arms, "status", "from", "run")
-    lines = table(headings, (_cells(row, unit, bool(arms), runs or {}) for row in rows), right)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    numbers = ("median ms", "mean ms", unit, "peak MB", "launch")
+    columns = [
+        Column("what"),
+        *(Column(label, is_number=True) for label in numbers),
+        *map(Column, (*arms, "status", "from", "run")),
+    ]
+    cells = (_cells(row, unit, bool(arms), runs or {}) for row in rows)
+    text = "".join(f"{line}\n" for line in table_lines(columns, cells))
+    path.write_text(text, encoding="utf-8")
     return Entries(len(rows))
 
 
@@ -183,18 +190,6 @@ def _figure(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
 
 
-def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Container[str] = ()
-) -> list[str]:
-    """The lines of a table; figures stand to the right."""
-    rule = ["---:" if heading in right else "---" for heading in headings]
-    return [_line(headings), f"| {' | '.join(rule)} |", *map(_line, rows)]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(markdown(cell) for cell in cells)} |"
-
-
 def write_json(
     path: Path,
     names: Sequence[str],
@@ -239,33 +234,15 @@ def write_csv(
         How many rows there were.
     """
     count = 0
-    run_cells = {run: [_cell(about)] for run, about in (runs or {}).items()}
+    run_cells = {run: [cell_text(about)] for run, about in (runs or {}).items()}
     with path.open("x", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*names, RUN] if runs else names)
         for row in rows:
             more = run_cells.get(row["run_id"], [""]) if runs else []
-            writer.writerow([*(_cell(row[name]) for name in names), *more])
+            writer.writerow([*(cell_text(row[name]) for name in names), *more])
             count += 1
     return count
-
-
-def write_lines(stream: IO[str], names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
-    """The same of an answer in SQL, to a stream."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(map(csv_cell, names))
-    for row in rows:
-        writer.writerow(map(_cell, row))
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return csv_cell(value)
-    if isinstance(value, float):
-        return repr(value)  # the shortest spelling that reads back as the same number
-    return canonical(value)
 
 
 _LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)

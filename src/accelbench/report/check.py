@@ -1,7 +1,4 @@
-"""A check in plain JSON values, and in the words that its tables share.
-
-A check as Markdown: what a pull request shows of it.
-"""
+"""A check as a document, and as plain JSON values."""
 
 from __future__ import annotations
 
@@ -15,9 +12,8 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
-from accelbench.core.visible import markdown
-from accelbench.exchange.table_export import table
 from accelbench.exchange.titles import title
+from accelbench.present.document import Column, Document, Group, GroupedTable, Notes, Tone
 
 _ORDER = list(Outcome)
 _MUCH = 10.0
@@ -368,44 +364,47 @@ def _times_as_fast(figure: Judged) -> dict[str, float | None]:
     }
 
 
-_HEADINGS = ("what", "figure", "before", "now", "change", "answer")
-_RIGHT = frozenset({"before", "now", "change"})
-_MARKS = {Outcome.WORSE: "❌", Outcome.CANNOT_TELL: "❔"}
+_MARKS = {
+    **dict.fromkeys(BAD, Tone.BAD),
+    Outcome.CANNOT_TELL: Tone.OPEN,
+    Outcome.BETTER: Tone.GOOD,
+}
+_COLUMNS = (
+    Column("figure"),
+    *(Column(label, is_number=True) for label in ("before → now", "change")),
+    Column("answer"),
+)
 
 
-def summary(check: Check, about: Json) -> str:
-    """The whole: what is bad or unknown in sight, the rest folded away."""
-    lines = [f"### {_MARKS.get(check.outcome, '✅')} {markdown(headline(check))}", ""]
-    lines += [f"{markdown(sides(about), begins=True)}.", ""]
-    for sentence in unusable_times(check):
-        lines += [markdown(sentence, begins=True), ""]
-    seen = [
-        question for question in ordered(check) if question.outcome in (*BAD, Outcome.CANNOT_TELL)
+def presented(check: Check, about: Json) -> Document:
+    """Return a check as a document: its configurations, the worst first, and the verdict."""
+    return Document(
+        sides(about),
+        (
+            Notes(unusable_times(check)),
+            GroupedTable("what", _COLUMNS, [_group(question) for question in ordered(check)]),
+            Notes(list(sentences(check, about)), is_list=True),
+        ),
+        data=lambda: document(check, about),
+        verdict=headline(check),
+        tone=_MARKS.get(check.outcome, Tone.GOOD),
+    )
+
+
+def _group(question: CheckedQuestion) -> Group:
+    rows = [
+        (
+            f"{figure.metric.title}, {figure.metric.header}",
+            f"{figure.before:.4g} → {figure.now:.4g}",
+            change(figure),
+            answer(figure),
+        )
+        for figure in shown(question)
     ]
-    rest = [question for question in ordered(check) if question not in seen]
-    if seen:
-        lines += [*table(_HEADINGS, _rows(seen), _RIGHT), ""]
-    if rest:
-        lines += [
-            f"<details><summary>{len(rest)} {'other' if len(rest) == 1 else 'others'}</summary>",
-            "",
-        ]
-        lines += [*table(_HEADINGS, _rows(rest), _RIGHT), "", "</details>", ""]
-    lines += [f"- {markdown(sentence, begins=True)}" for sentence in sentences(check, about)]
-    return "\n".join(lines) + "\n\n"
-
-
-def _rows(questions: Iterable[CheckedQuestion]) -> Iterable[list[str]]:
-    for question in questions:
-        figures = shown(question)
-        if not figures:
-            yield [title(question.row), "", "", "", "", question.outcome.value]
-        for number, figure in enumerate(figures):
-            yield [
-                "" if number else title(question.row),
-                f"{figure.metric.title}, {figure.metric.header}",
-                f"{figure.before:.4g}",
-                f"{figure.now:.4g}",
-                change(figure),
-                answer(figure),
-            ]
+    return Group(
+        title(question.row),
+        rows,
+        outcome_text(question),
+        _MARKS.get(question.outcome, Tone.PLAIN),
+        is_minor=question.outcome not in (*BAD, Outcome.CANNOT_TELL),
+    )

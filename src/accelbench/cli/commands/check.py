@@ -8,12 +8,12 @@ from typing import Any
 
 import typer
 
-from accelbench.analysis.checking import Check, Outcome
+from accelbench.analysis.checking import Check
 from accelbench.cli.arguments.lists import SpacedLists, refuse_threshold
 from accelbench.cli.arguments.run_words import refuse_beside
-from accelbench.cli.display.terminal import print_document
+from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes
 from accelbench.query.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
@@ -21,8 +21,6 @@ from accelbench.query.filters import filters_of
 from accelbench.store.files import explained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-_EXITS = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
 
 
 @app.command(cls=SpacedLists)
@@ -113,7 +111,7 @@ def check(
 
         arms, about = check_of_arms(database, sought, COLUMNS, threshold)
         _say(arms, about, markdown, as_json)
-        raise typer.Exit(_EXITS.get(arms.outcome, EXIT_OK))
+        raise typer.Exit(exit_code(arms))
     reference = baseline_for(database, baseline, sought)
     checked = reference.check(threshold)
     if rerun:
@@ -121,7 +119,7 @@ def check(
 
         checked, reference = rerun_of(database, checked, reference, threshold)
     _say(checked, reference.about(threshold), markdown, as_json)
-    raise typer.Exit(_EXITS.get(checked.outcome, EXIT_OK))
+    raise typer.Exit(exit_code(checked))
 
 
 def _refuse_beside_noise(given: Mapping[str, object]) -> None:
@@ -134,16 +132,14 @@ def _refuse_beside_noise(given: Mapping[str, object]) -> None:
 
 
 def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_json: bool) -> None:
-    from accelbench.report.check import document, summary
+    from accelbench.cli.display.documents import present
+    from accelbench.present.markdown import as_markdown
+    from accelbench.report.check import presented
 
+    document = presented(checked, about)
     if markdown is not None:
-        _append(markdown.expanduser(), summary(checked, about))
-    if as_json:
-        print_document(document(checked, about))
-        return
-    from accelbench.cli.display.check import show
-
-    show(checked, about)
+        _append(markdown.expanduser(), f"{as_markdown(document, level=3)}\n")
+    present(document, None, as_json)
 
 
 def _append(path: Path, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +12,9 @@ from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.display.documents import SUFFIXES, present
 from accelbench.cli.display.dropped import distrusted, not_shown
-from accelbench.cli.display.terminal import (
-    complain,
-    deliver,
-    json_text,
-    print_document,
-    print_line,
-    print_lines,
-)
+from accelbench.cli.display.terminal import complain
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import filled
 from accelbench.core.columns import ASKED, OF_ACCURACY
@@ -32,7 +25,7 @@ from accelbench.core.nouns import listed, meant, words
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
-from accelbench.exchange.writing import refuse_suffix, refuse_taken, write_exactly
+from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.query.filters import filters_of
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import on_one_machine, rows_of
@@ -41,7 +34,7 @@ from accelbench.query.suggestions import NothingMeasuredError, command_along
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
     from accelbench.analysis.run_noise import Histories
-    from accelbench.exchange.prices import Prices
+    from accelbench.present.document import Document
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -67,8 +60,6 @@ _COLUMNS = (
     *OF_ACCURACY,
     *("device_fingerprint", "cost_usd", "energy_per_item_joules", "power_watts"),
 )
-#: The formats of files.
-_FORMS = (".csv", ".json", ".md")
 #: Places that are named where a baseline is none of them.
 _NAMED = 20
 
@@ -118,11 +109,12 @@ def compare(
     """
     from accelbench.analysis.comparison import compared
     from accelbench.analysis.costs import with_costs
+    from accelbench.cli.display.compare import comparison
 
-    refuse_suffix(output, _FORMS)
+    refuse_suffix(output, SUFFIXES)
     refuse_taken(output)
     axis, given = _axis(by), prices_at(prices)
-    _pivot_alone(pivot, sort, output)
+    _refuse_sort(sort, pivot)
     allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db or db_path)
@@ -141,7 +133,8 @@ def compare(
         rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
     rows = named_apart(rows)
     if pivot:
-        _say_pivot(rows, known, sort or SORTS[0], str(chosen), names, filters, as_json)
+        found = _pivoted(rows, known, sort or SORTS[0], str(chosen), names, filters)
+        present(found, output, as_json)
         return
     tables = compared(rows, axis, held, allowed, known=known)
     if not tables:
@@ -158,7 +151,7 @@ def compare(
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
     about["not_shown"] = dropped
-    _say(tables, axis, about, given, output, as_json)
+    present(comparison(tables, axis, about, given), output, as_json)
     _end_without_ratios(tables, written=output is not None)
 
 
@@ -241,59 +234,25 @@ def _labels(
     return labels_in(database, (str(row["run_id"]) for row in rows if row["run_id"]))
 
 
-def _say(
-    tables: Sequence[Sequence[Compared]],
-    axis: ComparisonAxis,
-    about: Mapping[str, Any],
-    prices: Prices | None,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    from accelbench.cli.display.compare import markdown_text, show
-    from accelbench.report.comparison import document, write_csv
-
-    names, others, labels = about["machine"], about["other_machines"], about["labels"]
-    if output is not None:
-        path, form = output.expanduser(), output.suffix.lower()
-        if form == ".csv":
-            write_exactly(path, lambda place: write_csv(place, tables, axis, prices))
-            print_line(f"Wrote {path}", sys.stderr)
-        elif form == ".json":
-            deliver(json_text({**about, "comparisons": document(tables, axis, prices)}), path)
-        else:
-            notes = about["not_shown"]
-            deliver(markdown_text(tables, axis, names, others, labels, prices, notes), path)
-        if not as_json:
-            return
-    if as_json:
-        print_document({**about, "comparisons": document(tables, axis, prices)})
-        return
-    show(tables, axis, names, others, labels=labels, prices=prices)
-    print_lines(about["not_shown"])
-
-
-def _pivot_alone(pivot: bool, sort: str | None, output: Path | None) -> None:
-    """Refuse what does not go together."""
+def _refuse_sort(sort: str | None, pivot: bool) -> None:
     if sort is not None and not pivot:
         raise UsageError("--sort orders the lines of --pivot.", "Add --pivot, or leave it out.")
     if sort is not None and sort not in SORTS:
         raise UsageError(
             f"Nothing to sort by is named {in_quotes(sort)}.", f"Known: {', '.join(SORTS)}."
         )
-    if pivot and output is not None:
-        raise UsageError("--pivot is not written to a file.", "Use --json, or leave out --output.")
 
 
-def _say_pivot(
+def _pivoted(
     rows: Sequence[Mapping[str, Any]],
     known: Histories,
     sort: str,
     machine: str,
     others: Sequence[str],
     filters: Mapping[str, Sequence[Any]],
-    as_json: bool,
-) -> None:
+) -> Document:
     from accelbench.analysis.pivot import pivots
+    from accelbench.cli.display.pivot import pivoted
 
     tables = pivots(rows, known, sort)
     if not tables:
@@ -304,16 +263,7 @@ def _say_pivot(
     sides = (side for pivot in tables for line in pivot.lines for side in line.cells.values())
     shown = [row for side in sides for row in side.rows]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
-    if as_json:
-        from accelbench.report.pivot import document
-
-        about = {"machine": machine, "other_machines": others, "not_shown": dropped}
-        print_document({**about, "pivots": document(tables)})
-        return
-    from accelbench.cli.display.pivot import show
-
-    show(tables, machine, others)
-    print_lines(dropped)
+    return pivoted(tables, {"machine": machine, "other_machines": others, "not_shown": dropped})
 
 
 def _axis(name: str) -> ComparisonAxis:

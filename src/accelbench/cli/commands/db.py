@@ -51,10 +51,10 @@ from accelbench.exchange.table_export import (
     export_report,
     export_table,
     format_for,
-    write_lines,
     wrote,
 )
 from accelbench.exchange.writing import refuse_taken
+from accelbench.present.delimited import write_lines
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.lake import Lake, store_at

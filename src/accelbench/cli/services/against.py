@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.arguments.run_arguments import runtime_options
 from accelbench.core.case import Option
@@ -107,22 +106,8 @@ def held(
     return checked_arms(rows, threshold), about
 
 
-def say(verdicts: tuple[Check, dict[str, Any]], stream: IO[str] | None = None) -> None:
-    """The table of verdicts."""
-    from accelbench.cli.display.check import show
-
-    show(*verdicts, stream=stream or sys.stdout)
-
-
-def document_of(verdicts: tuple[Check, dict[str, Any]]) -> dict[str, Any]:
-    """The same in plain JSON."""
-    from accelbench.report.check import document
-
-    return document(*verdicts)
-
-
 def exit_code(check: Check) -> int:
-    """As `check` ends."""
+    """Return the exit code of a check."""
     from accelbench.analysis.checking import Outcome
 
     exits = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}

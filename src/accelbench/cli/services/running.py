@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.watch import watch_for
-from accelbench.cli.services.against import document_of, held, other_of, say
+from accelbench.cli.services.against import held, other_of
 from accelbench.cli.services.forecasting import outlook
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
@@ -80,7 +80,8 @@ def document_of_comparisons(by_axis: Mapping[str, Any], prices: Prices | None) -
 def print_comparisons(by_axis: Mapping[str, Any], prices: Prices | None, stream: IO[str]) -> None:
     """The tables."""
     from accelbench.analysis.questions import AXES
-    from accelbench.cli.display.compare import show
+    from accelbench.cli.display.compare import comparison
+    from accelbench.cli.display.documents import show
 
     if not by_axis:
         print_lines(
@@ -88,7 +89,7 @@ def print_comparisons(by_axis: Mapping[str, Any], prices: Prices | None, stream:
         )
     for name, lines in by_axis.items():
         print_line(stream=stream)
-        show(lines, AXES[name], stream=stream, prices=prices)
+        show(comparison(lines, AXES[name], {}, prices), stream)
 
 
 @dataclass
@@ -298,6 +299,7 @@ def deliver(
     threshold: float | None = None,
 ) -> Check | None:
     """The files, the table, every path, and the JSON document; what arms came to, if there are."""
+    from accelbench.cli.display.documents import show
     from accelbench.cli.display.summary import (
         accuracies,
         print_frameworks,
@@ -308,6 +310,7 @@ def deliver(
         warning_lines,
     )
     from accelbench.exchange.result_file import row_of
+    from accelbench.report.check import presented
     from accelbench.runtimes.shared.names import BOTH
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
@@ -318,6 +321,8 @@ def deliver(
     rows = [row_of(row) for row in ended.rows] if as_json or compare else []
     by_axis = comparisons(rows, places.prices, started_of(journal)) if compare else {}
     arms = held(ended.rows, started_of(journal), threshold)
+    check = arms[0] if arms else None
+    verdicts = presented(*arms) if arms else None
     if as_json:
         document = {
             "run_id": ended.run_id,
@@ -331,14 +336,13 @@ def deliver(
             ),
             **({"profiles": ended.profiles} if ended.profiles else {}),
             **({"comparisons": document_of_comparisons(by_axis, places.prices)} if compare else {}),
-            **({"against": document_of(arms)} if arms else {}),
+            **({"against": verdicts.data()} if verdicts else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
         sys.stdout.flush()
     if ended.interrupted:
         # On standard error: the reader of standard output may be what went away.
         print_line(f"Interrupted. {resume_hint(ended.run_id, places)}", sys.stderr)
-    check = arms[0] if arms else None
     if quiet:
         return check
     if not as_json:
@@ -352,9 +356,9 @@ def deliver(
         print_profiles(ended.profiles, stream)
         if compare:
             print_comparisons(by_axis, places.prices, stream)
-        if arms:
+        if verdicts:
             print_line(stream=stream)
-            say(arms, stream)
+            show(verdicts, stream)
     warned = list(warning_lines(ended.rows))
     print_lines(("", *warned) if warned else (), stream)
     counts = ", ".join(f"{n} {s.replace('_', ' ')}" for s, n in sorted(ended.tally.counts.items()))

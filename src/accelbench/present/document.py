@@ -1,0 +1,97 @@
+"""A document: the blocks that a command shows, and the same as data. Pure.
+
+A command builds one document. A renderer makes a terminal's text, Markdown, CSV or JSON of it, so
+that no command has a second implementation of its tables and notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Tone(StrEnum):
+    """The meaning that a terminal shows as a colour and a page as a sign."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    BAD = "bad"
+    OPEN = "open"  # not decided
+    FAINT = "faint"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; numbers are aligned to the right and never broken."""
+
+    label: str
+    is_number: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells; a column without any text is left out."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    row_ends: Container[int] = ()  # rows after which there is a line
+    repeated: int = 0  # leading columns that stand in each part of a table that is too wide
+
+    def filled(self) -> list[int]:
+        """Return the columns that have a text in any row."""
+        return [n for n in range(len(self.columns)) if any(row[n] for row in self.rows)]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of one subject."""
+
+    title: str
+    rows: Sequence[Sequence[str]]
+    state: str = ""
+    tone: Tone = Tone.PLAIN
+    is_minor: bool = False  # a page folds it away
+
+
+@dataclass(frozen=True)
+class GroupedTable:
+    """A table in which each subject has its own rows, and its title stands once."""
+
+    subject: str  # the label of the titles
+    columns: Sequence[Column]
+    groups: Sequence[Group]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences, each a paragraph or an item of its own."""
+
+    sentences: Sequence[str]
+    is_list: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under a heading."""
+
+    title: str
+    blocks: Sequence[Table | GroupedTable | Notes]
+
+
+Block = Table | GroupedTable | Notes | Section
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a command shows.
+
+    The data are computed when a renderer for programs asks for them.
+    """
+
+    title: str
+    blocks: Sequence[Block]
+    data: Callable[[], Mapping[str, object]] = dict  # the JSON document
+    records: Callable[[], Iterable[Mapping[str, object]]] = list  # the lines of a CSV file
+    verdict: str = ""  # the answer in a sentence
+    tone: Tone = Tone.PLAIN  # of the verdict
