@@ -368,9 +368,9 @@ def test_the_answer_is_whole_however_narrow(
     for width in ("80", "60", "48"):
         monkeypatch.setenv("COLUMNS", width)
         lines = shell("--baseline", "main", "--run", "pr")[1].splitlines()
-        assert any(one.rstrip().endswith(" worse") for one in lines if "latency" in one), width
+        assert any(one.rstrip().endswith(" worse") for one in lines if "→" in one), width
         lines = shell("--baseline", "main", "--run", "few")[1].splitlines()
-        assert any("can't tell" in one for one in lines if "latency" in one), width
+        assert any("can't tell" in one for one in lines if "→" in one), width
 
 
 def test_what_changed_by_less_than_counts_is_said_to_have(tmp_path: Path, shell: Command) -> None:

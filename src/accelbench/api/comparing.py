@@ -1,11 +1,4 @@
-"""`accelbench.compare`: stored results side by side, as a table that a notebook shows.
-
-`accelbench.history`: what became of stored figures, as a table that a notebook shows.
-
-Lines of a table that a notebook shows, hands on as a DataFrame and draws.
-
-What a call asks of a store: its filters, the machine, and what of that is drawn.
-"""
+"""`accelbench.compare` and `accelbench.history`: stored results as tables for notebooks."""
 
 from __future__ import annotations
 
@@ -457,7 +450,6 @@ def _telling_history_interval(level: Mapping[str, Any], unit: str) -> str:
 
 
 def _dots(values: Sequence[float]) -> list[tuple[float, float]]:
-    """Where each run stands: along by its number, up from zero to the largest."""
     most = max(values)
     room = HIGH - 2 * EDGE
     return [

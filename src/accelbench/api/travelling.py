@@ -190,7 +190,6 @@ def _add_imports(file: str, module: ModuleType | None, found: set[str]) -> None:
 
 
 def _root_of(module: ModuleType, file: Path) -> Path:
-    """The folder that an owner's module lies in: that of its outermost package."""
     package = str(getattr(module, "__package__", None) or "")
     return file.resolve().parents[package.count(".") if package else 0]
 

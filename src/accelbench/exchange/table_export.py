@@ -1,23 +1,9 @@
-"""Exporting results, as a table or a report: picks the format, writes whole or not at all.
-
-For github-action-benchmark: latencies, as `customSmallerIsBetter` reads them.
-
-Bencher Metric Format: a benchmark's measures, each with its bounds.
-
-JUnit XML: a test case a question, so that a pipeline shows what failed and what was left out.
-
-Results as CSV: one header, a line a result, an empty cell where nothing is known.
-
-Results as one JSON document, of the same schema as result files.
-
-Results as a table in Markdown: what people paste into a pull request or a page.
-
-What an export for pipelines has no entry of, and why: questions by reason, in words. Pure.
+"""Exports of results: CSV, JSON, Parquet, Arrow, Markdown, JUnit XML, Bencher and
+github-action-benchmark.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +40,7 @@ from accelbench.exchange.result_schema import SCHEMA_ID
 from accelbench.exchange.series import LATENCY, MEASURES, Value, newest, value
 from accelbench.exchange.titles import RUN, RUNS, title
 from accelbench.exchange.writing import write_exactly
-from accelbench.present.delimited import cell_text
+from accelbench.present.delimited import write_lines
 from accelbench.present.document import Column
 from accelbench.present.markdown import table_lines
 from accelbench.store.database import Database
@@ -81,9 +67,7 @@ def entries(written: int, without: Iterable[Sequence[Row]], rows: Iterable[Row])
     """What is said of an export.
 
     Args:
-        written: how many entries it has.
         without: the launches of each question that has no figure to write.
-        rows: all results.
     """
     counts = Counter(map(why_left_out, without)) + nobodys(rows)
     return Entries(written, dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))))
@@ -233,16 +217,14 @@ def write_csv(
     Returns:
         How many rows there were.
     """
-    count = 0
-    run_cells = {run: [cell_text(about)] for run, about in (runs or {}).items()}
+    heads = [*names, RUN] if runs else names
+    abouts = {run: canonical(about) for run, about in (runs or {}).items()}
+    lines = (
+        (*(row[name] for name in names), *([abouts.get(row["run_id"])] if runs else []))
+        for row in rows
+    )
     with path.open("x", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*names, RUN] if runs else names)
-        for row in rows:
-            more = run_cells.get(row["run_id"], [""]) if runs else []
-            writer.writerow([*(cell_text(row[name]) for name in names), *more])
-            count += 1
-    return count
+        return write_lines(stream, heads, lines)
 
 
 _LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)
@@ -281,7 +263,6 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
 
 
 def _useless(launches: Sequence[Mapping[str, Any]]) -> str:
-    """Why nothing is judged by times of which all launches ended well; "" where it may be."""
     ended = [row for row in launches if answered(row)]
     if not ended or usable_launches(ended):
         return ""
@@ -321,7 +302,6 @@ def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
 
 
 def _metric(known: Value) -> dict[str, float]:
-    """The value, and around it the ends of its range: both are optional there."""
     ends = {"lower_value": known.low, "upper_value": known.high}
     return {"value": known.median, **{name: end for name, end in ends.items() if end is not None}}
 
@@ -400,13 +380,8 @@ def export_table(
     In columns, JSON is text, samples a map of phase to nanoseconds.
 
     Args:
-        path: The file; its folder is made.
-        database: Where they are.
-        name: The format's name.
         where: A condition in SQL, with ? for each of the parameters; all results if empty.
-        params: Its parameters.
         samples: Whether it is to have "samples" and "sampling" too.
-        runs: What it is to say of their runs, by id.
 
     Returns:
         How many results stand in it.

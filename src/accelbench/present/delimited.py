@@ -10,11 +10,15 @@ from accelbench.core.identity import canonical
 from accelbench.core.visible import csv_cell
 
 
-def write_lines(stream: IO[str], names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """Write a header and rows to a stream."""
+def write_lines(stream: IO[str], names: Iterable[str], rows: Iterable[Iterable[Any]]) -> int:
+    """Write a header and rows to a stream, and return how many rows there were."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(map(csv_cell, names))
-    writer.writerows(map(cell_text, row) for row in rows)
+    count = 0
+    for row in rows:
+        writer.writerow(map(cell_text, row))
+        count += 1
+    return count
 
 
 def cell_text(value: Any) -> str:

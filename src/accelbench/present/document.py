@@ -27,6 +27,7 @@ class Column:
 
     label: str
     is_number: bool = False
+    is_whole: bool = False  # its words stand in one line
 
 
 @dataclass(frozen=True)

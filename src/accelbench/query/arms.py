@@ -33,9 +33,7 @@ def check_of_arms(
     """Hold the arms of a run against each other.
 
     Args:
-        database: where it is.
         sought: which run, else the newest one with arms; which of its questions; what may differ.
-        columns: what is read of each result.
         threshold: what a change has to exceed at least, as a share.
 
     Raises:

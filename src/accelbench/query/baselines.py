@@ -120,10 +120,8 @@ def baseline_for(database: Database, word: str | None, sought: BaselineQuery) ->
     """Read both sides.
 
     Args:
-        database: where what is checked lies.
         word: a file; else a run's id, a label or a branch of this database. None: what was measured
             before the runs that are checked, which are named then.
-        sought: what is checked.
 
     Raises:
         NothingMeasuredError: a side has no results.
@@ -250,7 +248,6 @@ def _runs_of_checks(database: Database) -> list[str]:
 
 
 def _may_be_now(machine: Machine, word: str | None) -> bool:
-    """What others measured elsewhere is checked only where it is asked for by name."""
     return not machine.elsewhere if word is None else machine.answers(word)
 
 
@@ -291,7 +288,6 @@ def _is_file(path: Path) -> bool:
 
 
 def _is_database(path: Path) -> bool:
-    """A file by its name; a folder and a URL are lakes."""
     return path.suffix.lower() in _DATABASES or place_of(path) is not None
 
 

@@ -18,12 +18,7 @@ _ON_THE_CPU = (
 def where_of(
     filters: Mapping[str, Sequence[object]], counting: str = _COUNTS
 ) -> tuple[str, list[object]]:
-    """Results that count and have these values in these columns: SQL and its parameters.
-
-    Args:
-        filters: column → the values that count.
-        counting: which results do, in SQL.
-    """
+    """Results that count and have these values in these columns: SQL and its parameters."""
     parts: list[str] = [counting]
     values: list[object] = []
     for column, wanted in filters.items():

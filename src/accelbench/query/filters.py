@@ -103,7 +103,6 @@ def by_word(column: str, values: Sequence[Word]) -> dict[Word, list[Word]]:
 
 
 def _device_or_all(word: str) -> str:
-    """The device of a word, which `gpu:` gives to several platforms; else the word."""
     return word.partition(":")[2] or word
 
 

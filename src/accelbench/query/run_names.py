@@ -151,7 +151,6 @@ def _runs_begun(database: Database, word: str, table: str) -> list[str]:
 
 
 def _there_are(database: Database) -> str:
-    """The newest runs by id and label, and how to see all."""
     _, rows = database.query(
         "SELECT run_id, label FROM benchmark_runs ORDER BY started_at DESC NULLS LAST, run_id DESC"
     )

@@ -1,9 +1,4 @@
-"""What is said where nothing is found: a slip, another spelling, or what is to be measured first.
-
-Only what this program does not know itself is looked for in the database.
-
-The commands that measure what was asked for.
-"""
+"""Errors for empty answers: a slip, another spelling, or the command that measures it."""
 
 from __future__ import annotations
 
@@ -144,10 +139,7 @@ def command_along(database: Database, axis: str, rows: Sequence[Row], filters: A
     """Return the command that measures models at several values of an axis, or "".
 
     Args:
-        database: into which.
-        axis: by which results are to be compared.
         rows: the results that there are; the command asks for their models, precisions and sizes.
-        filters: what was typed.
     """
     known = _measurable(str(row["model"]) for row in rows if row.get("model"))
     option = _ALONG.get(axis)
@@ -187,12 +179,7 @@ def _asked_words(filters: Asked, without: Sequence[str]) -> list[str]:
 
 
 def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
-    """Return the options of `run` that ask for the sizes of results, if they are not the default.
-
-    Args:
-        rows: results.
-        batch: whether their batch sizes are asked for too.
-    """
+    """Return the options of `run` for the sizes of results, if they are not the default."""
     sizes: dict[str, dict[str, None]] = {}
     needed: set[str] = set()
     for row in rows:
@@ -247,8 +234,6 @@ def nothing(message: str, filters: Asked, database: Database | None = None) -> N
     """The error, with the command that would bring what was asked for.
 
     Args:
-        message: what there is nothing of.
-        filters: column → the values that would have counted.
         database: where it was looked for, unless nobody named one.
     """
     asked = {column: values for column, values in filters.items() if column not in OF_RUNS}
@@ -272,8 +257,6 @@ def none_found(database: Database, filters: Asked, but: str = "") -> NothingMeas
     """The error where a database has nothing of what was asked for.
 
     Args:
-        database: where it was looked for.
-        filters: column → the values that would have counted.
         but: what there is of it all the same, and does not count.
 
     Raises:
@@ -301,7 +284,6 @@ def refuse_unknown(database: Database, filters: Asked, *, has_results: bool = Fa
 
     Args:
         database: where words are looked for that this program does not know.
-        filters: column → the values that count.
         has_results: whether there are such results: then a column's only word needs no second look.
 
     Raises:
@@ -400,7 +382,6 @@ def _absent(models: Sequence[str], stored: Sequence[str]) -> list[str]:
 
 
 def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
-    """What of all that is stored is this very name, or another one of the same model."""
     from accelbench.catalog.find import find, names_of
 
     keys = {
@@ -410,7 +391,6 @@ def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
 
 
 def _letters(name: str) -> str:
-    """What is left of a name without its owner, its case and its dashes."""
     return "".join(c for c in PurePath(name).name.lower() if c.isalnum())
 
 

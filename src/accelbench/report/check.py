@@ -371,8 +371,9 @@ _MARKS = {
 }
 _COLUMNS = (
     Column("figure"),
-    *(Column(label, is_number=True) for label in ("before → now", "change")),
-    Column("answer"),
+    Column("before → now", is_number=True),
+    Column("change"),
+    Column("answer", is_whole=True),
 )
 
 

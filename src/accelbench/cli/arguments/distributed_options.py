@@ -1,7 +1,4 @@
-"""Options of steps that several processes make, and what they mean together.
-
-Options of the commands that ask a fleet something.
-"""
+"""Options of steps that several processes share, and of commands that address a fleet."""
 
 from __future__ import annotations
 
@@ -114,7 +111,6 @@ def with_distributed_options(command: Callable[..., None]) -> Callable[..., None
 
 
 def _written(annotation: Any) -> str:
-    """A type as a signature has it that was written down: what is read of it goes by words."""
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
@@ -128,10 +124,6 @@ class DistributedRun:
 
 def distributed_run(typed: DistributedWords, named: bool) -> DistributedRun:
     """What these options mean.
-
-    Args:
-        typed: what was typed.
-        named: whether hardware was.
 
     Raises:
         UsageError: they contradict each other, or what stands beside them.

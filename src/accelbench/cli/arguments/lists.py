@@ -1,9 +1,4 @@
-"""List options of the command line: spaces separate where that is unambiguous.
-
-Commands of a group by name: a slip is answered with the names like it.
-
-What a change has to exceed, as users say it.
-"""
+"""Parsing of list options, command names and thresholds."""
 
 from __future__ import annotations
 
@@ -46,8 +41,6 @@ def joined(
     """Return the arguments with the values after a list option joined by commas.
 
     Args:
-        arguments: as they were typed.
-        lists: the options whose values are lists.
         ends: whether a word ends the list before it, unless the list is of such words.
     """
     names = set(lists)

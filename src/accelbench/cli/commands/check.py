@@ -11,6 +11,16 @@ import typer
 from accelbench.analysis.checking import Check
 from accelbench.cli.arguments.lists import SpacedLists, refuse_threshold
 from accelbench.cli.arguments.run_words import refuse_beside
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    BATCH_SIZES,
+    DB,
+    FRAMEWORK,
+    HARDWARE,
+    MODE,
+    MODELS,
+    PRECISION,
+)
 from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
@@ -25,7 +35,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command(cls=SpacedLists)
 def check(
-    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    models: list[str] = MODELS,
     baseline: str | None = typer.Option(
         None,
         "--baseline",
@@ -43,11 +53,11 @@ def check(
     run: list[str] = typer.Option(
         [], "--run", help="Check these runs, by id or label, or `last`; else the newest."
     ),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
-    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
-    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
-    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
-    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    hardware: list[str] = HARDWARE,
+    framework: list[str] = FRAMEWORK,
+    precision: list[str] = PRECISION,
+    batch_sizes: list[str] = BATCH_SIZES,
+    mode: list[str] = MODE,
     machine: str | None = typer.Option(
         None, "--machine", help="A host name or id; else that of the newest run."
     ),
@@ -69,11 +79,8 @@ def check(
     markdown: Path | None = typer.Option(
         None, "--markdown", help="Add a summary in Markdown to this file, as pull requests show it."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+    as_json: bool = AS_JSON,
+    db: Path | None = DB,
 ) -> None:
     """Has anything become worse? Latency, throughput and memory against a baseline, each apart.
 
@@ -97,7 +104,7 @@ def check(
         from accelbench.cli.services.noise import noise_floor
         from accelbench.store.lake import store_at
 
-        database = store_at(db or db_path)
+        database = store_at(db)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))
     sought = BaselineQuery(filters, tuple(words(run)), machine, allowed)
     if baseline is None and rerun:
@@ -105,7 +112,7 @@ def check(
             "--rerun is of a --baseline: the arms of one run were measured in turns.",
             "Leave it out, or measure more --launches.",
         )
-    database = filled(db or db_path)
+    database = filled(db)
     if baseline is None:
         from accelbench.query.arms import check_of_arms
 

@@ -12,6 +12,18 @@ from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    BATCH_SIZES,
+    DB,
+    FRAMEWORK,
+    HARDWARE,
+    MACHINE,
+    MODE,
+    MODELS,
+    PRECISION,
+    RUN,
+)
 from accelbench.cli.display.documents import SUFFIXES, present
 from accelbench.cli.display.dropped import distrusted, not_shown
 from accelbench.cli.display.terminal import complain
@@ -66,20 +78,18 @@ _NAMED = 20
 
 @app.command(cls=SpacedLists)
 def compare(
-    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    models: list[str] = MODELS,
     by: str = typer.Option("hardware", "--by", help=f"The axis: {', '.join(AXES)}."),
     baseline: str | None = typer.Option(
         None, "--baseline", help="What others are compared with; of hardware else the CPU."
     ),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
-    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
-    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
-    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
-    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
-    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label, or `last`."),
-    machine: str | None = typer.Option(
-        None, "--machine", help="A host name, id or source; else that of the newest result."
-    ),
+    hardware: list[str] = HARDWARE,
+    framework: list[str] = FRAMEWORK,
+    precision: list[str] = PRECISION,
+    batch_sizes: list[str] = BATCH_SIZES,
+    mode: list[str] = MODE,
+    run: list[str] = RUN,
+    machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     pivot: bool = typer.Option(
         False, "--pivot", help="One table of engine, precision and batch, the best marked."
@@ -97,11 +107,8 @@ def compare(
         help="Write it to this file, as CSV, JSON or Markdown by its suffix; one that exists is"
         " refused.",
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+    as_json: bool = AS_JSON,
+    db: Path | None = DB,
 ) -> None:
     """Compare stored results along an axis: times as fast as a baseline, memory, batch scaling.
 
@@ -117,7 +124,7 @@ def compare(
     _refuse_sort(sort, pivot)
     allowed = _allowed(words(allow))
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
-    database = filled(db or db_path)
+    database = filled(db)
     with database.asking():
         if run:
             filters["run_id"] = _runs(database, words(run))
@@ -159,7 +166,6 @@ def _end_without_ratios(tables: Sequence[Sequence[Compared]], *, written: bool) 
     """Exit as inconclusive if no side was compared with its baseline.
 
     Args:
-        tables: what is shown.
         written: to a file, which is of use to `check` even if it has one side alone.
     """
     every = [line for lines in tables for line in lines]
@@ -217,7 +223,6 @@ def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
 
 
 def _baseline(database: Database, axis: ComparisonAxis, word: str | None) -> tuple[str, ...]:
-    """The words for a place; of runs the ids that one stands for, of which the newest counts."""
     if word is None:
         return ()
     return _runs(database, [word]) if axis.name == "run" else (word,)
@@ -226,7 +231,6 @@ def _baseline(database: Database, axis: ComparisonAxis, word: str | None) -> tup
 def _labels(
     database: Database, rows: Sequence[Mapping[str, Any]], axis: ComparisonAxis
 ) -> dict[str, str]:
-    """What the runs are called that stand side by side."""
     if axis.name != "run":
         return {}
     from accelbench.query.run_names import labels_in

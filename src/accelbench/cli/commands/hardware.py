@@ -1,7 +1,4 @@
-"""`accelbench hardware`: every platform, present or absent, why, and what would bring it.
-
-With --calibrate it measures what a device can do at most.
-"""
+"""`accelbench hardware`: list platforms, or calibrate a device."""
 
 from __future__ import annotations
 
@@ -170,14 +167,7 @@ def document(
     broken: Mapping[str, str],
     known: StoredCalibrations | None = None,
 ) -> dict[str, Any]:
-    """Everything as plain JSON values.
-
-    Args:
-        inventory: every platform.
-        served: by which runtimes.
-        broken: runtimes that cannot be loaded.
-        known: what was calibrated.
-    """
+    """Everything as plain JSON values."""
     return {
         "hardware": {
             name: _platform(ones, served.get(name, []), known) for name, ones in inventory.items()

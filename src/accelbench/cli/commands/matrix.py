@@ -10,6 +10,7 @@ import typer
 
 from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.shared_options import AS_JSON, DB, HARDWARE
 from accelbench.cli.display.terminal import deliver, json_text
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
@@ -54,7 +55,7 @@ def matrix(
         None, metavar="MODEL", help="Only these models.", show_default=False
     ),
     family: list[str] = typer.Option([], "--family", help="Only these families."),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    hardware: list[str] = HARDWARE,
     precision: str | None = typer.Option(
         None, "--precision", help="All in this one; else each platform in the best that ran."
     ),
@@ -66,18 +67,15 @@ def matrix(
     page: int | None = typer.Option(
         None, "--page", min=1, help="Of a table with many models; 1 by default."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
     form: str | None = typer.Option(
         None, "--format", help="table, json, markdown or html; else what the suffix says."
     ),
     output: Path | None = typer.Option(
         None, "--output", "-o", help="Write it to this file; one that exists is refused."
     ),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
+    db: Path | None = DB,
     named: list[str] = typer.Option([], "--models", "--model", "--model-id", hidden=True),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Show High, Medium, Low or N/A for each model and family on each platform, and why.
 
@@ -90,7 +88,7 @@ def matrix(
     filters = _filters([*(models or []), *named], words(family), precision, mode)
     platforms = (platform for name in words(hardware) for platform in platforms_named(name))
     only = tuple(dict.fromkeys(platforms))
-    made, about = _made(filled_if_any(db or db_path, filters), filters, machine, only)
+    made, about = _made(filled_if_any(db, filters), filters, machine, only)
     if output is None and form == "table":
         from accelbench.cli.display.matrix import show
 
@@ -101,7 +99,6 @@ def matrix(
 
 
 def _spelt(moment: str | None) -> str | None:
-    """A moment as result files have it."""
     if not moment:
         return None
     whole, _, part = moment.partition(".")
@@ -179,7 +176,6 @@ def _made(
 
 
 def _spelt_there(rows: Sequence[Mapping[str, Any]], filters: Filters) -> str:
-    """A precision as the results spell it; as it was typed where there are none."""
     precisions = sorted({str(row["precision"]) for row in rows})
     return " and ".join(precisions) or next(
         iter(by_word("precision", words_of(filters, "precision")))

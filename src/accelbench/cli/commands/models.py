@@ -12,6 +12,7 @@ import typer
 from accelbench.catalog.cost import cost
 from accelbench.catalog.find import every_model
 from accelbench.catalog.selection import choose, notes_on
+from accelbench.cli.arguments.shared_options import AS_JSON
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.words import parameters_in_short
 from accelbench.core.axes import AS_ASKED, Part, axes_of
@@ -33,7 +34,7 @@ def models(
     set_name: str | None = typer.Option(
         None, "--set", help="Only the models of this set: key, architectures or small."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """List what can be measured by name, or show one model in full.
 

@@ -27,10 +27,6 @@ def table(
     """The columns of which anything is known; no word of them is broken, and no figure.
 
     Args:
-        heads: of all columns.
-        rows: each with a cell of every column.
-        right: columns of figures.
-        ends: rows after which there is a line.
         below: columns of intervals → those of their figures, below which they stand for want of
             room.
         width: cells of the terminal; without it those of standard output.

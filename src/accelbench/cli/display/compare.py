@@ -105,7 +105,6 @@ def _versions(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[
 
 
 def _threads(sides: Sequence[Row]) -> str:
-    """The number of threads that all sides of what others published have in common."""
     known = {row.get("threads") for row in sides}
     number = known.pop() if len(known) == 1 else None
     if number is None or not _published(sides):
@@ -144,7 +143,6 @@ def _usual(row: Row, axis: ComparisonAxis) -> str:
 
 
 def _usually_said(name: str, row: Row) -> bool:
-    """A device beside the machine's CPU, which stands above all tables; that it was compiled."""
     if name == "device_name":
         return bool(row.get(name)) and row.get("hardware") != "cpu"
     return name == "compiled" and row.get(name) is True
@@ -172,10 +170,7 @@ def comparison(
     """Return a comparison as a document.
 
     Args:
-        tables: the sides of each question.
-        axis: along which they lie.
         about: the machine, other machines, the labels of runs by their ids, and further notes.
-        prices: by which costs are stated.
     """
     labels = about.get("labels", {})
     of_one = of_one_figure(tables)

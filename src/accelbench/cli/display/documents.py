@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
 from accelbench.cli.display.terminal import deliver, json_text, print_document
 from accelbench.present.document import Block, Document, GroupedTable, Notes, Section, Table, Tone
@@ -21,13 +21,7 @@ _INDENT = 2
 
 
 def present(document: Document, output: Path | None, as_json: bool) -> None:
-    """Write the document to a file by its suffix, or print it.
-
-    Args:
-        document: what the command found.
-        output: the file, if one is asked for.
-        as_json: print the data, also if a file is written.
-    """
+    """Write the document to a file by its suffix, or print it."""
     if output is not None:
         deliver(_file_text(document, output.suffix.lower()), output)
     if as_json:
@@ -104,8 +98,8 @@ def _print_groups(table: GroupedTable, console: Console) -> None:
         console.print(heading)
         made = WordTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         for column in table.columns:
-            number = column.is_number
-            made.add_column(justify="right" if number else "left", no_wrap=number)
+            justify: Literal["right", "left"] = "right" if column.is_number else "left"
+            made.add_column(justify=justify, no_wrap=column.is_number or column.is_whole)
         for row in group.rows:
             made.add_row(*map(Text, row))
         if group.rows:

@@ -1,7 +1,4 @@
-"""What `accelbench hardware` prints for people; fits 80 columns.
-
-Calibrations as people and machines read them.
-"""
+"""Platforms and calibrations in a terminal, within 80 columns."""
 
 from __future__ import annotations
 
@@ -166,7 +163,6 @@ def _size(best: ProbeFigure) -> str:
 
 
 def _figures(best: ProbeFigure) -> tuple[str, str]:
-    """The median with its unit, and the interval in the same unit."""
     scale, unit = _scale(best)
     return f"{figure(best.value / scale)} {unit}", _interval(best, scale)
 
@@ -349,7 +345,6 @@ def _present(device: Device) -> str:
 
 
 def _name(device: Device) -> str:
-    """The device's name, with what tells it apart from others of one platform."""
     kind = device.details.get("device")
     return f"{device.name} ({kind})" if kind else device.name
 

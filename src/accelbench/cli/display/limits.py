@@ -65,7 +65,6 @@ def show_under(answer: Mapping[str, Any], explain: bool, console: Console | None
 
 
 def _further(answer: Mapping[str, Any]) -> Iterator[str]:
-    """What the explanation only counts of what was measured and does not answer."""
     yield from sentences_of(answer["measured_otherwise"][FEW:])
     yield from set_aside(answer["set_aside"][FEW:], memory_mb=answer["limits"].get("memory_mb"))
 
@@ -105,13 +104,11 @@ def _searched(search: Mapping[str, Any]) -> str:
 
 
 def _odd(batch: Mapping[str, Any]) -> str:
-    """Why a batch is not known to fit, or fits and is not in the answer."""
     why = str(batch["why"])
     return why if batch["fits"] is None else f"it fits, and its time is not in the answer: {why}"
 
 
 def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
-    """What measures it here, else on which machine."""
     able = [case for case in cases if case["command"]]
     here = next((case for case in able if case["measurable_here"]), None)
     if here is not None:
@@ -123,7 +120,6 @@ def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _star(answer: Mapping[str, Any]) -> str:
-    """What the front is held together by."""
     if len(answer["fits"]) == 1:
         return "* nothing else fits."
     *most, last = (_COMPARED[name] for name in answer["pareto_by"])
@@ -158,7 +154,6 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Wa
 
 
 def _figure(option: Option, name: str) -> str:
-    """A figure, marked where it was estimated; empty where nobody knows it."""
     value = option.get(name)
     if value is None:
         return ""
@@ -167,7 +162,6 @@ def _figure(option: Option, name: str) -> str:
 
 
 def _time(option: Option, head: str) -> str:
-    """With the figure that it is, where the heading does not say it."""
     time = _figure(option, "latency_ms")
     return f"{time} {name_of(Statistic(option['figure']))}" if head == MIXED and time else time
 
@@ -180,14 +174,12 @@ def _memory(option: Option) -> str:
 
 
 def _by(rows: Sequence[Option]) -> list[str]:
-    """Who measured each, or that it is an estimate; nothing where all was measured here."""
     if not any(map(is_imported, rows)):
         return ["" for _ in rows]
     return [in_a_word(option) for option in rows]
 
 
 def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
-    """The head of the column of rates and its figures: each with its unit where they differ."""
     units = [f"{option['throughput_unit']}/s" for option in rows]
     rates = [_figure(option, "throughput") for option in rows]
     if len(set(units)) == 1:
@@ -196,7 +188,6 @@ def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
 
 
 def _told_apart(every: Sequence[Option]) -> _Ways:
-    """Of each engine at a place, in a precision, the settings that its options differ in."""
     several: dict[tuple[Any, ...], list[Option]] = {}
     for option in every:
         several.setdefault(_named(option), []).append(option)
@@ -208,7 +199,6 @@ def _named(option: Option) -> tuple[Any, ...]:
 
 
 def _engine(option: Option, ways: _Ways) -> str:
-    """Its own options always stand beside it: they are a part of what is to be taken."""
     return way(option, ways[_named(option)])
 
 

@@ -72,7 +72,6 @@ def show(
 
 
 def _page(page: int, total: int) -> str:
-    """Which models these are, and how to see the others."""
     first, last, pages = (page - 1) * PAGE + 1, min(page * PAGE, total), -(-total // PAGE)
     more = f"--page {page + 1} has the next" if page < pages else "they are the last"
     return (
@@ -121,7 +120,6 @@ def _text(hardware: str, line: MatrixLine) -> Text:
 
 
 def _short(hardware: str, line: MatrixLine) -> list[str]:
-    """The level, and below it how fast or by what."""
     cell = line.cells[hardware]
     level = _level(cell)
     ways = list(map(visible, precisions(cell)))
@@ -169,7 +167,6 @@ def _exvisible(matrix: Matrix, console: Console) -> None:
 
 
 def _hanging(console: Console, text: str) -> None:
-    """A sentence whose further lines are indented."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

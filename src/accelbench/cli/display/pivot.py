@@ -26,12 +26,7 @@ _MOST_TOLD = 6
 
 
 def pivoted(pivots: Sequence[Pivot], about: Mapping[str, Any]) -> Document:
-    """Return pivots as a document.
-
-    Args:
-        pivots: one a model and device.
-        about: the machine, other machines, and further notes.
-    """
+    """Return pivots as a document."""
     notes = [*_below(pivots), *other_machines(about["other_machines"]), *about["not_shown"]]
     return Document(
         f"Engines by precision and batch, on {about['machine']}",
@@ -76,7 +71,6 @@ def _heading(pivot: Pivot) -> str:
 
 
 def _unit(pivot: Pivot) -> str:
-    """What the cells are: rates where all say one, else milliseconds an item."""
     return _rates(pivot.lines) or "ms an item"
 
 
@@ -102,7 +96,6 @@ def _cell(line: PivotLine, batch: int, rates: bool) -> str:
 
 
 def _apart(lines: Sequence[PivotLine]) -> list[str]:
-    """Of how lines ran, what not all have in common."""
     names = ("compiled", "threads", "options")
     return [
         name for name in names if len({str(pivot_line.row.get(name)) for pivot_line in lines}) > 1
@@ -133,7 +126,6 @@ def _error(line: PivotLine) -> str:
 
 
 def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
-    """Where launches of the run whose figures are shown came to nothing."""
     failures = [
         f"{line.row.get('runtime')} {line.row.get('precision')} at batch {batch} ({failed})"
         for line in lines

@@ -86,7 +86,6 @@ def _rate(entry: PredictedFigures, unit: str) -> str:
 
 
 def _in_lines(heading: str) -> str:
-    """A heading in two lines where it is wider than its figures."""
     if heading.endswith("/s"):
         return f"{heading.removesuffix('/s')}\n/s"
     first, _, rest = heading.partition(" ")
@@ -94,7 +93,6 @@ def _in_lines(heading: str) -> str:
 
 
 def _file(entry: Mapping[str, Any]) -> str:
-    """What a file is."""
     return (
         f"{visible(entry['model'])}: {entry['format']}, {entry['parameters']:,} parameters, sha256"
         f" {entry['sha256'][:12]}"
@@ -197,7 +195,6 @@ def _sizes(sizes: Mapping[str, int]) -> list[str]:
 
 
 def _knee(knee: Knee, alike: frozenset[str], *, several: bool, sized: bool) -> str:
-    """From where on a larger batch gains little, by what the lines differ in."""
     where = f"{knee['runtime']}/{knee['hardware']} {knee['precision']}"
     where = f"{knee['device']} · {where}" if knee["hardware"] in alike else where
     where = " · ".join([where, *_sizes(knee["sizes"])]) if sized else where

@@ -1,9 +1,4 @@
-"""Recommendations in a terminal, within 80 columns.
-
-What is predicted beside a recommendation, apart from what was measured.
-
-Rankings of models for a task in a terminal.
-"""
+"""Recommendations, their predictions and task rankings in a terminal, within 80 columns."""
 
 from __future__ import annotations
 
@@ -266,7 +261,6 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
 
 
 def _kind(candidate: Answer) -> str:
-    """What a candidate stands on, which goes before its score."""
     if candidate["basis"] != "rule":
         return _FIGURED
     otherwise = candidate.get("measured_otherwise")
@@ -276,7 +270,6 @@ def _kind(candidate: Answer) -> str:
 
 
 def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    """What the order is by, where it is not by the score alone."""
     kinds = list(dict.fromkeys(map(_kind, scores.values())))
     if len(kinds) > 1:
         imported = any(map(is_imported, scores.values()))
@@ -297,7 +290,6 @@ def _first(answer: Answer) -> str:
 
 
 def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:
-    """The machines of several answers that are of more than one, each with its hardware."""
     by_machine: dict[str, list[str]] = {}
     for answer in answers:
         for machine, names in answer["machines"].items():
@@ -307,7 +299,6 @@ def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:
 
 
 def _is_alone(answer: Answer) -> bool:
-    """Whether what is first has the only figure, beside others without one."""
     return len(answer["compared"]) == 1 and bool(answer["fallback_options"])
 
 
@@ -355,7 +346,6 @@ def _briefly(answer: Answer) -> Iterator[str]:
 
 
 def _whose(answer: Answer) -> Iterator[str]:
-    """Of which launches, and of which machines, figures are."""
     for name, candidate in answer["all_scores"].items():
         if failed := launches_failed([candidate.get("predictions") or {}]):
             yield f"{name}: {failed}; its figures are of the others."
@@ -364,7 +354,6 @@ def _whose(answer: Answer) -> Iterator[str]:
 
 
 def _left_out(answer: Answer) -> Iterator[str]:
-    """What does not count for its precision; what several are left out for is said once."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for entry in answer["left_out"]:
         by_reason.setdefault((entry["precision"], entry["reason"]), []).append(entry["hardware"])
@@ -390,7 +379,6 @@ def _unclear(answer: Answer) -> Iterator[str]:
 
 
 def _to_measure(answer: Answer) -> str | None:
-    """The first command that fills a gap, if any does: of this machine, else of which."""
     able = [gap for gap in answer["missing"] if gap["command"]]
     here = [gap for gap in able if gap["hardware"] in answer["measurable_here"]]
     if here:
@@ -399,7 +387,6 @@ def _to_measure(answer: Answer) -> str | None:
 
 
 def _to_measure_it(answer: Answer) -> str | None:
-    """The same of what an answer names, where a command measures that."""
     named = [
         gap
         for gap in answer["missing"]
@@ -418,7 +405,6 @@ def _moment(moment: str) -> str:
 
 
 def _together(answer: Answer) -> Iterator[str]:
-    """What is said of several devices."""
     spread = answer.get("distributed")
     if not spread:
         return

@@ -1,11 +1,4 @@
-"""The table at the end of a run, within 80 columns.
-
-Where each case's time goes: a short table a case.
-
-Two frameworks side by side: a line for each model and size that both have measured.
-
-What a run warns of, below its table: each warning once, with the cases that it concerns.
-"""
+"""The tables and warnings at the end of a run, within 80 columns."""
 
 from __future__ import annotations
 
@@ -89,7 +82,6 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _unverified(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Why nothing was compared, each reason with the models that it is of."""
     models: dict[str, list[str]] = {}
     for row in rows:
         why = (row.get("nulls") or {}).get("verification_error")
@@ -166,14 +158,12 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
 
 
 def _statistic(rows: Sequence[Mapping[str, Any]]) -> Statistic:
-    """What the column of times is: medians, unless all that is known are means of blocks."""
     timed = [row for row in rows if step_ms(row) is not None]
     medians = any(row.get("latency_p50_ms") is not None for row in timed)
     return Statistic.MEDIAN if medians or not timed else Statistic.MEAN
 
 
 def _step(row: Mapping[str, Any], statistic: Statistic) -> str:
-    """What a step took; a mean of blocks among medians says that it is one."""
     shown = figure(step_ms(row))
     if note := mean_note([row]):
         return f"{shown}{note}"
@@ -206,7 +196,6 @@ def accuracies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _energy(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What an item took, and the power meanwhile."""
     return figure(row.get("energy_per_item_joules")), figure(row.get("power_watts"))
 
 
@@ -216,7 +205,6 @@ def _several_launches(rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _worth(row: Mapping[str, Any]) -> str:
-    """How far a figure may be trusted; where there is none, what became of the case."""
     if row["status"] != "ok":
         return str(row["status"]).replace("_", " ")
     if simulation_of(row) is not None:

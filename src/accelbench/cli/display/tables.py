@@ -75,7 +75,6 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
 
 
 def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A value a line, for rows too wide for a terminal; what is not known is left out."""
     width = max(map(len, columns))
     for number, row in enumerate(rows, 1):
         print_line(f"-- {number} of {len(rows)}")

@@ -30,15 +30,7 @@ def other_of(
     plan: Plan,
     planned: Callable[[Sequence[Request]], Plan],
 ) -> OtherArm | None:
-    """The arm that a run is compared with.
-
-    Args:
-        against: what was named.
-        requests: what was asked for.
-        settings: of the run.
-        plan: of those requests.
-        planned: how other requests become a plan.
-    """
+    """The arm that a run is compared with."""
     if against is None:
         return None
     if against.kind is not AgainstKind.SETTING:
@@ -81,8 +73,6 @@ def held(
     """What the arms of a run come to beside each other, and what has to be known of it.
 
     Args:
-        rows: of the run.
-        started: what it said when it began.
         threshold: what a change has to exceed at least, as a share.
 
     Returns:

@@ -68,9 +68,6 @@ def calibrated(
     A device that fails is no reason to leave out the next one; its error ends the command.
 
     Args:
-        devices: of which.
-        path: the database; the usual one where none is named.
-        show: takes each calibration.
         processes: among so many collectives are timed, where they are several.
 
     Raises:

@@ -1,7 +1,4 @@
-"""Databases as commands open them: filled from their journals, what is wrong with them told.
-
-What to do about SQL that cannot be answered: what may have been meant.
-"""
+"""Opening a database for a command, and advice on SQL that failed."""
 
 from __future__ import annotations
 

@@ -65,7 +65,6 @@ def show_overview() -> None:
 
 
 def _next(found: StoreOverview) -> list[tuple[str, str]]:
-    """What to type next, of what is here: what is unsteady comes first."""
     again = next(filter(None, map(_measured_again, found.unsteady)), None)
     first = [(again, "measure again what is unsteady, in fresh processes")] if again else []
     newest = max(found.fastest, key=lambda row: str(row.get("started_at") or ""), default=None)

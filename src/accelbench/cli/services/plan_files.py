@@ -179,11 +179,6 @@ def blocks_of(
 ) -> PlannedBlocks:
     """What plan files ask for, narrowed to what was typed beside them.
 
-    Args:
-        documents: the files.
-        keys: of plan files.
-        narrowing: by the names of keys, what was typed.
-
     Raises:
         UsageError: a word means nothing, or nothing is left.
     """
@@ -485,7 +480,6 @@ def _refuse(part: Record, name: str, why: str, known: Any) -> NoReturn:
 
 
 def _path(whole: Record, key: str) -> str:
-    """A path, which is taken from the file's folder."""
     return str(whole.file.parent / Path(whole.text(key)).expanduser())
 
 

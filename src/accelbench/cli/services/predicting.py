@@ -1,7 +1,4 @@
-"""What `accelbench predict` asks of the predictors of a database.
-
-What a store knows of a model whose operators nobody can read: why it is not predicted.
-"""
+"""Predictions for `accelbench predict`, from the predictors of a database."""
 
 from __future__ import annotations
 
@@ -71,12 +68,7 @@ class Predicting:
         self.memory = MemoryByDevice(_devices, database)
 
     def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
-        """The predictions of a question.
-
-        Args:
-            question: what is asked.
-            counts: say also what the operators of each model take.
-        """
+        """The predictions of a question."""
         from accelbench.predict.answers import answer
         from accelbench.predict.operator_counts import operator_counts
 
@@ -128,7 +120,6 @@ class Predicting:
         )
 
     def _device(self, platform: str) -> str | None:
-        """A platform's device on this machine, else the one calibrated last, if there is one."""
         return device_here(platform) or next(
             (name for kind, name in reversed([*self.predictors.calibrated]) if kind == platform),
             None,
@@ -243,13 +234,7 @@ def question_of(
 
     Args:
         models: names; every model of the catalogue, where none is named.
-        batches: items in one step.
-        sizes: that are named, by the fields of a request.
         hardware: platforms, devices of them, or names of devices that are documented.
-        runtimes: that are named.
-        precisions: that are named.
-        mode: that is named.
-        files: the models of names that are files.
 
     Raises:
         UsageError: a model, a device, a precision or a mode is not known.
@@ -283,9 +268,6 @@ def files_of(
     """The models of those names that are files, by name; a model's name goes before a file's.
 
     Args:
-        models: the names.
-        sizes: at which they are asked about.
-        hear: told what takes a while, before it does.
         check: given the names that are of no files, before one is read.
         stored: why a model that only results know is not predicted; None of any other.
 
@@ -350,7 +332,6 @@ def not_predicted(database: Database | None, word: str) -> UsageError | None:
     """Why a model that was measured is not predicted, and what answers of it; None of any other.
 
     Args:
-        database: where results are.
         word: what was typed: a model's name in results, or the file or code that it was.
     """
     code = code_word(word)

@@ -91,7 +91,6 @@ class Recommender:
         )
 
     def _look_again(self) -> None:
-        """The database may not have been there when it was first looked for."""
         vars(self).pop("selector", None)
 
     @cached_property
@@ -160,14 +159,7 @@ class Recommender:
     def under(
         self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
     ) -> Recommendations:
-        """The best of each model under limits, and what is on its Pareto front.
-
-        Args:
-            named: the models; without any all that have results.
-            limits: what has to be kept.
-            verify: search by measuring.
-            budget: how many seconds that may take.
-        """
+        """The best of each model under limits, and what is on its Pareto front."""
         for name, option in _NOT_UNDER_LIMITS.items():
             if name in self._question:
                 raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
@@ -229,7 +221,6 @@ class Recommender:
     def _measured_now(
         self, runs: Sequence[str], answers: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """What was measured for answers, and whether they rest on it."""
         if not runs:
             return []
         from accelbench.cli.services.measuring import rows_of, told
@@ -262,7 +253,6 @@ class Recommender:
         return {**answer, "measurable_here": self._measurable(answer)}
 
     def _measurable(self, answer: Mapping[str, Any]) -> list[str]:
-        """What of an answer's gaps, and of what it cannot tell apart, can be measured here."""
         is_here, scores = self.selector.is_here, answer["all_scores"]
         unclear = answer["no_clear_winner_between"]
         # Another device of the platform would not tell which of these is faster.
@@ -345,7 +335,6 @@ class Recommender:
         return self._batches[0] if self._batches else 1
 
     def _here(self) -> list[str]:
-        """What can be measured on this machine: no stand-in is."""
         from accelbench.hardware.detect import detect_all
         from accelbench.select.answer.local_selector import LocalSelector
 
@@ -356,7 +345,6 @@ class Recommender:
 
 
 def _said_of(answers: Sequence[Mapping[str, Any]]) -> int:
-    """No where something keeps no limit, can't tell where nobody knows whether it does."""
     without = [answer for answer in answers if not answer["best"]]
     if not without:
         return EXIT_OK
@@ -364,7 +352,6 @@ def _said_of(answers: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _nobody_knows(answer: Mapping[str, Any]) -> bool:
-    """Whether nothing is measured, or something may fit for all that is known of it."""
     options = answer["does_not_fit"]
     return not options or any(all(_is_gap(why) for why in each["why"]) for each in options)
 
@@ -374,7 +361,6 @@ def _is_gap(why: str) -> bool:
 
 
 def _models_in(database: Database, family: str | None = None) -> list[str]:
-    """The models that have results which count; of one family, where one is named."""
     where, values = ("", []) if family is None else (" AND family = ?", [family])
     _, rows = database.query(
         "SELECT DISTINCT model FROM benchmark_results"  # noqa: S608 — our words
@@ -385,7 +371,6 @@ def _models_in(database: Database, family: str | None = None) -> list[str]:
 
 
 def _refuse_other_mode(question: Mapping[str, Any]) -> None:
-    """A task has its mode."""
     from accelbench.select.query.query import task_named
 
     task, mode = question.get("task_type"), question.get("mode")

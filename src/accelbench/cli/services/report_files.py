@@ -1,11 +1,4 @@
-"""A report as files.
-
-What `run --create-report` leaves: a report, and charts where a folder is named.
-
-Charts as files.
-
-What `accelbench db export` writes beside files: results in an experiment tracker.
-"""
+"""Reports and charts as files, and exports to experiment trackers."""
 
 from __future__ import annotations
 
@@ -77,13 +70,6 @@ def report_of_run(
     prices: Prices | None = None,
 ) -> list[tuple[str, Path]]:
     """Write it.
-
-    Args:
-        run: the body of run_started.
-        bodies: of the run's results.
-        database: what it went into, where there is one.
-        folder: where its files go; else the report goes here.
-        prices: what figures cost by, where the user gave any.
 
     Returns:
         What was written, and where.
@@ -168,10 +154,6 @@ def drawn_into(
     """Draw each chart that has anything to show.
 
     Args:
-        folder: where.
-        subject: of what.
-        charts: which, by name.
-        forms: in which formats.
         name_of_file: of the only one; it is new. Others are made anew each time.
 
     Returns:
@@ -221,10 +203,7 @@ def to_tracker(
 
     Args:
         place: a folder, or an address where the tracker takes one.
-        word: the tracker.
-        database: where the results are.
         filters: column → the values that count; of all results if empty.
-        samples: whether each is to have its samples, too.
     """
     tracker = tracker_named(word)
     where, params = stored(filters)

@@ -60,7 +60,6 @@ def _exit_code(ended: RunResult, unmeasured: bool, judged: int | None) -> int:
     """Return the exit code of a run: of several that apply, the first one here.
 
     Args:
-        ended: the run.
         unmeasured: whether something that was named was not measured.
         judged: the code of a comparison with a threshold; None without one.
     """

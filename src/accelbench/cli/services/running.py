@@ -1,16 +1,11 @@
-"""What `accelbench run` does between its options and its output.
-
-What becomes of profiles while a run makes them: files, where an output folder is named.
-
-`accelbench run --compare`: what a run measured, side by side along every axis that it has.
-"""
+"""Planning, running and delivering `accelbench run`."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -18,14 +13,15 @@ from typing import IO, TYPE_CHECKING, Any
 
 from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.cli.display.watch import watch_for
-from accelbench.cli.services.against import held, other_of
+from accelbench.cli.services.against import against_of, held, other_of
+from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.worth import comparable
 from accelbench.exchange import profile_file
-from accelbench.exchange.prices import Prices
+from accelbench.exchange.prices import Prices, prices_at
 from accelbench.exchange.writing import inside
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
@@ -33,12 +29,11 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.conduct.run_record import SUFFIX as LOG
 from accelbench.run.conduct.run_record import recorded
-from accelbench.run.execute import RunRequest, execute, go_on
+from accelbench.run.execute import execute, go_on
 from accelbench.run.plan import planning
-from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.ignored_options import refuse_unused
-from accelbench.run.plan.request import Plan, Request, RunSettings, joined, united
+from accelbench.run.plan.request import Plan, Request, joined, united
 from accelbench.run.plan.targets import NAMED, MissingTarget, named_by
 from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
@@ -53,13 +48,7 @@ if TYPE_CHECKING:
 def comparisons(
     rows: Sequence[Mapping[str, Any]], prices: Prices | None, started: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Of a run's own results, by axis.
-
-    Args:
-        rows: its results.
-        prices: what figures cost by, where the user gave any.
-        started: what the run said when it began.
-    """
+    """Of a run's own results, by axis."""
     from accelbench.analysis.comparison import along_every_axis
     from accelbench.analysis.costs import with_costs
     from accelbench.analysis.machines import machine_of
@@ -160,54 +149,44 @@ class OutputPlaces:
             database.ensure()
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """How a new run goes about its cases."""
-
-    settings: RunSettings
-    limit: int | None = None
-    label: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)  # of models by id, as they were typed
-    against: Against | None = None  # what the run is compared with, arm beside arm
-    selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
-    precisions_named: Sequence[str] = ()  # those of the request that were typed
-    plan_files: Sequence[Mapping[str, Any]] = ()  # what the run keeps of them
-    notes: Sequence[str] = ()  # what is to be said before those of the plan
-    given: frozenset[str] = frozenset()  # parameters that were typed on the command line
+def places_of(typed: Mapping[str, Any]) -> OutputPlaces:
+    """Return where the results of a run go, by the options of its command."""
+    priced = typed["compare"] or typed["create_report"]
+    return OutputPlaces(
+        database=None if typed["no_database"] else typed["db"],
+        use_database=not typed["no_database"],
+        output_dir=typed["output_dir"],
+        output_ci=typed["output_ci"],
+        report=typed["create_report"],
+        prices=prices_at(typed["prices"]) if priced else None,
+    )
 
 
-def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
-    """Who names the hardware of --hardware auto, by what the run's database knows.
+def _selector(places: OutputPlaces) -> HardwareSelector:
+    """Return the selector for --hardware auto, with the run's database as its evidence."""
+    from accelbench.select.selector import HardwareSelector
 
-    Nothing is read before it is asked for.
-    """
-
-    @cache
-    def selector() -> HardwareSelector:
-        from accelbench.select.selector import HardwareSelector
-
-        database = places.open_database()
-        # The usual one may well be missing, and nobody has named it.
-        usable = database is not None and (database.there or places.database is not None)
-        return HardwareSelector(database_path=database.name if database and usable else None)
-
-    return selector
+    database = places.open_database()
+    # The usual one may well be missing, and nobody has named it.
+    usable = database is not None and (database.there or places.database is not None)
+    return HardwareSelector(database_path=database.name if database and usable else None)
 
 
 def prepare(
-    requests: Sequence[Request],
-    how: RunOptions,
+    asked: AskedRun,
+    places: OutputPlaces,
     inventory: Inventory,
     runtimes: Mapping[str, Runtime],
 ) -> RunSpec:
     """Plan on what is here: everything decided before the first case."""
+    selector_here = cache(lambda: _selector(places))
 
     def chosen(request: Request) -> Plan:
-        if how.selector is None or not is_automatic(request):
+        if not is_automatic(request):
             return planning.plan_for(request, inventory, runtimes)
         from accelbench.select.answer.local_selector import LocalSelector
 
-        here = LocalSelector(how.selector(), inventory, how.selector().database)
+        here = LocalSelector(selector_here(), inventory, selector_here().database)
         plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
         return plan
 
@@ -216,36 +195,36 @@ def prepare(
             plan = joined(map(chosen, requests))
         else:
             plan = planning.plan_of(requests, inventory, runtimes)
-        refuse_unused(united(requests), [entry.case for entry in plan.cases], how.given)
-        plan = Plan(plan.cases, (*how.notes, *plan.notes))
-        if how.limit is None or len(plan.cases) <= how.limit:
+        refuse_unused(united(requests), [entry.case for entry in plan.cases], asked.given)
+        plan = Plan(plan.cases, (*asked.notes, *plan.notes))
+        if asked.limit is None or len(plan.cases) <= asked.limit:
             return plan
-        left_out = len(plan.cases) - how.limit
-        note = f"{left_out} cases are left out by --limit {how.limit}."
-        return Plan(plan.cases[: how.limit], (*plan.notes, note))
+        left_out = len(plan.cases) - asked.limit
+        note = f"{left_out} cases are left out by --limit {asked.limit}."
+        return Plan(plan.cases[: asked.limit], (*plan.notes, note))
 
-    plan, settings = planned(requests), replace(how.settings, run_id=new_run_id())
-    other = other_of(how.against, requests, settings, plan, planned)
+    against = against_of(asked.typed.get("against"))
+    requests = asked.parts
+    plan, settings = planned(requests), replace(asked.settings, run_id=new_run_id())
+    other = other_of(against, requests, settings, plan, planned)
     about = {
         "command": _typed(),
-        "label": how.label,
-        "names": dict(how.names),
-        NAMED: named_by(requests, how.precisions_named, inventory, runtimes),
-        **({"plan_files": list(how.plan_files)} if how.plan_files else {}),
+        "label": asked.label,
+        "names": dict(asked.names),
+        NAMED: named_by(requests, asked.precisions, inventory, runtimes),
+        **({"plan_files": asked.plans.about} if asked.plans.about else {}),
     }
     return RunSpec(plan, settings, runtimes, about, simulated, other)
 
 
-def new_run(
-    requests: Sequence[Request], how: RunOptions, places: OutputPlaces, stream: IO[str], quiet: bool
-) -> RunResult:
+def new_run(asked: AskedRun, places: OutputPlaces, stream: IO[str], quiet: bool) -> RunResult:
     """Plan and run; the results are in the database when this returns."""
     with recorded() as log:
 
         def observe(spec: RunSpec, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
             run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
             watch = log.of_run(places.journals(), run_id, shown, here, _typed())
-            watch.devices(_concerned(requests, spec.plan, inventory))
+            watch.devices(_concerned(asked.parts, spec.plan, inventory))
             for note in spec.plan.notes:
                 watch.note(note)
             total = spec.measurements
@@ -260,8 +239,7 @@ def new_run(
             watch.started(run_id, total, (expected.seconds.low, expected.seconds.high))
             return watch
 
-        run_request = RunRequest(lambda *here: [prepare(requests, how, *here)], places)
-        (made,) = execute(run_request, observe)
+        (made,) = execute(lambda *here: [prepare(asked, places, *here)], places, observe)
         return made.result
 
 
@@ -368,7 +346,6 @@ def deliver(
 
 
 def _stored(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path | str]]:
-    """Where the results are, and what to attach to a report where something failed."""
     database, log = places.open_database(), journal.with_suffix(LOG)
     paths: list[tuple[str, Path | str]] = [] if database is None else [("Database", database.name)]
     failed = not ended.tally.all_fine and log.is_file()

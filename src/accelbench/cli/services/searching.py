@@ -1,9 +1,7 @@
-"""`recommend --verify` under limits: the largest batch that keeps them, in each precision.
+"""`recommend --verify`: measure the answer, or search for the largest batch within limits.
 
-Every way is bracketed on its own (`select/constraints/batch_search.py`); what is to be measured
-next of all of them is one run, so that an engine starts once a round.
-
-`recommend --verify`: what an answer names is measured here, and the next answer rests on it.
+All ways are searched side by side (`select/constraints/batch_search.py`), one run a round, so that
+an engine starts once a round.
 """
 
 from __future__ import annotations
@@ -147,8 +145,6 @@ def measured_options(database: Database, answers: Sequence[Words], shapes: Words
     """Measure what searches under limits think worth it: the runs.
 
     Args:
-        database: Where it is stored.
-        answers: Their answers.
         shapes: Sizes that were asked for, by any of their names.
     """
     sizes = shapes_named(shapes)
@@ -161,7 +157,6 @@ def case_of(words: Words, sizes: Words) -> VerificationCase:
     """What a search thinks worth measuring.
 
     Args:
-        words: of the case, as the search has them.
         sizes: sizes that were asked for, by the store's columns.
     """
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
@@ -245,7 +240,6 @@ def _planned(
 
 
 def _is_absent(cases: Iterable[VerificationCase], inventory: Inventory) -> bool:
-    """Whether the platform of some case is not here, and not the model what is the matter."""
     platforms = {case.hardware.partition(":")[0].lower() for case in cases}
     return any(
         not any(isinstance(entry, Device) for entry in inventory.get(name, ()))
@@ -272,7 +266,6 @@ def planned_here(
 
 
 def _refuse_nothing(database: Database, runs: Sequence[str]) -> None:
-    """An answer that nothing was measured for is not verified; a failure is something new."""
     rows = rows_of(database, runs)
     if rows and all(row["status"] in _NOT_TRIED for row in rows):
         raise SurroundingsError(nothing_measured(rows))
@@ -334,7 +327,6 @@ class SearchedConfiguration:
         }
 
     def _told_of(self, batch: int) -> dict[str, Any]:
-        """What became of a batch: whether it fits, or None where that is not known."""
         known = batch in self.tried and batch not in self.unsure
         fits = self.tried[batch] <= 1.0 if known else None
         why = self.unknown.get(batch) or self.aside.get(batch) or self.unsure.get(batch)
@@ -401,10 +393,6 @@ class BatchSearch:
 
     def through(self, to_search: Iterable[Words], shapes: Words) -> list[dict[str, Any]]:
         """Each way with what was found.
-
-        Args:
-            to_search: the ways, as an answer under limits has them.
-            shapes: sizes that were asked for.
 
         Raises:
             SurroundingsError: this machine can go none of them.
