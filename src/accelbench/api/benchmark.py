@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from accelbench.api.batches import GIVEN, batches_meant
 from accelbench.api.config import check_count, check_counts
 from accelbench.api.result import Result
-from accelbench.api.travelling import name_of, written
+from accelbench.api.travelling import GIVEN, batches_meant, name_of, written
 from accelbench.catalog.code_models.loading import is_importing
 from accelbench.catalog.code_models.models import described
 from accelbench.catalog.file_models.given_inputs import given_inputs

@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.api.batches import batches_meant
 from accelbench.api.result import Result
-from accelbench.api.travelling import name_of
+from accelbench.api.travelling import batches_meant, name_of
 from accelbench.catalog.code_models.loading import CodeWord
 from accelbench.catalog.code_models.looking import look
 from accelbench.catalog.code_models.models import model_found

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from accelbench.api.comparing import asked_of_store, words_of
-from accelbench.api.drawn_chart import DrawnChart
+from accelbench.api.comparing import DrawnChart, asked_of_store, words_of
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.figures import unit_beside, unit_of_all

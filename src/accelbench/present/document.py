@@ -7,7 +7,7 @@ that no command has a second implementation of its tables and notes.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -16,9 +16,31 @@ class Tone(StrEnum):
 
     PLAIN = "plain"
     GOOD = "good"
+    WARNING = "warning"
     BAD = "bad"
     OPEN = "open"  # not decided
     FAINT = "faint"
+
+
+class Cell(str):
+    """A text with a tone, and with further lines below it.
+
+    A plain text is one line, whatever it contains: a name with a line break must forge no row.
+    """
+
+    __slots__ = ("further", "tone")
+    tone: Tone
+    further: tuple[str, ...]
+
+    def __new__(cls, text: str, tone: Tone = Tone.PLAIN, further: Iterable[str] = ()) -> Cell:
+        made = super().__new__(cls, text)
+        made.tone, made.further = tone, tuple(further)
+        return made
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a cell, a label or a value."""
+    return [str(text), *text.further] if isinstance(text, Cell) else [text]
 
 
 @dataclass(frozen=True)
@@ -30,6 +52,11 @@ class Column:
     is_whole: bool = False  # its words stand in one line
 
 
+def columns(labels: Iterable[str], numbers: Container[int] = ()) -> list[Column]:
+    """Return columns by their labels; `numbers` are the places of numeric ones."""
+    return [Column(label, place in numbers) for place, label in enumerate(labels)]
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells; a column without any text is left out."""
@@ -38,6 +65,9 @@ class Table:
     rows: Sequence[Sequence[str]]
     row_ends: Container[int] = ()  # rows after which there is a line
     repeated: int = 0  # leading columns that stand in each part of a table that is too wide
+    #: Columns of intervals → those of their values, below which they stand if there is no room.
+    intervals: Mapping[int, int] = field(default_factory=dict)
+    is_compact: bool = False  # a terminal has no lines in it, and one space between columns
 
     def filled(self) -> list[int]:
         """Return the columns that have a text in any row."""
@@ -70,6 +100,14 @@ class Notes:
 
     sentences: Sequence[str]
     is_list: bool = False
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with what is known of them; a value may have several lines."""
+
+    pairs: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -77,10 +115,10 @@ class Section:
     """Blocks under a heading."""
 
     title: str
-    blocks: Sequence[Table | GroupedTable | Notes]
+    blocks: Sequence[Table | GroupedTable | Notes | Facts]
 
 
-Block = Table | GroupedTable | Notes | Section
+Block = Table | GroupedTable | Notes | Facts | Section
 
 
 @dataclass(frozen=True)

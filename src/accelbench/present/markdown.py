@@ -7,16 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from accelbench.core.visible import markdown as escaped
 from accelbench.present.document import (
     Block,
+    Cell,
     Column,
     Document,
+    Facts,
     Group,
     GroupedTable,
     Notes,
     Section,
     Tone,
+    lines_of,
 )
 
-_SIGNS = {Tone.GOOD: "✅ ", Tone.BAD: "❌ ", Tone.OPEN: "❔ "}
+_SIGNS = {Tone.GOOD: "✅ ", Tone.WARNING: "⚠️ ", Tone.BAD: "❌ "}
+_OF_VERDICTS = {**_SIGNS, Tone.OPEN: "❔ "}
 
 
 def as_markdown(document: Document, level: int = 1) -> str:
@@ -35,7 +39,7 @@ def as_markdown(document: Document, level: int = 1) -> str:
 def _heading(document: Document, level: int) -> Iterator[str]:
     marks = "#" * level
     if document.verdict:
-        yield f"{marks} {_SIGNS.get(document.tone, '')}{escaped(document.verdict)}"
+        yield f"{marks} {_OF_VERDICTS.get(document.tone, '')}{escaped(document.verdict)}"
         yield f"{escaped(document.title, begins=True)}."
     else:
         yield f"{marks} {escaped(document.title)}"
@@ -52,6 +56,11 @@ def _paragraphs(block: Block, level: int) -> Iterator[str]:
             yield "\n".join(f"- {sentence}" for sentence in sentences)
         else:
             yield from sentences
+    elif isinstance(block, Facts):
+        yield "\n".join(
+            f"- {escaped(name)}: {escaped(' '.join(lines_of(value)))}"
+            for name, value in block.pairs
+        )
     elif isinstance(block, GroupedTable):
         yield from _grouped(block)
     else:
@@ -84,10 +93,15 @@ def _group_table(table: GroupedTable, groups: Sequence[Group]) -> str:
 
 def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Return the lines of a table; numbers are aligned to the right."""
-    yield _line([column.label.replace("\n", "") for column in columns])
+    yield _line(["".join(lines_of(column.label)) for column in columns])
     yield f"| {' | '.join('---:' if column.is_number else '---' for column in columns)} |"
     yield from map(_line, rows)
 
 
 def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(map(escaped, cells))} |"
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    sign = _SIGNS.get(text.tone, "") if isinstance(text, Cell) else ""
+    return sign + "<br>".join(map(escaped, lines_of(text)))

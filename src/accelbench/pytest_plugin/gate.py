@@ -23,7 +23,7 @@ from accelbench.query.baselines import (
     baseline_for,
     names_a_file,
 )
-from accelbench.query.conditions import marks
+from accelbench.query.filters import marks
 from accelbench.query.run_names import UnknownRunError, labels_of, runs_meant
 from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.report.check import headline

@@ -12,8 +12,7 @@ from accelbench.analysis.accuracies import AccuracyPlace, accuracy_places
 from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.rows import ResultRow, Row
-from accelbench.query.conditions import marks, where_of
-from accelbench.query.filters import words_of
+from accelbench.query.filters import marks, where_of, words_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.query.suggestions import Asked, none_found, nothing, refuse_unknown
 

@@ -16,7 +16,6 @@ from accelbench.core.nouns import LIKE, listed, near
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.core.worth import COMPARABLE_SQL
-from accelbench.query.conditions import where_of
 from accelbench.query.filters import (
     Value,
     by_word,
@@ -24,6 +23,7 @@ from accelbench.query.filters import (
     in_catalogue,
     misplaced,
     same_model,
+    where_of,
     words_of,
 )
 
@@ -315,7 +315,7 @@ def _is_known(column: str, word: str) -> bool:
 
 
 def _is_stored(database: Database, column: str, word: str) -> bool:
-    from accelbench.query.conditions import one_of
+    from accelbench.query.filters import one_of
 
     _, rows = database.query(
         f"SELECT 1 FROM benchmark_results WHERE {one_of(column, [word])} LIMIT 1",  # noqa: S608

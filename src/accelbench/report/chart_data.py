@@ -16,8 +16,7 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.core.worth import THIS_ARM_SQL, failing_in, failing_sql, marked
-from accelbench.query.conditions import marks, where_of
-from accelbench.query.filters import catalogued
+from accelbench.query.filters import catalogued, marks, where_of
 from accelbench.query.hardware_words import has_one_of
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms

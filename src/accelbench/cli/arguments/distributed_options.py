@@ -123,11 +123,7 @@ class DistributedRun:
 
 
 def distributed_run(typed: DistributedWords, named: bool) -> DistributedRun:
-    """What these options mean.
-
-    Raises:
-        UsageError: they contradict each other, or what stands beside them.
-    """
+    """What these options mean."""
     if not typed["distributed"]:
         options = {n: (o.param_decls[0], o.default) for n, _, o in _OPTIONS} | _OF_JOBS
         option = next((o for n, (o, usual) in options.items() if typed[n] not in (None, usual)), "")
@@ -175,11 +171,7 @@ def _refuse_meeting(typed: DistributedWords, nodes: int) -> None:
 
 
 def refuse_no_meeting(typed: DistributedWords) -> None:
-    """Refuse several machines that nobody brings together.
-
-    Raises:
-        UsageError: no place is named. A fleet finds one by itself.
-    """
+    """Refuse several machines that nobody brings together."""
     if typed["nodes"] > 1 and not typed["rendezvous"]:
         raise UsageError("Several machines need a place where they meet.", f"Give {_MEETING}")
 

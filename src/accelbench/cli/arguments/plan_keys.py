@@ -145,11 +145,7 @@ def _key(option: CommandOption) -> PlanKey:
 
 
 def settled(key: PlanKey, texts: Sequence[str]) -> tuple[str, ...]:
-    """Values as cases have them: one name for each thing, and "both" written out.
-
-    Raises:
-        UsageError: one means nothing.
-    """
+    """Values as cases have them: one name for each thing, and "both" written out."""
     if key.name == "hardware":
         return run_arguments.platforms(texts) or ("all",)
     if key.name == "framework":

@@ -55,11 +55,7 @@ def _with_options_of(axes: Sequence[Axis], command: Callable[..., None]) -> Call
 
 
 def sizes_of(typed: Sizes) -> dict[str, Any]:
-    """The sizes in those lists, as a request takes them.
-
-    Raises:
-        UsageError: one is no number, or too small or too large.
-    """
+    """The sizes in those lists, as a request takes them."""
     return {
         axis.asked: combinations(typed[axis.asked])
         if axis.text
@@ -119,11 +115,7 @@ def means_training(typed: Typed) -> bool:
 
 
 def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
-    """What is asked for.
-
-    Raises:
-        UsageError: a word means nothing, or contradicts another.
-    """
+    """What is asked for."""
     precisions = words(typed["precision"])
     run_arguments.refuse_pure_autocast(typed["pure"], precisions)
     named = words(typed["hardware"])
@@ -148,11 +140,7 @@ def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
 
 
 def settings_of(typed: Typed) -> RunSettings:
-    """How the run goes about it.
-
-    Raises:
-        UsageError: a word means nothing, or contradicts another.
-    """
+    """How the run goes about it."""
     only, never = typed["verify_only"], typed["benchmark_only"]
     own = {name: typed[name] for name in JobSettings.names()}
     own["weights"] = run_arguments.weights(typed["weights"])

@@ -114,7 +114,7 @@ def check(
         )
     database = filled(db)
     if baseline is None:
-        from accelbench.query.arms import check_of_arms
+        from accelbench.query.baselines import check_of_arms
 
         arms, about = check_of_arms(database, sought, COLUMNS, threshold)
         _say(arms, about, markdown, as_json)

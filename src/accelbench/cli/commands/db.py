@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from accelbench.cli.arguments.lists import NamedCommands, SpacedLists
+from accelbench.cli.display.documents import show
 from accelbench.cli.display.store_status import (
     ImportSummary,
     brought,
@@ -27,7 +28,6 @@ from accelbench.cli.display.tables import (
     apart,
     jsonable,
     print_answer,
-    print_pairs,
 )
 from accelbench.cli.display.terminal import complain, print_json, print_line, print_lines
 from accelbench.cli.services.opening import advised, refuse_but_one
@@ -55,6 +55,7 @@ from accelbench.exchange.table_export import (
 )
 from accelbench.exchange.writing import refuse_taken
 from accelbench.present.delimited import write_lines
+from accelbench.present.document import Document, Facts
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.lake import Lake, store_at
@@ -111,7 +112,7 @@ def status(db: DbOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(summary)
         return
-    print_pairs(status_lines(summary))
+    show(Document("", [Facts(status_lines(summary))]))
 
 
 @app.command()

@@ -38,9 +38,10 @@ def doctor(
     if as_json:
         sys.stdout.write(json.dumps(document(findings), indent=2) + "\n")
     else:
-        from accelbench.cli.display.doctor import show
+        from accelbench.cli.display.doctor import doctor_document
+        from accelbench.cli.display.documents import show
 
-        show(findings)
+        show(doctor_document(findings))
     if not well(findings):
         raise typer.Exit(EXIT_ENVIRONMENT)
 

@@ -66,7 +66,7 @@ def run(
     from accelbench.cli.arguments.lists import refuse_threshold
     from accelbench.cli.services import fleet_running, running
     from accelbench.cli.services.asked import asked_run
-    from accelbench.cli.services.run_end import finish
+    from accelbench.cli.services.running import finish
     from accelbench.run.fleet.dispatch import DispatchRules
     from accelbench.run.fleet.fleet_address import FleetAddress
     from accelbench.run.fleet.fleet_execute import FleetOptions
@@ -112,9 +112,6 @@ def planned_work(ctx: typer.Context, names: Sequence[str], typed: Mapping[str, A
     Args:
         names: of the file, and of models of it that alone are meant.
         typed: of the options of accelbench run those that the command has too.
-
-    Raises:
-        UsageError: the file cannot be read, or says what a fleet does not have.
     """
     from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.plan_files import plan_files_among

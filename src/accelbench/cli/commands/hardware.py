@@ -103,9 +103,10 @@ def hardware(
         whole = {**document(platforms, served, broken, known), "energy_meters": meters}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
         return
-    from accelbench.cli.display.hardware import show
+    from accelbench.cli.display.documents import show
+    from accelbench.cli.display.hardware import hardware_document
 
-    show(platforms, served, broken, verbose=verbose, known=known, meters=meters)
+    show(hardware_document(platforms, served, broken, verbose=verbose, known=known, meters=meters))
 
 
 def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:

@@ -24,8 +24,7 @@ from accelbench.cli.arguments.shared_options import (
 )
 from accelbench.cli.display.terminal import print_document
 from accelbench.cli.display.words import other_machines
-from accelbench.cli.services.collected_later import collected_later
-from accelbench.cli.services.opening import filled
+from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes

@@ -21,8 +21,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.worth import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.hardware.detect import platforms_named
-from accelbench.query.conditions import where_of
-from accelbench.query.filters import Filters, by_word, filters_of, words_of
+from accelbench.query.filters import Filters, by_word, filters_of, where_of, words_of
 from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.query.suggestions import refuse_unknown
 
@@ -90,10 +89,11 @@ def matrix(
     only = tuple(dict.fromkeys(platforms))
     made, about = _made(filled_if_any(db, filters), filters, machine, only)
     if output is None and form == "table":
-        from accelbench.cli.display.matrix import show
+        from accelbench.cli.display.documents import show
+        from accelbench.report.matrix import presented
 
         _refuse_beyond(page or 1, len(made.models))
-        show(made, about, explain=explain, page=page or 1)
+        show(presented(made, about, explain=explain, page=page or 1))
         return
     deliver(_spelled(made, about, form, explain), output)
 
@@ -121,7 +121,7 @@ def _form(option: str | None, output: Path | None, as_json: bool) -> str:
 
 
 def _refuse_beyond(page: int, models: int) -> None:
-    from accelbench.cli.display.matrix import PAGE
+    from accelbench.report.matrix import PAGE
 
     pages = max(-(-models // PAGE), 1)
     if page > pages:
@@ -189,25 +189,20 @@ def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[
 
 
 def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str:
-    if form == "json":
-        from accelbench.report.matrix import document
+    from accelbench.report import matrix as pages
 
-        return json_text(document(made, about))
-    if form == "markdown":
-        from accelbench.report.matrix import markdown
-
-        return markdown(made, about)
     if form == "html":
-        from accelbench.report.matrix import html
+        return pages.html(made, about)
+    if form == "json":
+        return json_text(pages.document(made, about))
+    if form == "markdown":
+        from accelbench.present.markdown import as_markdown
 
-        return html(made, about)
+        return as_markdown(pages.presented(made, about, explain=True))
     import io
 
-    from accelbench.cli.display.console import console
-    from accelbench.cli.display.matrix import PAGE, show
+    from accelbench.cli.display.documents import show
 
     text = io.StringIO()
-    whole = console(text, width=80)
-    for page in range(1, max(-(-len(made.models) // PAGE), 1) + 1):
-        show(made, about, explain=explain, page=page, console=whole)
+    show(pages.presented(made, about, explain=explain), text, width=80)
     return text.getvalue()

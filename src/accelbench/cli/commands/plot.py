@@ -181,11 +181,7 @@ def _subject(
 
 
 def files_in(folder: Path | None) -> list[Path]:
-    """Result files of a folder and below.
-
-    Raises:
-        UsageError: There are none.
-    """
+    """Result files of a folder and below."""
     if folder is None:
         return []
     place = folder.expanduser()

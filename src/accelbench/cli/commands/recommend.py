@@ -152,6 +152,7 @@ def recommend(
     Ends with 0 where there is an answer, also where nothing wins clearly; with 1 where nothing
     suits or keeps the limits; with 4 where it cannot be told, nothing being measured.
     """
+    from accelbench.cli.display.documents import show
     from accelbench.cli.services.recommending import Recommender
 
     refuse_suffix(output, (".json",))
@@ -216,11 +217,11 @@ def recommend(
     with progress:
         answer = _found(recommender, named, task, limits, verify, search)
     if beside is not None:
-        deliver(json_text(answer.document), beside)
+        deliver(json_text(answer.data), beside)
     if as_json or output is not None:
-        _deliver(answer.document, output)
+        _deliver(answer.data, output)
     else:
-        answer.show(explain)
+        show(answer.document(explain))
     raise typer.Exit(answer.exit_code)
 
 

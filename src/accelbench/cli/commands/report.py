@@ -22,7 +22,7 @@ from accelbench.cli.arguments.shared_options import (
 )
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.terminal import complain, print_line, print_lines
-from accelbench.cli.services.collected_later import collected_later
+from accelbench.cli.services.opening import collected_later
 from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes

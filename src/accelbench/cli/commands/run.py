@@ -306,7 +306,7 @@ def run(
     from accelbench.cli.services.asked import save as save_asked
     from accelbench.cli.services.picking import picked_models
     from accelbench.cli.services.plan_files import project_note
-    from accelbench.cli.services.run_end import finish
+    from accelbench.cli.services.running import finish
     from accelbench.core.nouns import seconds
     from accelbench.core.processes import limited_to
 
@@ -358,7 +358,7 @@ class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
         signal.signal(signal.SIGTERM, self._before)
         if kind is KeyboardInterrupt:
             # Said here, because typer's own exit code for it has changed from 1 to 130.
-            from accelbench.cli.services.run_end import EXIT_INTERRUPTED
+            from accelbench.cli.services.running import EXIT_INTERRUPTED
 
             complain("interrupted.")
             raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -30,7 +30,7 @@ from accelbench.core.nouns import NO_DATA
 from accelbench.core.rows import Row, number, record
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
-from accelbench.present.document import Column, Document, Notes, Section, Table
+from accelbench.present.document import Cell, Column, Document, Notes, Section, Table
 from accelbench.report.comparison import document
 
 #: What stands before and after a value; what is not here is said with its name.
@@ -230,4 +230,6 @@ def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: 
 
 def _in_lines(unit: str) -> str:
     """A heading of a rate; a long unit in two lines, since devices need the room."""
-    return unit if len(unit) <= _LONGEST_UNIT else unit.replace("/s", "\n/s")
+    if len(unit) <= _LONGEST_UNIT or not unit.endswith("/s"):
+        return unit
+    return Cell(unit.removesuffix("/s"), further=("/s",))

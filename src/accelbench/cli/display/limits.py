@@ -1,21 +1,17 @@
-"""The best under limits in a terminal, within 80 columns."""
+"""The best configurations under limits as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from accelbench.cli.display.columns import table, text
-from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.recommend_cells import MIXED, in_a_word, time_head, way, where
 from accelbench.cli.display.words import figure
 from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
+from accelbench.present.document import Cell, Column, Notes, Section, Table
 from accelbench.select.constraints.limits import spelled
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import differing, is_imported, of_others
@@ -30,38 +26,33 @@ _NAMED = 6
 _COMPARED = {"latency_ms": "latency", "throughput": "throughput", "memory_mb": "memory"}
 
 
-def show_under(answer: Mapping[str, Any], explain: bool, console: Console | None = None) -> None:
-    """What to take, what else nothing beats in every respect, and why the rest does not fit."""
-    console = console or made_for()
-    console.print(text(_heading(answer)), style="bold")
+def limits_section(answer: Mapping[str, Any], explain: bool) -> Section:
+    """Return what to take, what else nothing beats in every respect, and what does not fit."""
     best, front = answer["best"], answer["pareto"]
     ways = _told_apart([*answer["fits"], *answer["does_not_fit"]])
     shown = answer["fits"] if explain else front
+    blocks: list[Table | Notes] = []
+    notes: list[str] = []
     if best:
         rows = [best, *(option for option in shown if option != best)]
         sign = sign_of(answer.get("currency", USUAL_CURRENCY))
-        console.print(_table(rows, front, sign, ways))
-        console.print(text(_star(answer)))
-        if whose := of_others(rows):
-            console.print(text(whose))
-    console.print(text(answer["explanation"]))
-    for line in _further(answer) if explain else ():
-        console.print(text(f"  {line}"))
-    for note in answer.get("cost_notes", ()):
-        console.print(text(note))
-    for search in answer.get("searched", ()):
-        console.print(text(f"  {_searched(search)}"))
+        blocks.append(_table(rows, front, sign, ways))
+        notes += filter(None, (_star(answer), of_others(rows)))
+    notes.append(answer["explanation"])
+    notes += [f"  {line}" for line in (_further(answer) if explain else ())]
+    notes += answer.get("cost_notes", ())
+    notes += [f"  {_searched(search)}" for search in answer.get("searched", ())]
     misfits = answer["does_not_fit"]
-    for case in misfits if explain else misfits[:_NAMED]:
-        console.print(
-            text(f"  {_way(case, ways)}, batch {case['batch_size']}: {'; '.join(case['why'])}")
-        )
+    notes += [
+        f"  {_way(case, ways)}, batch {case['batch_size']}: {'; '.join(case['why'])}"
+        for case in (misfits if explain else misfits[:_NAMED])
+    ]
     if len(misfits) > _NAMED and not explain:
-        console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
+        notes.append(f"  and {len(misfits) - _NAMED} more: --explain")
     unmeasured = [case for case in answer["to_verify"] if not _is_known(case, answer)]
     if "searched" not in answer and (advice := _to_measure(unmeasured)):
-        console.print(text(advice))
-    console.print()
+        notes.append(advice)
+    return Section(_heading(answer), [*blocks, Notes(notes)])
 
 
 def _further(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -130,27 +121,23 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Wa
     """The columns of which anything is known."""
     rate, rates = _rates(rows)
     time = time_head(rows)
+    million = Cell(sign.strip(), further=("/million",))
     named = (
-        ("hardware", "", [where(option["hardware"], option) for option in rows]),
-        ("engine", "", [_engine(option, ways) for option in rows]),
-        ("batch", "right", [str(option["batch_size"]) for option in rows]),
-        (time, "right", [_time(option, time) for option in rows]),
-        (rate, "right", rates),
-        ("MB", "right", [_memory(option) for option in rows]),
-        ("error", "right", [_figure(option, "error") for option in rows]),
-        ("W", "right", [_figure(option, "power_watts") for option in rows]),
-        ("J/item", "right", [_figure(option, "energy_per_item_joules") for option in rows]),
-        (
-            f"{sign.strip()}\n/million",
-            "right",
-            [_figure(option, "cost_per_million") for option in rows],
-        ),
-        ("by", "", _by(rows)),
-        ("", "", ["*" if option in front else "" for option in rows]),
+        (Column("hardware"), [where(option["hardware"], option) for option in rows]),
+        (Column("engine"), [_engine(option, ways) for option in rows]),
+        (Column("batch", True), [str(option["batch_size"]) for option in rows]),
+        (Column(time, True), [_time(option, time) for option in rows]),
+        (Column(rate, True), rates),
+        (Column("MB", True), [_memory(option) for option in rows]),
+        (Column("error", True), [_figure(option, "error") for option in rows]),
+        (Column("W", True), [_figure(option, "power_watts") for option in rows]),
+        (Column("J/item", True), [_figure(option, "energy_per_item_joules") for option in rows]),
+        (Column(million, True), [_figure(option, "cost_per_million") for option in rows]),
+        (Column("by"), _by(rows)),
+        (Column(""), ["*" if option in front else "" for option in rows]),
     )
-    heads = [head for head, _, _ in named]
-    right = [number for number, (_, side, _) in enumerate(named) if side]
-    return table(heads, list(zip(*(cells for _, _, cells in named), strict=True)), right)
+    cells = zip(*(cells for _, cells in named), strict=True)
+    return Table([column for column, _ in named], list(cells))
 
 
 def _figure(option: Option, name: str) -> str:

@@ -12,6 +12,7 @@ from accelbench.core.case import runtimes_own
 from accelbench.core.devices import mark_of, short_of
 from accelbench.core.figures import Statistic, interval_text, name_of, spread_in
 from accelbench.core.vocabulary import Provenance
+from accelbench.present.document import Cell
 from accelbench.select.evidence.cells import is_imported, threads_said
 
 Answer = Mapping[str, Any]
@@ -36,7 +37,9 @@ def statistic_said(candidate: Answer) -> str:
 
 def a_million(sign: str) -> str:
     """The heading of costs, in two lines where a currency has letters for a sign."""
-    return f"{sign}/million" if len(sign) == 1 else f"{sign.strip()}\n/million"
+    if len(sign) == 1:
+        return f"{sign}/million"
+    return Cell(sign.strip(), further=("/million",))
 
 
 def where(name: str | None, candidate: Answer) -> str:

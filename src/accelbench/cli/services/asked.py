@@ -114,11 +114,7 @@ class AskedRun:
 def asked_run(
     ctx: Any, typed: Mapping[str, Any], options: Sequence[CommandOption]
 ) -> AskedRun | None:
-    """What the words of a command line ask for; None where they go on with a run.
-
-    Raises:
-        UsageError: a word means nothing, or contradicts another.
-    """
+    """What the words of a command line ask for; None where they go on with a run."""
     given = {
         option.parameter: option.option or "a model"
         for option in options

@@ -21,12 +21,7 @@ _SERVED = PytorchRuntime.info.hardware
 
 
 def devices_to_calibrate(words: Sequence[str]) -> list[Device]:
-    """The devices that words name, `cuda:1` being one of several; else all that PyTorch serves.
-
-    Raises:
-        UsageError: PyTorch serves no such platform.
-        SurroundingsError: one that is named is not here, or torch is not.
-    """
+    """The devices that words name, `cuda:1` being one of several; else all that PyTorch serves."""
     from accelbench.hardware.detect import detect
 
     if find_spec("torch") is None:
@@ -69,9 +64,6 @@ def calibrated(
 
     Args:
         processes: among so many collectives are timed, where they are several.
-
-    Raises:
-        SurroundingsError: a device could not be calibrated.
     """
     from accelbench.cli.display.hardware import ProbeProgress
     from accelbench.hardware.environment import environment
@@ -100,11 +92,7 @@ def calibrated(
 
 
 def known_calibrations(path: Path | None) -> StoredCalibrations:
-    """What was calibrated of each device; a database that cannot be read is said.
-
-    Raises:
-        AccelbenchError: it was named.
-    """
+    """What was calibrated of each device; a database that cannot be read is said."""
     from accelbench.query.calibrations import StoredCalibrations, calibrations_at
 
     try:

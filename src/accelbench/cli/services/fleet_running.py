@@ -254,11 +254,7 @@ def validate(
     as_json: bool,
     quiet: bool,
 ) -> Validation:
-    """Measure on every node, and print which fall out of their kind.
-
-    Raises:
-        SurroundingsError: nothing was measured, or it was interrupted.
-    """
+    """Measure on every node, and print which fall out of their kind."""
     places = OutputPlaces(database=db, command=("accelbench", "fleet", "run"))
     stream = sys.stderr if as_json else sys.stdout
     spreads: list[CaseSpread] = []
@@ -381,9 +377,6 @@ def take_part(asked: AskedRun, stream: IO[str]) -> int:
 
     Returns:
         The exit code: 0 where it has taken part in any group.
-
-    Raises:
-        UsageError: the runtime that was named has no processes on several machines.
     """
     from accelbench.runtimes.pytorch.distributed.group import (
         MachinePart,

@@ -235,9 +235,6 @@ def question_of(
     Args:
         models: names; every model of the catalogue, where none is named.
         hardware: platforms, devices of them, or names of devices that are documented.
-
-    Raises:
-        UsageError: a model, a device, a precision or a mode is not known.
     """
     from accelbench.core.precision import parse_precision
     from accelbench.query.filters import hardware_words
@@ -270,9 +267,6 @@ def files_of(
     Args:
         check: given the names that are of no files, before one is read.
         stored: why a model that only results know is not predicted; None of any other.
-
-    Raises:
-        UsageError: nothing is known of a file's operators.
     """
     from accelbench.predict.graph_files.models import file_model, names_a_file
 
@@ -307,11 +301,7 @@ def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
 
 
 def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
-    """Batch sizes of a list option; `1..256` are the powers of two from 1 to 256.
-
-    Raises:
-        UsageError: one is no number, or a range ends before it begins.
-    """
+    """Batch sizes of a list option; `1..256` are the powers of two from 1 to 256."""
     batches: list[int] = []
     for word in words(values):
         first, dots, last = word.partition("..")

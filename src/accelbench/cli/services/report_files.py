@@ -14,8 +14,7 @@ from accelbench.core.nouns import counted, words
 from accelbench.exchange.titles import told as run_told
 from accelbench.exchange.trackers.trackers import TRACKERS, export_tracked, tracker_named
 from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
-from accelbench.query.conditions import where_of
-from accelbench.query.filters import Filters, filters_of
+from accelbench.query.filters import Filters, filters_of, where_of
 from accelbench.query.run_names import only_runs
 from accelbench.query.suggestions import none_found, refuse_unknown
 from accelbench.store.database import Database
@@ -115,12 +114,7 @@ FORMATS = ("png", "svg", "html")
 
 
 def refuse_undrawable_file(path: Path | None, option: str) -> None:
-    """Say before anything is calculated that a picture cannot be written to a file.
-
-    Raises:
-        UsageError: its name ends in no format, or is taken.
-        MissingExtraError: nothing here draws.
-    """
+    """Say before anything is calculated that a picture cannot be written to a file."""
     from accelbench.report.charts.draw import refuse_undrawable
 
     if path is None:
@@ -228,12 +222,7 @@ def to_tracker(
 
 
 def selected(database: Database, models: Sequence[str], runs: Sequence[str]) -> Filters:
-    """Return the filter of the results to export; empty if all are.
-
-    Raises:
-        UsageError: A model or a run is not known.
-        NothingMeasuredError: There are no such results.
-    """
+    """Return the filter of the results to export; empty if all are."""
     filters = filters_of(models) | only_runs(database, words(list(runs)))
     where, params = stored(filters)
     if (

@@ -1,4 +1,4 @@
-"""Planning, running and delivering `accelbench run`."""
+"""Planning, running, delivering and ending `accelbench run`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from accelbench.cli.display.terminal import print_line, print_lines
+import typer
+
+from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.display.watch import watch_for
-from accelbench.cli.services.against import against_of, held, other_of
+from accelbench.cli.services.against import against_of, exit_code, held, other_of
 from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
-from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.worth import comparable
@@ -34,7 +36,7 @@ from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.ignored_options import refuse_unused
 from accelbench.run.plan.request import Plan, Request, joined, united
-from accelbench.run.plan.targets import NAMED, MissingTarget, named_by
+from accelbench.run.plan.targets import NAMED, MissingTarget, lacking, named_by, nothing_measured
 from accelbench.run.process.observer import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
@@ -42,6 +44,7 @@ from accelbench.store.lake import store_at
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
+    from accelbench.run.conduct.lifecycle import RunResult
     from accelbench.select.selector import HardwareSelector
 
 
@@ -424,3 +427,57 @@ def _try_writing(folder: Path) -> None:
             f"Results cannot be written to {folder}: {error.strerror}.",
             "Choose a folder that can be written.",
         ) from error
+
+
+#: What a shell reports for a program that Ctrl-C ended.
+EXIT_INTERRUPTED = 130
+
+
+def finish(
+    ended: RunResult,
+    places: OutputPlaces,
+    stream: IO[str],
+    as_json: bool,
+    quiet: bool,
+    compare: bool,
+    threshold: float | None,
+    passed_over: Sequence[str] = (),
+) -> NoReturn:
+    """Deliver what was measured, and end the program. Raises typer.Exit.
+
+    What was `passed_over`, of a models file, was asked for and gave no result.
+    """
+    lacks = () if ended.interrupted else _lacks(ended, places)
+    held = deliver(ended, places, stream, as_json, quiet, compare, lacks, threshold)
+    if ended.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    nothing = nothing_measured(ended.rows)
+    if not nothing or ended.tally.all_fine:  # else every line above says that it failed
+        for line in [str(target) for target in lacks] or ([nothing] if nothing else []):
+            complain(line)
+    for text in passed_over:
+        complain(f"Not measured: {text}")
+    unmeasured = bool(lacks or nothing or passed_over)
+    judged = exit_code(held) if held is not None and threshold is not None else None
+    raise typer.Exit(_exit_code(ended, unmeasured, judged))
+
+
+def _lacks(ended: RunResult, places: OutputPlaces) -> list[MissingTarget]:
+    started = started_of(places.journals() / f"{ended.run_id}{SUFFIX}")
+    return lacking(started.get(NAMED) or {}, ended.rows)
+
+
+def _exit_code(ended: RunResult, unmeasured: bool, judged: int | None) -> int:
+    """Return the exit code of a run: of several that apply, the first one here.
+
+    Args:
+        unmeasured: whether something that was named was not measured.
+        judged: the code of a comparison with a threshold; None without one.
+    """
+    if judged is not None and not unmeasured:
+        return judged
+    if ended.nothing_could_start:
+        return EXIT_ENVIRONMENT
+    if not ended.tally.all_fine:
+        return EXIT_NO  # a case that failed is an answer, even if others were not measured
+    return EXIT_ENVIRONMENT if unmeasured else EXIT_OK

@@ -79,12 +79,7 @@ class VerificationCase:
     energy: bool = False
 
     def request(self, inventory: Inventory, installed: Iterable[str]) -> Request:
-        """As plans are made of it.
-
-        Raises:
-            UsageError: The model is no catalogue's, the precision is nobody's here, or the engine
-                is not here and no other will do.
-        """
+        """As plans are made of it."""
         named = self.runtime in set(installed)
         if self.exact and self.runtime and not named:
             raise UsageError(f"The engine {self.runtime} is not here.")
@@ -194,11 +189,7 @@ def _named_by(answer: Words) -> Iterable[VerificationCase]:
 
 
 def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]:
-    """Run those that this machine can, in turns, and say what it cannot: the runs.
-
-    Raises:
-        SurroundingsError: It can run none of them.
-    """
+    """Run those that this machine can, in turns, and say what it cannot: the runs."""
     made = measured(database, lambda hardware, runtimes: _planned(cases, hardware, runtimes))
     _refuse_nothing(database, made)
     return made
@@ -392,11 +383,7 @@ class BatchSearch:
         self._runtimes: Mapping[str, Runtime] = planning.installed_runtimes()
 
     def through(self, to_search: Iterable[Words], shapes: Words) -> list[dict[str, Any]]:
-        """Each way with what was found.
-
-        Raises:
-            SurroundingsError: this machine can go none of them.
-        """
+        """Each way with what was found."""
         sizes = shapes_named(shapes)
         cases = [case_of(words, sizes) for words in to_search]
         ways = [SearchedConfiguration(case, case.batch_size) for case in cases]
