@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -97,6 +97,16 @@ class NamedCommands(TyperGroup):
                 f"{meant(word, names, 'Commands', like=0.6)} {ctx.command_path} --help",
             )
         return super().resolve_command(ctx, args)
+
+
+def allowed(names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of --allow; refuse one that is not known."""
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(known)}."
+            )
+    return tuple(names)
 
 
 def refuse_threshold(threshold: float | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from accelbench.analysis.checking import Check
-from accelbench.cli.arguments.lists import SpacedLists, refuse_threshold
+from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_threshold
 from accelbench.cli.arguments.run_words import refuse_beside
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
@@ -25,7 +25,6 @@ from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
-from accelbench.core.visible import in_quotes
 from accelbench.query.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
 from accelbench.query.filters import filters_of
 from accelbench.store.files import explained
@@ -87,7 +86,7 @@ def check(
     Ends with 0 where nothing has, with 1 where something has, with 4 where it cannot be told.
     """
     refuse_threshold(threshold)
-    allowed = _allowed(words(allow))
+    allowing = allowed(words(allow), ALLOWED)
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     if noise is not None:
         _refuse_beside_noise(
@@ -106,7 +105,7 @@ def check(
 
         database = store_at(db)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))
-    sought = BaselineQuery(filters, tuple(words(run)), machine, allowed)
+    sought = BaselineQuery(filters, tuple(words(run)), machine, allowing)
     if baseline is None and rerun:
         raise UsageError(
             "--rerun is of a --baseline: the arms of one run were measured in turns.",
@@ -155,12 +154,3 @@ def _append(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text)
-
-
-def _allowed(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if name not in ALLOWED:
-            raise UsageError(
-                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(ALLOWED)}."
-            )
-    return names

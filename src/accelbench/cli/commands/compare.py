@@ -11,7 +11,7 @@ import typer
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
-from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.lists import SpacedLists, allowed
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
     BATCH_SIZES,
@@ -122,7 +122,7 @@ def compare(
     refuse_taken(output)
     axis, given = _axis(by), prices_at(prices)
     _refuse_sort(sort, pivot)
-    allowed = _allowed(words(allow))
+    allowing = allowed(words(allow), REFUSED)
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db)
     with database.asking():
@@ -143,7 +143,7 @@ def compare(
         found = _pivoted(rows, known, sort or SORTS[0], str(chosen), names, filters)
         present(found, output, as_json)
         return
-    tables = compared(rows, axis, held, allowed, known=known)
+    tables = compared(rows, axis, held, allowing, known=known)
     if not tables:
         nothing = _nothing_alike(database, rows, axis, str(chosen), names, filters)
         tables = _without_a_side(rows, axis, nothing, output)
@@ -275,12 +275,3 @@ def _axis(name: str) -> ComparisonAxis:
         advice = meant_by_column(name) or meant(name, AXES, "Axes")
         raise UsageError(f"There is no axis named {in_quotes(name)}.", advice)
     return AXES[name]
-
-
-def _allowed(names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        if name not in REFUSED:
-            raise UsageError(
-                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(REFUSED)}."
-            )
-    return tuple(names)
