@@ -8,16 +8,16 @@ import pytest
 
 from accelbench.cli.display.documents import show
 from accelbench.present.document import (
-    Cell,
-    Column,
     Document,
+    DocumentSection,
     Facts,
-    Group,
     GroupedTable,
     Notes,
-    Section,
     Table,
+    TableColumn,
+    TableGroup,
     Tone,
+    TonedText,
     columns,
 )
 from accelbench.present.markdown import as_markdown
@@ -26,17 +26,22 @@ FORGED = "name\n| bert | 1 ms |"
 
 
 def document(name: str) -> Document:
-    rows = [(name, Cell("High", Tone.GOOD, ["2.5×"]))]
+    rows = [(name, TonedText("High", Tone.GOOD, ["2.5×"]))]
     groups = [
-        Group(name, [("latency", "8 → 10")], "worse", Tone.BAD),
-        Group("another", [("latency", "8 → 8")], is_minor=True),
-        Group("a third", [], "not measured"),
+        TableGroup(name, [("latency", "8 → 10")], "worse", Tone.BAD),
+        TableGroup("another", [("latency", "8 → 8")], is_minor=True),
+        TableGroup("a third", [], "not measured"),
     ]
     return Document(
         "Tables",
         [
-            Section("First", [Table(columns(("model", "level", "nothing")), [(*rows[0], "")])]),
-            Section("Second", [Table([Column("model"), Column("level")], rows, is_compact=True)]),
+            DocumentSection(
+                "First", [Table(columns(("model", "level", "nothing")), [(*rows[0], "")])]
+            ),
+            DocumentSection(
+                "Second",
+                [Table([TableColumn("model"), TableColumn("level")], rows, is_compact=True)],
+            ),
             GroupedTable("what", columns(("figure", "change"), {1}), groups),
             Facts([("file", name)]),
             Notes(["Said once."], is_list=True),

@@ -41,7 +41,7 @@ from accelbench.exchange.series import LATENCY, MEASURES, Value, newest, value
 from accelbench.exchange.titles import RUN, RUNS, title
 from accelbench.exchange.writing import write_exactly
 from accelbench.present.delimited import write_lines
-from accelbench.present.document import Column
+from accelbench.present.document import TableColumn
 from accelbench.present.markdown import table_lines
 from accelbench.store.database import Database
 from accelbench.store.insert import copy_arrow, copy_parquet
@@ -119,9 +119,9 @@ def write_markdown(
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
     numbers = ("median ms", "mean ms", unit, "peak MB", "launch")
     columns = [
-        Column("what"),
-        *(Column(label, is_number=True) for label in numbers),
-        *map(Column, (*arms, "status", "from", "run")),
+        TableColumn("what"),
+        *(TableColumn(label, is_number=True) for label in numbers),
+        *map(TableColumn, (*arms, "status", "from", "run")),
     ]
     cells = (_cells(row, unit, bool(arms), runs or {}) for row in rows)
     text = "".join(f"{line}\n" for line in table_lines(columns, cells))

@@ -22,7 +22,7 @@ class Tone(StrEnum):
     FAINT = "faint"
 
 
-class Cell(str):
+class TonedText(str):
     """A text with a tone, and with further lines below it.
 
     A plain text is one line, whatever it contains: a name with a line break must forge no row.
@@ -32,7 +32,7 @@ class Cell(str):
     tone: Tone
     further: tuple[str, ...]
 
-    def __new__(cls, text: str, tone: Tone = Tone.PLAIN, further: Iterable[str] = ()) -> Cell:
+    def __new__(cls, text: str, tone: Tone = Tone.PLAIN, further: Iterable[str] = ()) -> TonedText:
         made = super().__new__(cls, text)
         made.tone, made.further = tone, tuple(further)
         return made
@@ -40,11 +40,11 @@ class Cell(str):
 
 def lines_of(text: str) -> list[str]:
     """Return the lines of a cell, a label or a value."""
-    return [str(text), *text.further] if isinstance(text, Cell) else [text]
+    return [str(text), *text.further] if isinstance(text, TonedText) else [text]
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table; numbers are aligned to the right and never broken."""
 
     label: str
@@ -52,16 +52,16 @@ class Column:
     is_whole: bool = False  # its words stand in one line
 
 
-def columns(labels: Iterable[str], numbers: Container[int] = ()) -> list[Column]:
+def columns(labels: Iterable[str], numbers: Container[int] = ()) -> list[TableColumn]:
     """Return columns by their labels; `numbers` are the places of numeric ones."""
-    return [Column(label, place in numbers) for place, label in enumerate(labels)]
+    return [TableColumn(label, place in numbers) for place, label in enumerate(labels)]
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows of cells; a column without any text is left out."""
 
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Sequence[str]]
     row_ends: Container[int] = ()  # rows after which there is a line
     repeated: int = 0  # leading columns that stand in each part of a table that is too wide
@@ -75,7 +75,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Group:
+class TableGroup:
     """Rows of one subject."""
 
     title: str
@@ -90,8 +90,8 @@ class GroupedTable:
     """A table in which each subject has its own rows, and its title stands once."""
 
     subject: str  # the label of the titles
-    columns: Sequence[Column]
-    groups: Sequence[Group]
+    columns: Sequence[TableColumn]
+    groups: Sequence[TableGroup]
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,14 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Section:
+class DocumentSection:
     """Blocks under a heading."""
 
     title: str
     blocks: Sequence[Table | GroupedTable | Notes | Facts]
 
 
-Block = Table | GroupedTable | Notes | Facts | Section
+Block = Table | GroupedTable | Notes | Facts | DocumentSection
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from accelbench.core.visible import markdown as escaped
 from accelbench.present.document import (
     Block,
-    Cell,
-    Column,
     Document,
+    DocumentSection,
     Facts,
-    Group,
     GroupedTable,
     Notes,
-    Section,
+    TableColumn,
+    TableGroup,
     Tone,
+    TonedText,
     lines_of,
 )
 
@@ -46,7 +46,7 @@ def _heading(document: Document, level: int) -> Iterator[str]:
 
 
 def _paragraphs(block: Block, level: int) -> Iterator[str]:
-    if isinstance(block, Section):
+    if isinstance(block, DocumentSection):
         yield f"{'#' * level} {escaped(block.title)}"
         for inner in block.blocks:
             yield from _paragraphs(inner, level + 1)
@@ -81,17 +81,17 @@ def _grouped(table: GroupedTable) -> Iterator[str]:
         yield "</details>"
 
 
-def _group_table(table: GroupedTable, groups: Sequence[Group]) -> str:
+def _group_table(table: GroupedTable, groups: Sequence[TableGroup]) -> str:
     blank = [""] * (len(table.columns) - 1)
     rows = (
         ["" if number else group.title, *row]
         for group in groups
         for number, row in enumerate(group.rows or [[*blank, group.state]])
     )
-    return "\n".join(table_lines([Column(table.subject), *table.columns], rows))
+    return "\n".join(table_lines([TableColumn(table.subject), *table.columns], rows))
 
 
-def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def table_lines(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Return the lines of a table; numbers are aligned to the right."""
     yield _line(["".join(lines_of(column.label)) for column in columns])
     yield f"| {' | '.join('---:' if column.is_number else '---' for column in columns)} |"
@@ -103,5 +103,5 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    sign = _SIGNS.get(text.tone, "") if isinstance(text, Cell) else ""
+    sign = _SIGNS.get(text.tone, "") if isinstance(text, TonedText) else ""
     return sign + "<br>".join(map(escaped, lines_of(text)))

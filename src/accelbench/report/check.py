@@ -13,7 +13,7 @@ from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
 from accelbench.exchange.titles import title
-from accelbench.present.document import Column, Document, Group, GroupedTable, Notes, Tone
+from accelbench.present.document import Document, GroupedTable, Notes, TableColumn, TableGroup, Tone
 
 _ORDER = list(Outcome)
 _MUCH = 10.0
@@ -370,10 +370,10 @@ _MARKS = {
     Outcome.BETTER: Tone.GOOD,
 }
 _COLUMNS = (
-    Column("figure"),
-    Column("before → now", is_number=True),
-    Column("change"),
-    Column("answer", is_whole=True),
+    TableColumn("figure"),
+    TableColumn("before → now", is_number=True),
+    TableColumn("change"),
+    TableColumn("answer", is_whole=True),
 )
 
 
@@ -392,7 +392,7 @@ def presented(check: Check, about: Json) -> Document:
     )
 
 
-def _group(question: CheckedQuestion) -> Group:
+def _group(question: CheckedQuestion) -> TableGroup:
     rows = [
         (
             f"{figure.metric.title}, {figure.metric.header}",
@@ -402,7 +402,7 @@ def _group(question: CheckedQuestion) -> Group:
         )
         for figure in shown(question)
     ]
-    return Group(
+    return TableGroup(
         title(question.row),
         rows,
         outcome_text(question),

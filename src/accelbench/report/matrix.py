@@ -28,7 +28,15 @@ from accelbench.analysis.matrix import (
     Rating,
 )
 from accelbench.core.nouns import digits, listed
-from accelbench.present.document import Cell, Column, Document, Notes, Section, Table, Tone
+from accelbench.present.document import (
+    Document,
+    DocumentSection,
+    Notes,
+    Table,
+    TableColumn,
+    Tone,
+    TonedText,
+)
 from accelbench.report.pages.rendering import rendered
 
 FORMAT_VERSION = 1
@@ -225,7 +233,7 @@ def presented(
     if page is not None and len(models) < len(matrix.models):
         opening.append(_page(page, len(matrix.models)))
     tables = [
-        Section(title, [_table(kind, lines, matrix.hardware)])
+        DocumentSection(title, [_table(kind, lines, matrix.hardware)])
         for title, kind, lines in (
             ("Model families", "family", matrix.families),
             ("Models", "model", models),
@@ -257,12 +265,12 @@ def _page(page: int, total: int) -> str:
 
 
 def _table(kind: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> Table:
-    columns = [Column(kind), *(Column(name, is_whole=True) for name in hardware)]
+    columns = [TableColumn(kind), *(TableColumn(name, is_whole=True) for name in hardware)]
     rows = [[line.name, *(_shown(name, line) for name in hardware)] for line in lines]
     return Table(columns, rows, repeated=1, is_compact=True)
 
 
-def _shown(hardware: str, line: MatrixLine) -> Cell:
+def _shown(hardware: str, line: MatrixLine) -> TonedText:
     """Return the level, and below it how fast or by which engines, and the precisions."""
     cell = line.cells[hardware]
     text, tone = _level(cell)
@@ -270,7 +278,7 @@ def _shown(hardware: str, line: MatrixLine) -> Cell:
         ways = [*cell.runtimes]
     else:
         ways = [] if cell.speed is None else [f"{digits(cell.speed)}×"]
-    return Cell(text, tone, (*ways, *precisions(cell)))
+    return TonedText(text, tone, (*ways, *precisions(cell)))
 
 
 def _level(cell: MatrixCell) -> tuple[str, Tone]:
@@ -302,7 +310,9 @@ def _briefly(models: Sequence[MatrixLine]) -> Iterator[Notes]:
     yield Notes(["The rule, and the reason behind every cell: --explain"])
 
 
-def _reasons(families: Sequence[MatrixLine], models: Sequence[MatrixLine]) -> Iterator[Section]:
+def _reasons(
+    families: Sequence[MatrixLine], models: Sequence[MatrixLine]
+) -> Iterator[DocumentSection]:
     for line in (*families, *models):
         lines = [
             f"{hardware}: {_level(cell)[0]}{'' if cell.compatible else f' ({cell.availability})'}:"
@@ -310,5 +320,5 @@ def _reasons(families: Sequence[MatrixLine], models: Sequence[MatrixLine]) -> It
             for hardware, cell in line.cells.items()
         ]
         title = line.name if line.family else f"family {line.name}"
-        yield Section(title, [Notes(lines, is_list=True)])
-    yield Section("The rule", [Notes(RULE, is_list=True)])
+        yield DocumentSection(title, [Notes(lines, is_list=True)])
+    yield DocumentSection("The rule", [Notes(RULE, is_list=True)])

@@ -20,7 +20,7 @@ from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
 from accelbench.core.nouns import NO_DATA
-from accelbench.present.document import Column, Document, Notes, Table, columns
+from accelbench.present.document import Document, Notes, Table, TableColumn, columns
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -121,7 +121,7 @@ def _table(specs: tuple[ModelSpec, ...]) -> Document:
     ]
     # A name in two pieces can neither be found nor copied.
     heads = [
-        Column("model", is_whole=True),
+        TableColumn("model", is_whole=True),
         *columns(("family", "architecture", "params", "GFLOP"), (2, 3)),
     ]
     note = "GFLOP: one item at its default size. More of a model: accelbench models NAME"

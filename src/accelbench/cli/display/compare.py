@@ -30,7 +30,14 @@ from accelbench.core.nouns import NO_DATA
 from accelbench.core.rows import Row, number, record
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
-from accelbench.present.document import Cell, Column, Document, Notes, Section, Table
+from accelbench.present.document import (
+    Document,
+    DocumentSection,
+    Notes,
+    Table,
+    TableColumn,
+    TonedText,
+)
 from accelbench.report.comparison import document
 
 #: What stands before and after a value; what is not here is said with its name.
@@ -176,7 +183,7 @@ def comparison(
     of_one = of_one_figure(tables)
     titles = headings([[line.side.row for line in lines] for lines in tables], axis)
     sections = [
-        Section(
+        DocumentSection(
             heading,
             (
                 _table(lines, axis, labels, _sign(prices)),
@@ -214,11 +221,11 @@ def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: 
         (f"{sign}/step", [money(line.side.step_cost) for line in lines]),
         ("times as fast", [speed(line, axis) for line in lines]),
     )
-    columns = [(Column(axis.name), places(lines, axis, labels))]
+    columns = [(TableColumn(axis.name), places(lines, axis, labels))]
     if "runtime" in axis.along:
-        columns.append((Column("by"), engines(lines)))
-    columns.append((Column("submission"), submissions(lines)))
-    columns += [(Column(name, is_number=True), cells) for name, cells in every]
+        columns.append((TableColumn("by"), engines(lines)))
+    columns.append((TableColumn("submission"), submissions(lines)))
+    columns += [(TableColumn(name, is_number=True), cells) for name, cells in every]
     known = [
         (column, cells)
         for number, (column, cells) in enumerate(columns)
@@ -232,4 +239,4 @@ def _in_lines(unit: str) -> str:
     """A heading of a rate; a long unit in two lines, since devices need the room."""
     if len(unit) <= _LONGEST_UNIT or not unit.endswith("/s"):
         return unit
-    return Cell(unit.removesuffix("/s"), further=("/s",))
+    return TonedText(unit.removesuffix("/s"), further=("/s",))

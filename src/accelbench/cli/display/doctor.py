@@ -6,7 +6,15 @@ from itertools import groupby
 
 from accelbench.hardware.doctor.checks import Examined, well
 from accelbench.hardware.doctor.world import ILL, Finding, Health
-from accelbench.present.document import Cell, Column, Document, Facts, Section, Table, Tone
+from accelbench.present.document import (
+    Document,
+    DocumentSection,
+    Facts,
+    Table,
+    TableColumn,
+    Tone,
+    TonedText,
+)
 
 _TONES = {
     Health.OK: Tone.GOOD,
@@ -20,12 +28,12 @@ _TONES = {
 def doctor_document(findings: Examined) -> Document:
     """Return the findings by group, then what mends what is ill and brings what is missing."""
     groups = [
-        Section(group, [_table([finding for _, finding in pairs])])
+        DocumentSection(group, [_table([finding for _, finding in pairs])])
         for group, pairs in groupby(findings, key=lambda pair: pair[0])
     ]
     ones = [finding for _, finding in findings]
     remedies = [
-        Section(title, [Facts(pairs)])
+        DocumentSection(title, [Facts(pairs)])
         for title, healths in (
             ("To mend", ILL),
             ("Worth knowing", (Health.HINT,)),
@@ -41,5 +49,7 @@ def doctor_document(findings: Examined) -> Document:
 
 
 def _table(findings: list[Finding]) -> Table:
-    rows = [(o.name, Cell(o.health.value, _TONES[o.health]), o.said) for o in findings]
-    return Table([Column(""), Column("", is_whole=True), Column("")], rows, is_compact=True)
+    rows = [(o.name, TonedText(o.health.value, _TONES[o.health]), o.said) for o in findings]
+    return Table(
+        [TableColumn(""), TableColumn("", is_whole=True), TableColumn("")], rows, is_compact=True
+    )

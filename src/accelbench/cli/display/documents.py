@@ -11,14 +11,14 @@ from accelbench.cli.display.terminal import deliver, json_text, print_document
 from accelbench.core.visible import visible
 from accelbench.present.document import (
     Block,
-    Cell,
     Document,
+    DocumentSection,
     Facts,
     GroupedTable,
     Notes,
-    Section,
     Table,
     Tone,
+    TonedText,
     lines_of,
 )
 
@@ -86,7 +86,7 @@ def show(document: Document, stream: IO[str] | None = None, width: int | None = 
     before: Block | None = None
     for block in document.blocks:
         is_next = document.title or before is not None
-        if isinstance(block, Section) and is_next:
+        if isinstance(block, DocumentSection) and is_next:
             console.print()
         if isinstance(block, Notes) and _is_open_below(before):
             console.print()
@@ -98,7 +98,7 @@ def show(document: Document, stream: IO[str] | None = None, width: int | None = 
 
 def _is_open_below(block: Block | None) -> bool:
     """Return whether a block ends without a blank line that sets it apart from notes."""
-    last = block.blocks[-1] if isinstance(block, Section) else block
+    last = block.blocks[-1] if isinstance(block, DocumentSection) else block
     if isinstance(last, Table):
         return last.is_compact
     return isinstance(last, (GroupedTable, Facts))
@@ -107,7 +107,7 @@ def _is_open_below(block: Block | None) -> bool:
 def _print(block: Block, console: Console) -> None:
     from rich.text import Text
 
-    if isinstance(block, Section):
+    if isinstance(block, DocumentSection):
         if block.title:
             console.print(Text(block.title, style="bold"))
         for inner in block.blocks:
@@ -223,7 +223,7 @@ def _compact(table: Table, kept: Sequence[int]) -> WordTable:
     for row in table.rows:
         cells = []
         for text in (row[n] for n in kept):
-            tone = text.tone if isinstance(text, Cell) else Tone.PLAIN
+            tone = text.tone if isinstance(text, TonedText) else Tone.PLAIN
             first, *rest = lines_of(text)
             first = f"{_SIGNS.get(tone, '')}{first}"
             cells.append(in_lines(first, *rest, style=_STYLES.get(tone, ""), further="dim"))

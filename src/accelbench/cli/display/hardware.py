@@ -22,14 +22,14 @@ from accelbench.core.vocabulary import MIB
 from accelbench.hardware.browsers import NOT_ASKED
 from accelbench.present.document import (
     Block,
-    Cell,
-    Column,
     Document,
+    DocumentSection,
     Facts,
     Notes,
-    Section,
     Table,
+    TableColumn,
     Tone,
+    TonedText,
     columns,
 )
 
@@ -90,7 +90,7 @@ def show_calibration(calibration: DeviceCalibration) -> None:
     if collectives := collective_rows(calibration):
         among = " and ".join(str(timed.ranks) for timed in calibration.collectives)
         table = Table(columns(_COLLECTIVES, (1, 2, 3, 4, 5)), collectives)
-        blocks.append(Section(f"Collectives among {among} ranks", [table]))
+        blocks.append(DocumentSection(f"Collectives among {among} ranks", [table]))
     kept = sum(len(entry.samples_ns) for entry in calibration.figures)
     notes = [f"{len(calibration.figures)} probes, {kept:,} blocks, all of them kept."]
     of_collectives = [text for timed in calibration.collectives for text in timed.warnings]
@@ -288,7 +288,7 @@ def hardware_document(
             ("Calibrated: collectives, best bus bandwidth and least time", collectives),
         ]
     absent = [
-        (entry.hardware, Cell(_sentence(entry.reason), further=(entry.remedy,)))
+        (entry.hardware, TonedText(_sentence(entry.reason), further=(entry.remedy,)))
         for entry in entries
         if isinstance(entry, Absent)
     ]
@@ -297,7 +297,7 @@ def hardware_document(
         ("Absent, and what would bring it", absent),
         ("Runtimes that cannot be loaded", list(broken.items())),
     ]
-    found = [Section(title, [Facts(pairs)]) for title, pairs in sections if pairs]
+    found = [DocumentSection(title, [Facts(pairs)]) for title, pairs in sections if pairs]
     return Document("", [_table(platforms, served), *([Notes(notes)] if notes else []), *found])
 
 
@@ -318,17 +318,17 @@ def _table(
         for entry in ones:
             if isinstance(entry, Absent):
                 cells = (name, "no", NOT_APPLICABLE, NOT_APPLICABLE, runtimes)
-                rows.append([Cell(text, Tone.FAINT) for text in cells])
+                rows.append([TonedText(text, Tone.FAINT) for text in cells])
                 continue
             label = name if entry.ordinal == 0 else f"{name}:{entry.ordinal}"
             memory = NO_DATA if entry.memory_bytes is None else size(entry.memory_bytes)
             rows.append((label, _present(entry), _name(entry), memory, runtimes))
     heads = [
-        Column("platform", is_whole=True),
-        Column("present", is_whole=True),
-        Column("device"),
-        Column("memory", is_number=True),
-        Column("runtimes"),
+        TableColumn("platform", is_whole=True),
+        TableColumn("present", is_whole=True),
+        TableColumn("device"),
+        TableColumn("memory", is_number=True),
+        TableColumn("runtimes"),
     ]
     return Table(heads, rows, is_compact=True)
 

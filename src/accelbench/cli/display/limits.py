@@ -11,7 +11,7 @@ from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.present.document import Cell, Column, Notes, Section, Table
+from accelbench.present.document import DocumentSection, Notes, Table, TableColumn, TonedText
 from accelbench.select.constraints.limits import spelled
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import differing, is_imported, of_others
@@ -26,7 +26,7 @@ _NAMED = 6
 _COMPARED = {"latency_ms": "latency", "throughput": "throughput", "memory_mb": "memory"}
 
 
-def limits_section(answer: Mapping[str, Any], explain: bool) -> Section:
+def limits_section(answer: Mapping[str, Any], explain: bool) -> DocumentSection:
     """Return what to take, what else nothing beats in every respect, and what does not fit."""
     best, front = answer["best"], answer["pareto"]
     ways = _told_apart([*answer["fits"], *answer["does_not_fit"]])
@@ -52,7 +52,7 @@ def limits_section(answer: Mapping[str, Any], explain: bool) -> Section:
     unmeasured = [case for case in answer["to_verify"] if not _is_known(case, answer)]
     if "searched" not in answer and (advice := _to_measure(unmeasured)):
         notes.append(advice)
-    return Section(_heading(answer), [*blocks, Notes(notes)])
+    return DocumentSection(_heading(answer), [*blocks, Notes(notes)])
 
 
 def _further(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -121,20 +121,23 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Wa
     """The columns of which anything is known."""
     rate, rates = _rates(rows)
     time = time_head(rows)
-    million = Cell(sign.strip(), further=("/million",))
+    million = TonedText(sign.strip(), further=("/million",))
     named = (
-        (Column("hardware"), [where(option["hardware"], option) for option in rows]),
-        (Column("engine"), [_engine(option, ways) for option in rows]),
-        (Column("batch", True), [str(option["batch_size"]) for option in rows]),
-        (Column(time, True), [_time(option, time) for option in rows]),
-        (Column(rate, True), rates),
-        (Column("MB", True), [_memory(option) for option in rows]),
-        (Column("error", True), [_figure(option, "error") for option in rows]),
-        (Column("W", True), [_figure(option, "power_watts") for option in rows]),
-        (Column("J/item", True), [_figure(option, "energy_per_item_joules") for option in rows]),
-        (Column(million, True), [_figure(option, "cost_per_million") for option in rows]),
-        (Column("by"), _by(rows)),
-        (Column(""), ["*" if option in front else "" for option in rows]),
+        (TableColumn("hardware"), [where(option["hardware"], option) for option in rows]),
+        (TableColumn("engine"), [_engine(option, ways) for option in rows]),
+        (TableColumn("batch", True), [str(option["batch_size"]) for option in rows]),
+        (TableColumn(time, True), [_time(option, time) for option in rows]),
+        (TableColumn(rate, True), rates),
+        (TableColumn("MB", True), [_memory(option) for option in rows]),
+        (TableColumn("error", True), [_figure(option, "error") for option in rows]),
+        (TableColumn("W", True), [_figure(option, "power_watts") for option in rows]),
+        (
+            TableColumn("J/item", True),
+            [_figure(option, "energy_per_item_joules") for option in rows],
+        ),
+        (TableColumn(million, True), [_figure(option, "cost_per_million") for option in rows]),
+        (TableColumn("by"), _by(rows)),
+        (TableColumn(""), ["*" if option in front else "" for option in rows]),
     )
     cells = zip(*(cells for _, cells in named), strict=True)
     return Table([column for column, _ in named], list(cells))

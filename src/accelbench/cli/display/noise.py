@@ -7,13 +7,13 @@ from itertools import groupby
 
 from accelbench.analysis.run_noise import NoiseFloor
 from accelbench.exchange.titles import title
-from accelbench.present.document import Document, Group, GroupedTable, Notes, columns
+from accelbench.present.document import Document, GroupedTable, Notes, TableGroup, columns
 
 
 def noise_document(floors: Sequence[NoiseFloor]) -> Document:
     """Return what launches of the same differ by, and which changes they detect."""
     groups = [
-        Group(name, [_row(floor) for floor in several])
+        TableGroup(name, [_row(floor) for floor in several])
         for name, several in groupby(floors, key=lambda floor: title(floor.row))
     ]
     labels = ("figure", "noise", "changes that launches detect", "against itself")

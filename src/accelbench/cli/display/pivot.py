@@ -16,7 +16,7 @@ from accelbench.core.nouns import NO_DATA, batch_text, counted, listed
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import launches_failed
-from accelbench.present.document import Column, Document, Notes, Section, Table
+from accelbench.present.document import Document, DocumentSection, Notes, Table, TableColumn
 from accelbench.report.pivot import document, records
 
 _BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
@@ -30,7 +30,7 @@ def pivoted(pivots: Sequence[Pivot], about: Mapping[str, Any]) -> Document:
     notes = [*_below(pivots), *other_machines(about["other_machines"]), *about["not_shown"]]
     return Document(
         f"Engines by precision and batch, on {about['machine']}",
-        (*(Section(_heading(pivot), [_table(pivot)]) for pivot in pivots), Notes(notes)),
+        (*(DocumentSection(_heading(pivot), [_table(pivot)]) for pivot in pivots), Notes(notes)),
         data=lambda: {**about, "pivots": document(pivots)},
         records=lambda: records(pivots),
     )
@@ -51,8 +51,8 @@ def _table(pivot: Pivot) -> Table:
         )
         for line in pivot.lines
     ]
-    words = [Column("engine"), Column("precision")]
-    numbers = [Column(label, is_number=True) for label in labels]
+    words = [TableColumn("engine"), TableColumn("precision")]
+    numbers = [TableColumn(label, is_number=True) for label in labels]
     return Table([*words, *numbers], rows, repeated=len(words))
 
 

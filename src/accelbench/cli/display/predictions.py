@@ -14,7 +14,7 @@ from accelbench.core.devices import short_of
 from accelbench.core.figures import ends_text
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import visible
-from accelbench.present.document import Cell, Document, Notes, Table, columns
+from accelbench.present.document import Document, Notes, Table, TonedText, columns
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures, PredictionAnswer
@@ -87,9 +87,9 @@ def _rate(entry: PredictedFigures, unit: str) -> str:
 
 def _in_lines(heading: str) -> str:
     if heading.endswith("/s"):
-        return Cell(heading.removesuffix("/s"), further=("/s",))
+        return TonedText(heading.removesuffix("/s"), further=("/s",))
     first, _, rest = heading.partition(" ")
-    return Cell(first, further=(rest,)) if heading in _IN_TWO else heading
+    return TonedText(first, further=(rest,)) if heading in _IN_TWO else heading
 
 
 def _file(entry: Mapping[str, Any]) -> str:

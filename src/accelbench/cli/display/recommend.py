@@ -33,7 +33,7 @@ from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import launches_failed
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.predict.learned_words import poor_notes
-from accelbench.present.document import Document, Notes, Section, Table, columns
+from accelbench.present.document import Document, DocumentSection, Notes, Table, columns
 from accelbench.select.answer.explanation import IN_THE_ANSWER, browsers_left_out, mixed_figures
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import (
@@ -133,19 +133,19 @@ _ELSEWHERE = "To measure, on a machine with"
 _USUAL = {"mode": "inference"}
 
 
-def answer_section(answer: Answer, explain: bool) -> Section:
+def answer_section(answer: Answer, explain: bool) -> DocumentSection:
     """Return an answer: what to take, every candidate with what is known of it, and gaps."""
     able = {name: score for name, score in answer["all_scores"].items() if score["compatible"]}
     lines = answer["explanation"].splitlines() if explain else _briefly(answer)
     notes = Notes([*lines, *_together(answer)])
     if not able:
-        return Section(_heading(answer), [notes])
+        return DocumentSection(_heading(answer), [notes])
     table = _candidates(able, sign_of(answer.get("currency", USUAL_CURRENCY)))
     about = Notes([*filter(None, (*_order_of(able), of_others(able.values())))])
-    return Section(_heading(answer), [table, about, *_predicted_tables(able), notes])
+    return DocumentSection(_heading(answer), [table, about, *_predicted_tables(able), notes])
 
 
-def answers_section(answers: Sequence[Answer]) -> Section:
+def answers_section(answers: Sequence[Answer]) -> DocumentSection:
     """Return several answers, a row each."""
     batches = {answer["question"]["batch_size"] for answer in answers}
     units, several = units_of(map(_best, answers)), time_head(map(_best, answers)) == MIXED
@@ -170,7 +170,7 @@ def answers_section(answers: Sequence[Answer]) -> Section:
     )
     title = f"At batch {batches.pop()}" if len(batches) == 1 else ""
     table = Table(columns(heads, (2, 4, 5, 6, 8)), rows, intervals={1: 0, 5: 4})
-    return Section(title, [table, Notes(list(_answers_notes(answers)))])
+    return DocumentSection(title, [table, Notes(list(_answers_notes(answers)))])
 
 
 def _answers_notes(answers: Sequence[Answer]) -> Iterator[str]:
@@ -446,7 +446,7 @@ def ranking_document(
     if len(shown) < len(ranked):
         notes.append(f"and {len(ranked) - len(shown)} more: --explain shows all.")
     notes += [_ORDER] if explain else []
-    section = Section(f"For {task} at batch {batch}", [table, Notes(notes)])
+    section = DocumentSection(f"For {task} at batch {batch}", [table, Notes(notes)])
     return Document("", [left_out, section] if left_out.sentences else [section])
 
 

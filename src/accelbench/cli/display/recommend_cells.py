@@ -12,7 +12,7 @@ from accelbench.core.case import runtimes_own
 from accelbench.core.devices import mark_of, short_of
 from accelbench.core.figures import Statistic, interval_text, name_of, spread_in
 from accelbench.core.vocabulary import Provenance
-from accelbench.present.document import Cell
+from accelbench.present.document import TonedText
 from accelbench.select.evidence.cells import is_imported, threads_said
 
 Answer = Mapping[str, Any]
@@ -39,7 +39,7 @@ def a_million(sign: str) -> str:
     """The heading of costs, in two lines where a currency has letters for a sign."""
     if len(sign) == 1:
         return f"{sign}/million"
-    return Cell(sign.strip(), further=("/million",))
+    return TonedText(sign.strip(), further=("/million",))
 
 
 def where(name: str | None, candidate: Answer) -> str:

@@ -41,7 +41,7 @@ from accelbench.core.nouns import NO_DATA, counted, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import answered, of_whole_runs, simulation_of, usable_launches
-from accelbench.present.document import Column, Document, Notes, Table
+from accelbench.present.document import Document, Notes, Table, TableColumn
 from accelbench.run.plan.simulated_cases import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
@@ -109,13 +109,13 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     # Free sizes are of several words and may be broken between them.
     whole_sizes = not any(row.get("dimensions") for row in rows)
     rates = [f"{figure(r.get('throughput'))} {unit_beside(r, unit)}".rstrip() for r in rows]
-    columns: list[tuple[Column, Sequence[str]]] = [
-        (Column("model"), [str(row["model"]) for row in rows]),
-        (Column("where"), [_place(row) for row in rows]),
-        (Column("batch", is_number=True), [str(row["batch_size"]) for row in rows]),
-        (Column("size", is_number=whole_sizes), [shapes(row) for row in rows]),
+    columns: list[tuple[TableColumn, Sequence[str]]] = [
+        (TableColumn("model"), [str(row["model"]) for row in rows]),
+        (TableColumn("where"), [_place(row) for row in rows]),
+        (TableColumn("batch", is_number=True), [str(row["batch_size"]) for row in rows]),
+        (TableColumn("size", is_number=whole_sizes), [shapes(row) for row in rows]),
         (_number(f"{statistic} ms"), _if(timed, [_step(row, statistic) for row in rows])),
-        (Column(""), _if(timed, [spread(row) for row in rows], "")),
+        (TableColumn(""), _if(timed, [spread(row) for row in rows], "")),
         (_number(unit), _if(timed, rates)),
         (_number("MB"), _if(timed, [figure(row.get("memory_peak_mb")) for row in rows])),
     ]
@@ -127,11 +127,11 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     if any(accuracy is not None for accuracy in known):
         shown = [accuracy.shown if accuracy else NO_DATA for accuracy in known]
         columns.append((_number(accuracy_heading(rows)), shown))
-    columns.append((Column("quality", is_whole=True), [_worth(row) for row in rows]))
+    columns.append((TableColumn("quality", is_whole=True), [_worth(row) for row in rows]))
     if len({row.get("launch") for row in rows}) > 1:
         columns.append((_number("launch"), [str(row.get("launch")) for row in rows]))
     if any(row.get("arm") for row in rows):
-        columns.append((Column("arm"), [str(row.get("arm") or "") for row in rows]))
+        columns.append((TableColumn("arm"), [str(row.get("arm") or "") for row in rows]))
     cells = list(zip(*(cells for _, cells in columns), strict=True))
     table = Table([column for column, _ in columns], cells, is_compact=True)
     fixed = any(row.get("quality") == Quality.FIXED and step_ms(row) is not None for row in rows)
@@ -139,8 +139,8 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     show(Document("", [table, Notes(notes)] if notes else [table]), stream)
 
 
-def _number(label: str) -> Column:
-    return Column(label, is_number=True)
+def _number(label: str) -> TableColumn:
+    return TableColumn(label, is_number=True)
 
 
 def _if(known: Sequence[bool], cells: Sequence[str], otherwise: str = NO_DATA) -> list[str]:
@@ -254,7 +254,11 @@ def _unlike(walls: Sequence[float]) -> list[str]:
 
 
 def _print_table(profile: Mapping[str, Any], stream: IO[str]) -> None:
-    columns = [Column("operator"), *map(_number, ("calls", "ms", "share")), Column("where")]
+    columns = [
+        TableColumn("operator"),
+        *map(_number, ("calls", "ms", "share")),
+        TableColumn("where"),
+    ]
     rows = [_cells(kind) for kind in profile["kinds"][:TOP]]
     if rest := profile["kinds"][TOP:]:
         took, share = (sum(kind[name] for kind in rest) for name in ("total_ms", "share"))
