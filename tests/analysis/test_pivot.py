@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
 
 from accelbench.analysis.pivot import Pivot, pivots
 from accelbench.analysis.run_noise import Histories
-from accelbench.cli.display.pivot import show
+from accelbench.cli.display.pivot import pivoted
+from accelbench.present.document import Notes
 from accelbench.report.pivot import document
 from asked_rows import row
 
 OPENVINO = {"runtime": "openvino", "hardware": "openvino", "compiled": True}
+
+#: A document's facts, if nothing has to be added.
+NO_MORE: dict[str, Any] = {"machine": "here", "other_machines": (), "not_shown": ()}
 
 
 def launches(ms: float, **changes: Any) -> list[dict[str, Any]]:
@@ -116,9 +119,9 @@ def test_a_line_is_of_one_software_where_that_can_be_and_says_where_not() -> Non
     assert found.lines[0].differs == {2: ["torch 2.4 → 2.9"]}
     (told,) = document([found])[0]["lines"]
     assert [one["differs"] for one in told["cells"]] == [[], ["torch 2.4 → 2.9"]]
-    stream = io.StringIO()
-    show([found], stream=stream)
-    assert "≠ ran otherwise than its line's smallest batch: torch 2.4 → 2.9." in stream.getvalue()
+    notes = pivoted([found], NO_MORE).blocks[-1]
+    assert isinstance(notes, Notes)
+    assert "≠ ran otherwise than its line's smallest batch: torch 2.4 → 2.9." in notes.sentences
 
 
 def test_wrong_outputs_are_best_of_nothing() -> None:

@@ -12,7 +12,8 @@ from accelbench.analysis.pivot import pivots
 from accelbench.analysis.points import points
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
-from accelbench.cli.display.pivot import show
+from accelbench.cli.display.documents import show
+from accelbench.cli.display.pivot import pivoted
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Roof, Subject, picture
 from asked_rows import row
@@ -23,7 +24,8 @@ SHARED = {**TRAINED, "world_size": 2}
 
 def printed(*rows: dict[str, Any]) -> str:
     stream = io.StringIO()
-    show(pivots(rows, Histories()), stream=stream)
+    about = {"machine": "here", "other_machines": (), "not_shown": ()}
+    show(pivoted(pivots(rows, Histories()), about), stream)
     return stream.getvalue()
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import accelbench
 from accelbench.api import travelling
-from accelbench.api.batches import batches_meant
 from accelbench.api.benchmark import _spec
 from accelbench.api.result import Result
+from accelbench.api.travelling import batches_meant
 from accelbench.catalog.code_models import loading
 from accelbench.catalog.code_models.models import described
 from accelbench.core.errors import UsageError

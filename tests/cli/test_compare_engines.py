@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,10 +95,13 @@ def test_one_table_of_engines_precisions_and_batches(tmp_path: Path, shell: Comm
     assert [line["precision"] for line in told["lines"]] == ["fp32", "fp32", "fp32", "int8"]
     best = [line["runtime"] for line in told["lines"] if line["cells"][0]["best"]]
     assert best == ["onnxruntime"]
+    assert shell("--pivot", "--hardware", "cpu", "--output", "a.csv")[0] == 0
+    with (tmp_path / "a.csv").open(encoding="utf-8") as stream:
+        cells = list(csv.DictReader(stream))
+    assert {cell["runtime"] for cell in cells if cell["best"] == "true"} == {"onnxruntime"}
 
 
 @pytest.mark.usefixtures("stored")
 def test_what_does_not_go_together_is_refused(shell: Command) -> None:
     assert shell("--sort", "speed")[0] == 2
     assert shell("--pivot", "--sort", "name")[0] == 2
-    assert shell("--pivot", "--output", "a.csv")[0] == 2

@@ -94,10 +94,10 @@ def test_probes_of_two_that_differ_cannot_be_told_and_the_document_has_figures(
 def test_a_plan_is_measured_in_place_of_the_usual(
     fleet: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    started: list[Any] = []
 
-    def new_run(requests: Any, how: Any, where: Any, options: Any, *_: object) -> Any:
-        asked.append((requests, how, options))
+    def new_run(asked: Any, where: Any, options: Any, *_: object) -> Any:
+        started.append((asked, options))
         row = {
             "device_fingerprint": "k", "device_name": "k", "model": "bert-tiny", "hardware": "cpu",
             "runtime": "pytorch", "precision": "fp32", "batch_size": 2, "status": "ok",
@@ -111,15 +111,16 @@ def test_a_plan_is_measured_in_place_of_the_usual(
     code, out, err = fleet("validate", "--plan", "plan.yaml", "--models", "vit-tiny")
     assert code == 0, err
     assert "Every node measures as its kind does." in out
-    ((request,), how, options) = asked[0]
+    asked, options = started[0]
+    (request,) = asked.parts
     assert ([m.id for m in request.models], request.batch_sizes) == (["vit-tiny"], (2, 4))
-    assert (how.settings.launches, how.settings.iterations) == (2, 7)
-    assert (how.label, options.each) == ("fleet validate", True)
+    assert (asked.settings.launches, asked.settings.iterations) == (2, 7)
+    assert (asked.label, options.each) == ("fleet validate", True)
     code, _, err = fleet("validate", "--plan", "plan.yaml", "--launches", "4", "--quiet")
     assert code == 0, err
-    assert asked[1][1].settings.launches == 4
+    assert started[1][0].settings.launches == 4
     code, _, err = fleet("validate", "--quiet")  # the usual
-    assert [m.id for m in asked[2][0][0].models] == ["bert-tiny", "resnet-tiny"]
+    assert [m.id for m in started[2][0].requests[0].models] == ["bert-tiny", "resnet-tiny"]
 
 
 def test_nodes_that_agree_by_unusable_times_cannot_be_told(

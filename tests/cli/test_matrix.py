@@ -12,7 +12,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from rich.console import Console
 from shells import Command
 
 from accelbench.analysis.attempts import QUESTION
@@ -20,12 +19,13 @@ from accelbench.analysis.machines import Machine
 from accelbench.analysis.matrix import Matrix, MatrixCell
 from accelbench.analysis.matrix import matrix as rated
 from accelbench.cli.commands import matrix
-from accelbench.cli.display.matrix import show
+from accelbench.cli.display.documents import show
 from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.report.matrix import MatrixHeader, document, html, markdown
+from accelbench.present.markdown import as_markdown
+from accelbench.report.matrix import MatrixHeader, document, html, presented
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 
@@ -269,7 +269,12 @@ def test_a_files_suffix_says_its_form_and_no_file_is_overwritten(
     tmp_path: Path, shell: Command
 ) -> None:
     path = measured(tmp_path / "s.duckdb", GRID)
-    for name, start in (("m.html", "<!doctype"), ("m.md", "# Comp"), ("m.json", "{"), ("m", "inf")):
+    for name, start in (
+        ("m.html", "<!doctype"),
+        ("m.md", "# Comp"),
+        ("m.json", "{"),
+        ("m", "Comp"),
+    ):
         code, out, err = shell("--db", path, "--output", tmp_path / name)
         assert (code, out) == (0, "")
         assert name in err
@@ -279,6 +284,11 @@ def test_a_files_suffix_says_its_form_and_no_file_is_overwritten(
 
 
 # -- the forms, with names that mean harm
+
+
+def markdown(made: Matrix, about: MatrixHeader) -> str:
+    return as_markdown(presented(made, about, explain=True))
+
 
 HOSTILE = "</td><script>alert('x')</script>|`*_[a](javascript:b)\x1b[2J\n# heading"
 
@@ -352,7 +362,7 @@ def test_a_terminal_is_shown_what_it_would_obey_and_many_platforms_are_broken_in
     out = io.StringIO()
     many = rated([result(hardware=f"platform-{i}") for i in range(12)])
     for made in (hostile(), many):
-        show(made, ABOUT, explain=True, console=Console(file=out, width=80, highlight=False))
+        show(presented(made, ABOUT, explain=True), out, width=80)
     assert "\x1b" not in out.getvalue()
     assert max(map(len, out.getvalue().splitlines())) <= 80
     assert all(f"platform-{i}" in out.getvalue() for i in range(12))

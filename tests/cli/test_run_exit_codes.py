@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.cli.services.run_end import _exit_code
+from accelbench.cli.services.running import _exit_code
 
 
 @pytest.mark.parametrize(

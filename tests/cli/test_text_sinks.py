@@ -20,9 +20,10 @@ from stored_rows import store
 from accelbench.api.benchmark import Printed
 from accelbench.cli import main
 from accelbench.cli.commands import report
-from accelbench.cli.display import doctor, watch
-from accelbench.cli.display.console import console
-from accelbench.cli.display.hardware import show as show_hardware
+from accelbench.cli.display import watch
+from accelbench.cli.display.doctor import doctor_document
+from accelbench.cli.display.documents import show
+from accelbench.cli.display.hardware import hardware_document
 from accelbench.cli.display.summary import print_profiles, print_summary, trust
 from accelbench.cli.display.terminal import Guarded, print_lines
 from accelbench.core.protocols import Absent, Device
@@ -263,15 +264,17 @@ PRINTERS: dict[str, Callable[[str, io.StringIO], None]] = {
         trust([{**case(name), "verification": "ok", "workarounds": [name]}]), stream
     ),
     "a profile": lambda name, stream: print_profiles([profile(name)], stream),
-    "the hardware": lambda name, stream: show_hardware(
-        {name: [device(name), Absent(name, name, name)]},
-        {name: [name]},
-        {name: name},
-        verbose=True,
-        console=console(stream),
+    "the hardware": lambda name, stream: show(
+        hardware_document(
+            {name: [device(name), Absent(name, name, name)]},
+            {name: [name]},
+            {name: name},
+            verbose=True,
+        ),
+        stream,
     ),
-    "the doctor": lambda name, stream: doctor.show(
-        [(name, Finding(name, health, name, name)) for health in Health], console(stream)
+    "the doctor": lambda name, stream: show(
+        doctor_document([(name, Finding(name, health, name, name)) for health in Health]), stream
     ),
     "a library": lambda name, stream: Guarded(stream).writelines([name.replace("\n", " "), "\n"]),
 }

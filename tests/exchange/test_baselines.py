@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from foreign_files import GUIDE
 
 from accelbench.analysis.comparison import Compared, compared
-from accelbench.analysis.questions import AXES
+from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
@@ -20,7 +21,8 @@ from accelbench.exchange.baselines import LAUNCH_VALUES, FromFile, read_baseline
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.result_file import write_one
 from accelbench.exchange.table_export import write_csv as export_csv
-from accelbench.report.comparison import document, write_csv
+from accelbench.present.delimited import write_lines
+from accelbench.report.comparison import document
 
 BODY: dict[str, Any] = {
     "result_id": "i1", "case_id": "c1", "run_id": "r1", "model": "bert-tiny", "hardware": "cpu",
@@ -56,6 +58,12 @@ def comparison() -> list[list[Compared]]:
         for n, ms in enumerate(times)
     ]
     return compared(sides, AXES["hardware"], known=Histories())
+
+
+def write_csv(path: Path, found: Sequence[Sequence[Compared]], axis: ComparisonAxis) -> None:
+    lines = document(found, axis)
+    with path.open("x", encoding="utf-8", newline="") as stream:
+        write_lines(stream, lines[0], (line.values() for line in lines))
 
 
 def of_launches(read: FromFile, name: str) -> list[list[float]]:

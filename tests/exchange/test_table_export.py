@@ -61,9 +61,9 @@ def test_csv_is_exact_and_empty_where_nothing_is_known(
 
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
 def test_csv_numbers_read_back_the_same(number: float) -> None:
-    from accelbench.exchange.table_export import _cell
+    from accelbench.present.delimited import cell_text
 
-    assert float(_cell(number)) == number
+    assert float(cell_text(number)) == number
 
 
 def test_json_is_valid_and_the_same(tmp_path: Path, rows: list[dict[str, Any]]) -> None:

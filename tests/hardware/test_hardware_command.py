@@ -8,11 +8,11 @@ from importlib.metadata import EntryPoint
 
 import pytest
 from hardware_records import XEON_V2, RecordedFiles
-from rich.console import Console
 from typer.testing import CliRunner
 
 from accelbench.cli.commands import hardware as command
-from accelbench.cli.display.hardware import show, size
+from accelbench.cli.display.documents import show
+from accelbench.cli.display.hardware import hardware_document, size
 from accelbench.core.errors import UsageError
 from accelbench.core.plugins import ENGINES, PluginError
 from accelbench.core.protocols import Absent, Device, RuntimeInfo
@@ -45,9 +45,8 @@ FOUND = {
 
 def page(found=FOUND, served=None, broken=None, verbose=False):
     out = io.StringIO()
-    console = Console(file=out, width=80, highlight=False)
     served = {"cpu": ["pytorch"]} if served is None else served
-    show(found, served, broken or {}, verbose=verbose, console=console)
+    show(hardware_document(found, served, broken or {}, verbose=verbose), out, width=80)
     return out.getvalue()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import accelbench.cli.display.check  # noqa: F401
+import accelbench.cli.display.documents  # noqa: F401
 from accelbench.api.result import Result
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
@@ -179,7 +179,7 @@ def test_a_change_of_a_baseline_is_judged_as_check_judges_it(project: Project) -
     done.stdout.fnmatch_lines(
         [
             "run-2 against main, on lab*",
-            "*median*8.00*8.48*+6.0%*worse*",
+            "*median*8 → 8.48*+6.0%*worse*",
             "Worse than the baseline*",
         ]
     )
@@ -408,7 +408,7 @@ def test_a_run_is_compared_with_a_baseline_and_no_outcome_changes(project: Proje
         ["*- accelbench: against main -*", "run-1 against main, on lab*", "Worse than*: 1 worse."]
     )
     done = project.run("test_it.py", "--accelbench-compare")
-    done.stdout.fnmatch_lines(["run-2 against earlier runs, on lab*", "*24.0*24.0*"])
+    done.stdout.fnmatch_lines(["run-2 against earlier runs, on lab*", "*24 → 24*"])
 
 
 def test_a_comparison_that_has_nothing_before_says_so(project: Project) -> None:

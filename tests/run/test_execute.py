@@ -14,7 +14,7 @@ from accelbench.core.errors import StoreError
 from accelbench.run import execute as service
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.execute import RunRequest, StoredResults, execute, go_on
+from accelbench.run.execute import StoredResults, execute, go_on
 from accelbench.store.database import Database
 
 SOURCES = Path(__file__).parents[2] / "src" / "accelbench"
@@ -41,7 +41,7 @@ def test_results_are_in_the_database_when_it_returns(
         watched.append((spec, surroundings))
         return Watcher()
 
-    (made,) = execute(RunRequest(lambda *_: [planned], StoredResults(database)), observe)
+    (made,) = execute(lambda *_: [planned], StoredResults(database), observe)
     assert watched == [(planned, HERE)]
     assert made.spec is planned
     assert [row["batch_size"] for row in made.result.rows] == [1, 4]
@@ -56,14 +56,14 @@ def test_a_planner_is_told_what_is_here(scripted: Scripted, database: Database) 
         asked.append((list(found), sorted(runtimes)))
         return []
 
-    assert not execute(RunRequest(planner, StoredResults(database)), lambda *_: Watcher())
+    assert not execute(planner, StoredResults(database), lambda *_: Watcher())
     ((platforms, runtimes),) = asked
     assert "cpu" in platforms
     assert "scripted" in runtimes
 
 
 def test_where_nothing_is_planned_nothing_is_written(database: Database) -> None:
-    assert not execute(RunRequest(lambda *_: [], StoredResults(database)), lambda *_: Watcher())
+    assert not execute(lambda *_: [], StoredResults(database), lambda *_: Watcher())
     assert not database.there
 
 
@@ -76,7 +76,7 @@ def test_several_runs_are_planned_as_they_come(scripted: Scripted, tmp_path: Pat
             ended.append("over")
 
     places = StoredResults(None, tmp_path / "journals")
-    made = execute(RunRequest(planner, places), lambda *_: Watcher())
+    made = execute(planner, places, lambda *_: Watcher())
     assert len({one.result.run_id for one in made}) == 2
     assert ended == ["over", "over"]
     assert len(list((tmp_path / "journals").glob("*.jsonl"))) == 2
@@ -96,9 +96,9 @@ def test_a_run_that_an_error_ended_says_how_to_go_on(
         raise StoreError("The disk is full.", "Make room.")
 
     monkeypatch.setattr(lifecycle, "start", full)
-    asked = RunRequest(lambda *_: [planned], Hinting(None, tmp_path / "journals"))
+    places = Hinting(None, tmp_path / "journals")
     with pytest.raises(StoreError) as error:
-        execute(asked, lambda *_: Watcher())
+        execute(lambda *_: [planned], places, lambda *_: Watcher())
     assert error.value.advice == f"Make room. Go on with {planned.settings.run_id}."
 
 
@@ -111,7 +111,7 @@ def test_what_was_cut_off_is_gone_on_with_and_stored(
             raise KeyboardInterrupt
 
     planned, places = scripted.journey(batches=(1, 4), iterations=2), StoredResults(database)
-    (cut,) = execute(RunRequest(lambda *_: [planned], places), lambda *_: Leaving())
+    (cut,) = execute(lambda *_: [planned], places, lambda *_: Leaving())
     assert cut.result.interrupted
     assert len(list(database.results())) == 1
     monkeypatch.setattr(lifecycle, "_refuse_other_machine", lambda *_: None)

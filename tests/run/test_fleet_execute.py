@@ -20,7 +20,7 @@ from accelbench.query.run_names import runs_meant
 from accelbench.report.dashboard.runs.live import Journals
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.execute import RunRequest, StoredResults
+from accelbench.run.execute import StoredResults
 from accelbench.run.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
 from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
 from accelbench.run.fleet.fleet_record import FleetRecord, last_unfinished, rows_of
@@ -78,8 +78,8 @@ def started(
     each: bool = False,
     launches: int = 1,
 ) -> lifecycle.RunResult:
-    request = RunRequest(planner(*hardware, launches=launches), StoredResults(database))
-    ((_, ended),) = execute_on(here, request, lambda *_: heard, FleetOptions(each=each))
+    plans, places = planner(*hardware, launches=launches), StoredResults(database)
+    ((_, ended),) = execute_on(here, plans, places, lambda *_: heard, FleetOptions(each=each))
     return ended
 
 
@@ -193,12 +193,12 @@ def test_the_dashboard_follows_a_fleet_by_its_parts(database: Database) -> None:
 
 def test_a_fleet_without_nodes_is_refused() -> None:
     broken = FleetNode("a", "a", broken="accelbench does not run there")
-    request = RunRequest(planner("cpu"), StoredResults(None, Path()))
+    plans, places = planner("cpu"), StoredResults(None, Path())
     notes: list[str] = []
     for nodes in ([], [broken]):
         here = VirtualCluster(nodes, lambda *_: 1.0)
         with pytest.raises(SurroundingsError, match="no node that can measure"):
-            execute_on(here, request, lambda *_: Heard(), note=notes.append)
+            execute_on(here, plans, places, lambda *_: Heard(), note=notes.append)
     assert notes == ["a measures nothing: accelbench does not run there"]
 
 
@@ -285,8 +285,8 @@ def test_profiles_of_nodes_are_returned_stored_and_handed_on(
         return [replace(spec, plan=replace(spec.plan, cases=cases), settings=settings)]
 
     with here_cluster(tmp_path / "state", monkeypatch) as connected:
-        request = RunRequest(plans, Keeping(database))
-        ((_, ended),) = execute_on(connected(), request, lambda *_: Heard())
+        places = Keeping(database)
+        ((_, ended),) = execute_on(connected(), plans, places, lambda *_: Heard())
     assert [row["status"] for row in ended.rows] == ["ok", "ok"]
     assert [profile["why_not"] for profile in ended.profiles] == [None, None]
     assert {kind["kind"] for profile in ended.profiles for kind in profile["kinds"]} == {

@@ -11,7 +11,8 @@ from choosing_world import result, selector
 from accelbench.analysis.matrix import matrix
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import FAMILIES
-from accelbench.report.matrix import MatrixHeader, markdown
+from accelbench.present.markdown import as_markdown
+from accelbench.report.matrix import MatrixHeader, presented
 from accelbench.select.rank.matrices import FORWARD_ONLY, of_markdown
 
 PAGE = """
@@ -62,7 +63,8 @@ def test_our_own_page_is_read_as_well() -> None:
     from accelbench.analysis.machines import Machine
 
     about = MatrixHeader("2026-01-01T00:00:00Z", Machine("lab"), "fp32", "inference", ())
-    found = of_markdown(markdown(made, about), "ours").entries
+    page = as_markdown(presented(made, about, explain=True))
+    found = of_markdown(page, "ours").entries
     assert found[("embedding", "cuda", "")].rating == "high"
     assert found[("embedding", "cpu", "")].compatible
     assert ("embedding", "rocm", "") not in found

@@ -1,12 +1,4 @@
-"""`accelbench.benchmark`: a model or a callable measured from Python, by the real journey.
-
-A call is one run, as `accelbench run` makes it: planned, in fresh processes, verified, each result
-durable before the next is begun.
-
-What the API's calls have in common: where results go, and who watches.
-
-What a run prints, in the guide's form: a banner a model, a block a batch, the end.
-"""
+"""`accelbench.benchmark`: measure a model or a callable from Python, in fresh processes."""
 
 from __future__ import annotations
 
@@ -20,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from accelbench.api.batches import GIVEN, batches_meant
 from accelbench.api.config import check_count, check_counts
 from accelbench.api.result import Result
-from accelbench.api.travelling import name_of, written
+from accelbench.api.travelling import GIVEN, batches_meant, name_of, written
 from accelbench.catalog.code_models.loading import is_importing
 from accelbench.catalog.code_models.models import described
 from accelbench.catalog.file_models.given_inputs import given_inputs
@@ -40,7 +31,7 @@ from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.hardware.detect import platform_named
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.execute import RunRequest, StoredResults, execute
+from accelbench.run.execute import StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Plan, Planned, Request, RunSettings, apart
 from accelbench.run.process.worker_client import Observer, Progress, SilentObserver
@@ -164,7 +155,6 @@ def observer_of(plan: Plan, names: Mapping[str, str], verbose: bool) -> Observer
 
 
 def _place(planned: Planned) -> Device | Absent:
-    """The device; of a case that will not be tried for want of one, the reason."""
     if planned.device is not None:
         return planned.device
     refusal = planned.refusal
@@ -379,7 +369,7 @@ def _run(
         return observer_of(spec.plan, names, verbose)
 
     environment: dict[str, Any] = {}
-    (made,) = execute(RunRequest(planner, StoredResults(database)), observe)
+    (made,) = execute(planner, StoredResults(database), observe)
     ended = made.result
     if ended.interrupted:
         raise KeyboardInterrupt

@@ -1,11 +1,4 @@
-"""`accelbench.compare`: stored results side by side, as a table that a notebook shows.
-
-`accelbench.history`: what became of stored figures, as a table that a notebook shows.
-
-Lines of a table that a notebook shows, hands on as a DataFrame and draws.
-
-What a call asks of a store: its filters, the machine, and what of that is drawn.
-"""
+"""`accelbench.compare` and `accelbench.history`: stored results as tables for notebooks."""
 
 from __future__ import annotations
 
@@ -24,9 +17,9 @@ from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
-    from accelbench.api.drawn_chart import DrawnChart
     from accelbench.core.rows import Row
     from accelbench.query.filters import Filters
+    from accelbench.report.charts.chart import Picture
     from accelbench.store.database import Database
 
 
@@ -54,7 +47,6 @@ class StoreQuestion:
         Raises:
             UsageError: there is no such chart, or nothing that it could show.
         """
-        from accelbench.api.drawn_chart import DrawnChart
         from accelbench.report.chart_data import subject_in
         from accelbench.report.charts import CHARTS
         from accelbench.report.charts.chart import picture
@@ -462,7 +454,6 @@ def _telling_history_interval(level: Mapping[str, Any], unit: str) -> str:
 
 
 def _dots(values: Sequence[float]) -> list[tuple[float, float]]:
-    """Where each run stands: along by its number, up from zero to the largest."""
     most = max(values)
     room = HIGH - 2 * EDGE
     return [
@@ -473,3 +464,24 @@ def _dots(values: Sequence[float]) -> list[tuple[float, float]]:
 
 def _path(values: Sequence[float]) -> str:
     return " ".join(f"{x},{y}" for x, y in _dots(values))
+
+
+@dataclass(frozen=True)
+class DrawnChart:
+    """A drawn chart: a notebook shows it, and a file takes it."""
+
+    picture: Picture
+
+    def _repr_svg_(self) -> str:
+        from accelbench.report.charts.draw import svg
+
+        return svg(self.picture.spec)
+
+    def save(self, path: str) -> None:
+        """Write it, as PNG or SVG by the path's suffix."""
+        from accelbench.report.charts.draw import png
+
+        if path.lower().endswith(".png"):
+            Path(path).write_bytes(png(self.picture.spec))
+        else:
+            Path(path).write_text(self._repr_svg_(), encoding="utf-8")

@@ -1,13 +1,6 @@
-"""`EnhancedHardwareBenchmarkRunner`: models measured on the hardware that suits them, stored.
+"""`EnhancedHardwareBenchmarkRunner`: measure models on the hardware that suits them.
 
-Real runs, as `accelbench run --hardware auto` makes them: what is chosen is said with its reason,
-every sample is kept, and what is returned is what was measured.
-
-What the runner returns of a model: its results, and what they say together. Pure.
-
-A report of a run that the API has made, as `accelbench report` writes it.
-
-What a call of the benchmark runner asks for: checked before anything is detected.
+Runs are those of `accelbench run --hardware auto`, with every sample stored.
 """
 
 from __future__ import annotations
@@ -44,7 +37,7 @@ from accelbench.exchange.result_file import row_of
 from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import platform_named, platforms_named, refuse_unknown_platform
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
-from accelbench.run.execute import Observe, RunRequest, StoredResults, execute
+from accelbench.run.execute import Observe, Planner, StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
 from accelbench.run.plan.request import (
@@ -518,8 +511,8 @@ class EnhancedHardwareBenchmarkRunner:
             return observer_of(spec.plan, by_case, self.verbose)
 
         journals = self._journals(database)
-        request = RunRequest(planner, StoredResults(database, journals))
-        ended, plan, observer = self._executed(request, observe)
+        places = StoredResults(database, journals)
+        ended, plan, observer = self._executed(planner, places, observe)
         files = self._files(ended, journals, database, create_report)
         where = database.name if database else str(journals)
         ended_lines(observer, ended.rows, where, ended.interrupted)
@@ -535,10 +528,12 @@ class EnhancedHardwareBenchmarkRunner:
             "files": [str(path) for path in files],
         }
 
-    def _executed(self, request: RunRequest, observe: Observe) -> tuple[RunResult, Plan, Observer]:
-        """The run of a request, here or on the fleet."""
+    def _executed(
+        self, planner: Planner, places: StoredResults, observe: Observe
+    ) -> tuple[RunResult, Plan, Observer]:
+        """Run here or on the fleet."""
         if self._fleet is None:
-            (made,) = execute(request, observe)
+            (made,) = execute(planner, places, observe)
             return made.result, made.spec.plan, made.observer
         from accelbench.run.fleet.fleet_execute import execute_on
 
@@ -548,7 +543,7 @@ class EnhancedHardwareBenchmarkRunner:
             watching.append(observe(*planned))
             return watching[0]
 
-        ((spec, ended),) = execute_on(self._fleet.connected(), request, watched)
+        ((spec, ended),) = execute_on(self._fleet.connected(), planner, places, watched)
         return ended, spec.plan, watching[0]
 
     def _plan(
@@ -568,7 +563,6 @@ class EnhancedHardwareBenchmarkRunner:
         return plan_chosen(request, here.found, runtimes, here.select_hardware)
 
     def _journals(self, database: Database | None) -> Path:
-        """Where a crash leaves what was measured."""
         if database is not None:
             return database.journals
         if self.output_dir is not None:
@@ -606,7 +600,6 @@ def _fleet_named(
 
 
 def _allowed(inventory: Inventory, names: Sequence[str] | None) -> Inventory:
-    """Of what is here, the platforms that may be chosen."""
     if names is None:
         return inventory
     wanted = {

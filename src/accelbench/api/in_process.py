@@ -1,8 +1,6 @@
-"""`accelbench.benchmark(…, isolate=False)`: an object measured where it is, in this very process.
+"""`accelbench.benchmark(…, isolate=False)`: measure an object in the calling process.
 
-For what cannot travel: a closure, a class of a notebook, an object that took minutes to make. It is
-measured by the same rules and checked against itself; what only a process of its own can tell is
-left empty, and each result says what was lost.
+For objects that cannot be sent to another process. Each result states what isolation would add.
 """
 
 from __future__ import annotations
@@ -15,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.api.batches import batches_meant
 from accelbench.api.result import Result
-from accelbench.api.travelling import name_of
+from accelbench.api.travelling import batches_meant, name_of
 from accelbench.catalog.code_models.loading import CodeWord
 from accelbench.catalog.code_models.looking import look
 from accelbench.catalog.code_models.models import model_found
@@ -155,7 +152,6 @@ def _as_it_was(model: Any) -> Iterator[None]:
 
 
 def _own(module: Any, kind: str) -> list[Any]:
-    """The weights of a module itself, without those of its parts."""
     return [tensor for tensor in getattr(module, kind, {}).values() if tensor is not None]
 
 
@@ -230,7 +226,6 @@ def _result(
 
 
 def _every_column(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as a database gives it back: with what is not measured as None."""
     return {**{column.name: None for column in COLUMNS}, **row}
 
 

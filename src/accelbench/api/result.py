@@ -1,7 +1,4 @@
-"""`Result`: what a call of `accelbench.benchmark` measured, to be read, compared and drawn.
-
-`accelbench.results`: stored results as a table that a notebook shows, sorts and hands on.
-"""
+"""`Result` and `StoredTable`: results to read, compare and draw."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from accelbench.api.comparing import asked_of_store, words_of
-from accelbench.api.drawn_chart import DrawnChart
+from accelbench.api.comparing import DrawnChart, asked_of_store, words_of
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.figures import unit_beside, unit_of_all
@@ -74,7 +70,6 @@ class Result:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it."""
         from accelbench.report.pages.rendering import rendered
 
         cells = [_cells(row, self._unit) for row in self.rows]
@@ -85,7 +80,6 @@ class Result:
         return unit_of_all(self.rows)
 
     def _remarks(self) -> list[str]:
-        """Why there is no figure, and what is warned of: each once."""
         failed = [
             f"{title(row)}: {row['status']}, {row.get('message') or row.get('reason')}"
             for row in self.rows
@@ -116,7 +110,6 @@ class Result:
         )
 
     def _flat(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """One value a column; of those that are lists or mappings their text."""
         kept = {name: value for name, value in row.items() if name not in _NESTED}
         flat = {
             name: str(value) if isinstance(value, (dict, list)) else value
@@ -385,13 +378,11 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
 
 
 def _across(at: float, longest: float) -> str:
-    """Where a time is drawn: the axis begins at zero."""
     share = at / longest if longest else 0.0
     return f"{_EDGE + share * (_WIDE - 2 * _EDGE):.1f}"
 
 
 def _worth(row: Row) -> str:
-    """The quality of what was measured, or why there is nothing."""
     if row.get("status") != Status.OK:
         return f"{row.get('status')}: {row.get('message') or row.get('reason') or 'no reason'}"
     wrong = "outputs are wrong" if row.get("verification") == "failed" else ""

@@ -1,15 +1,7 @@
-"""`run_inference_benchmark` and `run_benchmark_suite`: the guide's calls, by the real journey.
+"""The guide's `run_inference_benchmark`, `run_benchmark_suite` and `BenchmarkLogger`.
 
-A call is one run: planned, measured in isolated workers, each result durable in
-the run's journal before it is printed. The journal is kept in the database's
-folder where a database is wanted (`db`, or the variable ACCELBENCH_DB), else in
-`csv_output_dir`: the folder that the caller named is where a crash must leave
-what was measured, and a library that makes a database unasked where a script
-happens to run would surprise.
-
-`BenchmarkLogger`: the guide's CSV, written and read back.
-
-`reset_memory_stats`: the guide's call before a measurement of one's own.
+The journal is kept next to the database if one is wanted (`db` or ACCELBENCH_DB), else in
+`csv_output_dir`: a library that creates a database unasked would surprise.
 """
 
 from __future__ import annotations
@@ -39,7 +31,7 @@ from accelbench.exchange import guide_csv
 from accelbench.exchange.guide_csv import guide_result
 from accelbench.exchange.writing import write_new
 from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.execute import RunRequest, StoredResults, execute
+from accelbench.run.execute import StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import (
     DEFAULT_TIMEOUT,
@@ -139,7 +131,6 @@ class BenchmarkLogger:
 
 
 def _as_written(cell: Any) -> Any:
-    """A cell as it was before it was made harmless; a column may hold no text at all."""
     return from_csv_cell(cell) if isinstance(cell, str) else cell
 
 
@@ -242,7 +233,7 @@ def _run(
         return observer_of(spec.plan, names, first.verbose)
 
     places = StoredResults(database, None if database else folder / JOURNALS)
-    (made,) = execute(RunRequest(planner, places), observe)
+    (made,) = execute(planner, places, observe)
     ended, observer = made.result, made.observer
     commit = (machine.get("git") or {}).get("commit")
     results = _results(ended.rows, configs, config_by_case, commit)
@@ -304,7 +295,6 @@ def _plan(config: BenchmarkConfig, inventory: Inventory, runtimes: Mapping[str, 
 
 
 def _best(inventory: Inventory, runtime: Runtime | None) -> str:
-    """The best platform that is present and that the framework runs on."""
     for name in BEST_FIRST:
         served = runtime is None or name in runtime.info.hardware
         if served and any(isinstance(device, Device) for device in inventory.get(name, ())):

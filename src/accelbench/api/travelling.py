@@ -1,7 +1,7 @@
-"""Handing a live object to fresh processes: as files that make it again, and code that reads them.
+"""Handing a live object to fresh processes: files that make it again, and the code that reads them.
 
-Weights go as they are, classes and functions by where they are imported from. What was defined in
-the script that runs is imported from its file, as `multiprocessing` does.
+Weights go as they are, classes and functions by where they are imported from. Definitions of the
+running script are imported from its file, as `multiprocessing` does.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import inspect
 import json
 import pickle
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from accelbench.catalog.code_models.loading import LIVE_OBJECT, SUFFIX, is_owners
+from accelbench.catalog.code_models.example import batch_of
+from accelbench.catalog.code_models.loading import EXAMPLE, LIVE_OBJECT, SUFFIX, is_owners
 from accelbench.core.errors import UsageError
+from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
 
 #: What makes the object again: run in each worker, as any code of its owner's.
@@ -190,7 +192,6 @@ def _add_imports(file: str, module: ModuleType | None, found: set[str]) -> None:
 
 
 def _root_of(module: ModuleType, file: Path) -> Path:
-    """The folder that an owner's module lies in: that of its outermost package."""
     package = str(getattr(module, "__package__", None) or "")
     return file.resolve().parents[package.count(".") if package else 0]
 
@@ -210,3 +211,26 @@ def _imports(file: Path, package: str) -> Iterator[str]:
             for name in names:
                 parts = name.split(".")
                 yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+#: As many items as the inputs have.
+GIVEN = "given"
+
+
+def batches_meant(
+    batch_sizes: Sequence[int] | str | None, spec: ModelSpec, model: Any, inputs: Any
+) -> tuple[int, ...]:
+    """Items in a step; () leaves them to the plan.
+
+    Args:
+        batch_sizes: as the caller has them.
+        spec: the model that is meant.
+        model: what the caller gave: an object, or a word.
+        inputs: what it is called with; None where it says so itself.
+    """
+    if not isinstance(batch_sizes, str):
+        return tuple(batch_sizes or ())
+    example = None if isinstance(model, str) else inputs
+    if example is None:
+        example = getattr(model, EXAMPLE, None)
+    return (spec.fixed_batch or batch_of(example) or 1,)

@@ -1,8 +1,6 @@
-"""The program `accelbench`: finds the command asked for and turns errors into sentences.
+"""The program `accelbench`: dispatches to commands and turns errors into sentences.
 
-A command's module is imported only when that command is asked for; the table
-below is all that `accelbench --help` needs. Without this, every `--help` would
-pay for building the parameters of every command.
+A command's module is imported only if it is called, so that `--help` stays fast.
 """
 
 from __future__ import annotations
@@ -114,6 +112,18 @@ def _as_typed(match: re.Match[str]) -> str:
     return in_quotes(literal_eval(match[0])) if "\\" in match[0] else match[0]
 
 
+#: The documents' spellings of an option that every command spells as its value here.
+_SPELLINGS = {"--db-path": "--db", "--database-path": "--db"}
+
+
+def _in_our_spelling(words: Sequence[str]) -> Iterator[str]:
+    end = words.index("--") if "--" in words else len(words)
+    for word in words[:end]:
+        name, equals, value = word.partition("=")
+        yield f"{_SPELLINGS.get(name, name)}{equals}{value}"
+    yield from words[end:]
+
+
 #: Commands of `accelbench db` that are looked for without it.
 _OF_DB = ("import", "export", "merge", "sql")
 
@@ -152,7 +162,7 @@ class LazyGroup(NamedCommands):
         real = typer.main.get_command(app_of_it)
         real.name = name
         ctx.default_map = {name: defaults_of(name, app_of_it)}
-        return name, real, rest
+        return name, real, list(_in_our_spelling(rest))
 
 
 app = typer.Typer(
@@ -233,7 +243,6 @@ def _end() -> None:
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
-    """An empty value is most often a variable that nobody set; as a path it is this folder."""
     for option, value in pairwise([*arguments, "-"]):
         name, equals, own_value = option.partition("=")
         if name.startswith("--") and not (own_value if equals else value).strip():
@@ -251,7 +260,6 @@ def _of_closed_pipe(end: BaseException) -> bool:
 
 
 def _end_with_the_reader() -> NoReturn:
-    """The reader of a pipe went away (`accelbench … | head`): not an error of ours, no answer."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(EXIT_PIPE_CLOSED)
 

@@ -155,7 +155,6 @@ def aggregate(gathered: AggregateRows) -> dict[str, Any]:
 
 
 def _counts(words: Iterable[Any], known: type[Status] | type[Provenance]) -> dict[str, int]:
-    """How many of each word; words of another program are "unknown"."""
     return dict(sorted(Counter(w if w in set(known) else "unknown" for w in words).items()))
 
 
@@ -224,7 +223,6 @@ def _batch(size: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _flags(row: Mapping[str, Any]) -> list[str]:
-    """What makes one result doubtful; of samples that were not counted nothing is said."""
     flags = [str(row["quality"])] if row.get("quality") in _DOUBTFUL else []
     count = row.get("sample_count")
     return [*flags, FEW] if count is not None and count < ENOUGH_SAMPLES else flags

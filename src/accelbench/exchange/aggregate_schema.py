@@ -83,7 +83,6 @@ def _counts(words: type[Status] | type[Provenance], doc: str) -> dict[str, Any]:
 
 
 def _best(doc: str, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """A figure with its batch; null where there is none."""
     whole = _object({**figures, "batch_size": {"type": "integer", "minimum": 1}, "flags": _FLAGS})
     return {"description": doc, **whole, "type": ["object", "null"]}
 

@@ -137,14 +137,12 @@ def _of_csv(path: Path) -> FromFile:
 
 
 def _one_machine(runs: Iterable[Any]) -> Mapping[str, Any] | None:
-    """The machine of all runs of a file; None where they are of several, or do not say it."""
     environments = [run.get("environment") if isinstance(run, Mapping) else None for run in runs]
     facts = [machine_facts(environment) for environment in environments]
     return facts[0] if facts and facts[0] and all(fact == facts[0] for fact in facts) else None
 
 
 def _of_guide(row: Row, header: Sequence[str]) -> Row:
-    """Without what an import takes for granted where the file says nothing."""
     values = {name: v for name, v in row.items() if name not in _ASSUMED or name in header}
     values.pop("options", None)
     return _as_measured(values)
@@ -219,14 +217,12 @@ def _side(side: Record, values: Mapping[str, Any], untold: Collection[str]) -> R
 
 
 def _refused(side: Record) -> list[str]:
-    """In what a side was not alike, as `compare` says it."""
     refusal = str(side.values.get("refused") or "")
     head, _, words = refusal.partition(_NOT_ALIKE)
     return words.split(", ") if words and not head else []
 
 
 def _column(side: Record, name: str, column: str) -> str:
-    """A latency is the median, but where its line says that the figure is the mean."""
     median = name == "latency_ms" and side.values.get("figure") != "mean"
     return "latency_p50_ms" if median else column
 
@@ -236,7 +232,6 @@ def _without_samples(body: Mapping[str, Any]) -> Row:
 
 
 def _as_measured(body: Mapping[str, Any]) -> Row:
-    """As somebody's measurement: whoever names the file as a baseline knows whose it is."""
     row = dict(body)
     if row.get("provenance") == Provenance.IMPORTED:
         conditions = row.get("conditions") or {}
@@ -246,7 +241,6 @@ def _as_measured(body: Mapping[str, Any]) -> Row:
 
 
 def _once(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Each result once, however often the file has it."""
     return tuple({str(row["result_id"]): row for row in rows}.values())
 
 
@@ -255,5 +249,4 @@ def _untold(header: Collection[str]) -> tuple[str, ...]:
 
 
 def _columns(rows: Any) -> frozenset[str]:
-    """Of what was asked, what at least one row says."""
     return frozenset(name for name in ASKED if any(name in row for row in rows))

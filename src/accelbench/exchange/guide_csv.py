@@ -63,10 +63,7 @@ def guide_result(
     """A result under the guide's keys, followed by every other column of the store.
 
     Args:
-        body: A result fact's body.
-        model: The model's name as it was asked for.
         git_commit: Of the folder the run was started in, where it is a git work tree.
-        warnings: What is to be said beside the result's own.
     """
     row = row_of(body)
     shapes = {name: tuple(shape) for name, shape in json.loads(row["input_shape"] or "{}").items()}

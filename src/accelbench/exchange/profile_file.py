@@ -29,11 +29,7 @@ def write(
     """Write one case's profile, named as result files are.
 
     Args:
-        folder: Made where absent.
-        profile: The body of a profile fact.
         record: What the engine itself wrote, copied to the same name with its own suffix.
-        when: The moment in the name; now, unless given.
-        files: How files are touched.
 
     Returns:
         The files, each new: one that exists is never overwritten.

@@ -1,9 +1,4 @@
-"""The documents' JSON result file: one a model, hardware and precision; it stands alone.
-
-Results as rows: every column of the registry, in order, None where absent.
-
-File names from words that people chose.
-"""
+"""The documents' JSON result file: one a model, hardware and precision."""
 
 from __future__ import annotations
 
@@ -88,11 +83,7 @@ def write(
     """Write result bodies of a run into files by model, hardware and precision.
 
     Args:
-        folder: Made where absent.
-        run: The body of run_started.
-        results: Bodies of result facts.
         when: The moment in the files' names; now, unless given.
-        files: How files are touched.
 
     Returns:
         The files, each new: one that exists is never overwritten.

@@ -1,11 +1,7 @@
 """One value a question and place, of the newest run that has it: what is watched over time.
 
-Launches are the unit of replication: the value is their median, its range the lowest and highest
-of two or more.
-What differs in device, threads or compilation is another series. Rows that do not say that they
-are launches of one run are none: of an import, each version of the software is an entry.
-
-Names for entries of one question: no more than tells them apart, and no name twice.
+Launches are the unit of replication: the value is their median, with their range. A different
+device, thread count or compilation is another series. An import has an entry a software version.
 """
 
 from __future__ import annotations
@@ -67,7 +63,6 @@ def _different(words: Sequence[Sequence[str]]) -> int:
 
 
 def _not_apart(words: Sequence[Sequence[str]]) -> list[list[int]]:
-    """Of the entries that have one name, which they are."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for number, parts in enumerate(words):
         groups.setdefault(tuple(word for word in parts if word), []).append(number)
@@ -88,7 +83,6 @@ def _ladder(rows: Sequence[Row]) -> Iterator[Fact]:
 
 
 def _is_a_word(conditions: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Whether it is a version or a label, no figure and no text."""
     values = [leaves[name] for leaves in conditions if name in leaves]
     return all(isinstance(value, str) and len(value) <= _LONGEST for value in values)
 
@@ -267,7 +261,6 @@ def _number(row: Row) -> tuple[str, Any]:
 
 
 def _are_launches(rows: Sequence[Row]) -> bool:
-    """Whether run, series and numbers say that rows are launches of one run."""
     if len(rows) == 1:
         return True
     runs = {row.get("run_id") for row in rows}

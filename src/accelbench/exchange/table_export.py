@@ -1,29 +1,15 @@
-"""Exporting results, as a table or a report: picks the format, writes whole or not at all.
-
-For github-action-benchmark: latencies, as `customSmallerIsBetter` reads them.
-
-Bencher Metric Format: a benchmark's measures, each with its bounds.
-
-JUnit XML: a test case a question, so that a pipeline shows what failed and what was left out.
-
-Results as CSV: one header, a line a result, an empty cell where nothing is known.
-
-Results as one JSON document, of the same schema as result files.
-
-Results as a table in Markdown: what people paste into a pull request or a page.
-
-What an export for pipelines has no entry of, and why: questions by reason, in words. Pure.
+"""Exports of results: CSV, JSON, Parquet, Arrow, Markdown, JUnit XML, Bencher and
+github-action-benchmark.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from accelbench.core.columns import COLUMNS
@@ -39,7 +25,7 @@ from accelbench.core.figures import (
 from accelbench.core.identity import canonical
 from accelbench.core.nouns import NO_DATA, UNKNOWN_MODEL, counted
 from accelbench.core.precision import not_exact
-from accelbench.core.visible import csv_cell, in_quotes, markdown, visible
+from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import (
     answered,
@@ -54,6 +40,9 @@ from accelbench.exchange.result_schema import SCHEMA_ID
 from accelbench.exchange.series import LATENCY, MEASURES, Value, newest, value
 from accelbench.exchange.titles import RUN, RUNS, title
 from accelbench.exchange.writing import write_exactly
+from accelbench.present.delimited import write_lines
+from accelbench.present.document import TableColumn
+from accelbench.present.markdown import table_lines
 from accelbench.store.database import Database
 from accelbench.store.insert import copy_arrow, copy_parquet
 
@@ -78,9 +67,7 @@ def entries(written: int, without: Iterable[Sequence[Row]], rows: Iterable[Row])
     """What is said of an export.
 
     Args:
-        written: how many entries it has.
         without: the launches of each question that has no figure to write.
-        rows: all results.
     """
     counts = Counter(map(why_left_out, without)) + nobodys(rows)
     return Entries(written, dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))))
@@ -130,11 +117,15 @@ def write_markdown(
     """Write a line for each result, and return how many; `runs` have the labels, by id."""
     unit = unit_of_all(rows)
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
-    headings = ("what", "median ms", "mean ms", unit, "peak MB", "launch")
-    right = frozenset(headings[1:])
-    headings += (*arms, "status", "from", "run")
-    lines = table(headings, (_cells(row, unit, bool(arms), runs or {}) for row in rows), right)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    numbers = ("median ms", "mean ms", unit, "peak MB", "launch")
+    columns = [
+        TableColumn("what"),
+        *(TableColumn(label, is_number=True) for label in numbers),
+        *map(TableColumn, (*arms, "status", "from", "run")),
+    ]
+    cells = (_cells(row, unit, bool(arms), runs or {}) for row in rows)
+    text = "".join(f"{line}\n" for line in table_lines(columns, cells))
+    path.write_text(text, encoding="utf-8")
     return Entries(len(rows))
 
 
@@ -184,18 +175,6 @@ def _figure(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
 
 
-def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Container[str] = ()
-) -> list[str]:
-    """The lines of a table; figures stand to the right."""
-    rule = ["---:" if heading in right else "---" for heading in headings]
-    return [_line(headings), f"| {' | '.join(rule)} |", *map(_line, rows)]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(markdown(cell) for cell in cells)} |"
-
-
 def write_json(
     path: Path,
     names: Sequence[str],
@@ -239,34 +218,14 @@ def write_csv(
     Returns:
         How many rows there were.
     """
-    count = 0
-    run_cells = {run: [_cell(about)] for run, about in (runs or {}).items()}
+    heads = [*names, RUN] if runs else names
+    abouts = {run: canonical(about) for run, about in (runs or {}).items()}
+    lines = (
+        (*(row[name] for name in names), *([abouts.get(row["run_id"])] if runs else []))
+        for row in rows
+    )
     with path.open("x", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*names, RUN] if runs else names)
-        for row in rows:
-            more = run_cells.get(row["run_id"], [""]) if runs else []
-            writer.writerow([*(_cell(row[name]) for name in names), *more])
-            count += 1
-    return count
-
-
-def write_lines(stream: IO[str], names: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
-    """The same of an answer in SQL, to a stream."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(map(csv_cell, names))
-    for row in rows:
-        writer.writerow(map(_cell, row))
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return csv_cell(value)
-    if isinstance(value, float):
-        return repr(value)  # the shortest spelling that reads back as the same number
-    return canonical(value)
+        return write_lines(stream, heads, lines)
 
 
 _LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)
@@ -305,7 +264,6 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
 
 
 def _useless(launches: Sequence[Mapping[str, Any]]) -> str:
-    """Why nothing is judged by times of which all launches ended well; "" where it may be."""
     ended = [row for row in launches if answered(row)]
     if not ended or usable_launches(ended):
         return ""
@@ -345,7 +303,6 @@ def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
 
 
 def _metric(known: Value) -> dict[str, float]:
-    """The value, and around it the ends of its range: both are optional there."""
     ends = {"lower_value": known.low, "upper_value": known.high}
     return {"value": known.median, **{name: end for name, end in ends.items() if end is not None}}
 
@@ -424,13 +381,8 @@ def export_table(
     In columns, JSON is text, samples a map of phase to nanoseconds.
 
     Args:
-        path: The file; its folder is made.
-        database: Where they are.
-        name: The format's name.
         where: A condition in SQL, with ? for each of the parameters; all results if empty.
-        params: Its parameters.
         samples: Whether it is to have "samples" and "sampling" too.
-        runs: What it is to say of their runs, by id.
 
     Returns:
         How many results stand in it.

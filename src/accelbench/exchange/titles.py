@@ -1,9 +1,4 @@
-"""What a result is of, in a line that stays the same: the name that dashboards know a series by.
-
-What an export says of the runs that its results are of: whose machine each was, which commit.
-
-A result alone tells neither. JSON has it once a run; a table, which is lines alone, in each line.
-"""
+"""Titles of results that stay the same over time, and what an export says of runs."""
 
 from __future__ import annotations
 
@@ -73,5 +68,4 @@ def machine_facts(environment: Any) -> dict[str, Any]:
 
 
 def _typed(given: Mapping[str, Any], types: Mapping[str, type]) -> dict[str, Any]:
-    """What is there as it has to be: a file may say anything, and everybody reads it later."""
     return {name: given[name] for name, kind in types.items() if isinstance(given.get(name), kind)}

@@ -27,11 +27,6 @@ def leave_in(
 ) -> list[tuple[str, Path]]:
     """Write a run's results: JSON files, the guide's CSV, and what all results there say together.
 
-    Args:
-        folder: Made where absent.
-        run: The body of run_started.
-        results: Bodies of result facts.
-
     Returns:
         What was written, and where.
     """

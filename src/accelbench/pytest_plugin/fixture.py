@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from accelbench.api.batches import GIVEN
 from accelbench.api.benchmark import benchmark
 from accelbench.api.result import Result
+from accelbench.api.travelling import GIVEN
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES, ends_document
 from accelbench.core.nouns import meant

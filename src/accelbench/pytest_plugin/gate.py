@@ -23,7 +23,7 @@ from accelbench.query.baselines import (
     baseline_for,
     names_a_file,
 )
-from accelbench.query.conditions import marks
+from accelbench.query.filters import marks
 from accelbench.query.run_names import UnknownRunError, labels_of, runs_meant
 from accelbench.query.suggestions import NothingMeasuredError
 from accelbench.report.check import headline
@@ -207,9 +207,10 @@ def can_create(word: str, database: str, model: str) -> bool:
 
 
 def told(check: Check, about: Mapping[str, Any]) -> str:
-    """A check as `accelbench check` shows it, as plain text."""
-    from accelbench.cli.display.check import show
+    """Return a check as `accelbench check` shows it, as plain text."""
+    from accelbench.cli.display.documents import show
+    from accelbench.report.check import presented
 
     stream = io.StringIO()
-    show(check, about, stream)
+    show(presented(check, about), stream)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())

@@ -1,4 +1,4 @@
-"""What `check` compares with what: the runs of now, and the baseline that a word names."""
+"""Both sides of a check: a stored run, a file, or the arms of one run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from accelbench.analysis.arms import checked_arms, names_of_arms
 from accelbench.analysis.checking import MISSING, Check, Rules, checked
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.judging import METRICS
@@ -16,20 +17,28 @@ from accelbench.analysis.run_noise import Histories
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
-from accelbench.core.rows import Row
-from accelbench.core.worth import REASON_COLUMNS
+from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.rows import Json, Row
+from accelbench.core.worth import COMPARABLE, REASON_COLUMNS
 from accelbench.exchange.baselines import FromFile, read_baseline
-from accelbench.query.conditions import marks, where_of
-from accelbench.query.filters import Filters, catalogued
+from accelbench.query.filters import Filters, catalogued, marks, one_of, where_of
 from accelbench.query.histories import NOISE, RERUN_OF, histories_on
 from accelbench.query.run_names import harmless, labels_of, runs_meant
 from accelbench.query.stored_results import filled, no_lake_in, of_machine, rows_of, runs_of
-from accelbench.query.suggestions import NothingMeasuredError, none_found, nothing, refuse_unknown
+from accelbench.query.suggestions import (
+    NothingMeasuredError,
+    command_again,
+    none_found,
+    nothing,
+    refuse_unknown,
+)
 from accelbench.store.places import place_of
 
 if TYPE_CHECKING:
+    from accelbench.analysis.checking import Check
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
+
 
 #: What may be compared with each other although it is not alike.
 ALLOWED = (*REFUSED, "machine", MISSING)
@@ -120,10 +129,8 @@ def baseline_for(database: Database, word: str | None, sought: BaselineQuery) ->
     """Read both sides.
 
     Args:
-        database: where what is checked lies.
         word: a file; else a run's id, a label or a branch of this database. None: what was measured
             before the runs that are checked, which are named then.
-        sought: what is checked.
 
     Raises:
         NothingMeasuredError: a side has no results.
@@ -250,7 +257,6 @@ def _runs_of_checks(database: Database) -> list[str]:
 
 
 def _may_be_now(machine: Machine, word: str | None) -> bool:
-    """What others measured elsewhere is checked only where it is asked for by name."""
     return not machine.elsewhere if word is None else machine.answers(word)
 
 
@@ -291,7 +297,6 @@ def _is_file(path: Path) -> bool:
 
 
 def _is_database(path: Path) -> bool:
-    """A file by its name; a folder and a URL are lakes."""
     return path.suffix.lower() in _DATABASES or place_of(path) is not None
 
 
@@ -355,3 +360,86 @@ def _rows(
             " OVER (PARTITION BY case_id, device_fingerprint, threads)"
         )
     return rows_of(database, COLUMNS, condition, [*values, *runs])
+
+
+#: How a baseline is measured that a check can judge by.
+_AS_BASELINE = f" --launches {FEWEST_LAUNCHES} --label baseline"
+_MEASURED = f"provenance IN ({', '.join(repr(kind.value) for kind in COMPARABLE)})"
+
+
+def check_of_arms(
+    database: Database, sought: BaselineQuery, columns: Sequence[str], threshold: float | None
+) -> tuple[Check, dict[str, object]]:
+    """Hold the arms of a run against each other.
+
+    Args:
+        sought: which run, else the newest one with arms; which of its questions; what may differ.
+        threshold: what a change has to exceed at least, as a share.
+
+    Raises:
+        UsageError: there is none, or what was named has no arms.
+    """
+    with database.asking():
+        run = _run_with_arms(database, sought)
+        where: list[str] = [f"{_MEASURED} AND run_id = ?"]
+        values: list[object] = [run]
+        for column, wanted in sought.filters.items():
+            where.append(one_of(column, wanted))
+            values += wanted
+        rows = named_apart(rows_of(database, [*columns, "arm"], " AND ".join(where), values))
+        labels = labels_of(database, [run])
+        environment = _environment(database, run)
+    names = names_of_arms(rows)
+    if not names:
+        raise _nothing(database, sought)
+    about: dict[str, object] = {
+        "baseline": harmless(names[0]),
+        "runs": [run],
+        "labels": labels,
+        "machine": str(machine_of(run, environment)),
+        "threshold": threshold,
+        "notes": [],
+    }
+    return checked_arms(rows, threshold, sought.allow), about
+
+
+def _run_with_arms(database: Database, sought: BaselineQuery) -> str:
+    """The newest of those that were named, or of all."""
+    condition, values = "coalesce(arm, '') <> ''", list[object]()
+    if sought.runs:
+        named = [run for word in sought.runs for run in runs_meant(database, word)]
+        condition += f" AND {one_of('run_id', named)}"
+        values += named
+    _, rows = database.query(
+        f"SELECT run_id FROM benchmark_results WHERE {condition}"  # noqa: S608 — our columns
+        " ORDER BY started_at DESC, run_id DESC LIMIT 1",
+        values,
+    )
+    if not rows:
+        raise _nothing(database, sought)
+    return str(rows[0][0])
+
+
+def _nothing(database: Database, sought: BaselineQuery) -> UsageError:
+    """Return the error of a check without a baseline, with the command that measures one."""
+    both = "or measure both sides in one run: add --against commit:REVISION."
+    with database.asking():
+        refuse_unknown(database, sought.filters)
+        measure = command_again(database, sought.filters)
+    if not measure:
+        return UsageError("There is nothing to check against.", f"Name a --baseline, {both}")
+    return UsageError(
+        "There is nothing to check against.",
+        f"Name a --baseline. To measure one before a change: `{measure}{_AS_BASELINE}`, after which"
+        f" --baseline baseline names it; {both}",
+    )
+
+
+def _environment(database: Database, run: str) -> Json | None:
+    import json
+
+    _, rows = database.query(
+        "SELECT environment::VARCHAR FROM benchmark_runs WHERE run_id = ?", [run]
+    )
+    record: Json | None = json.loads(str(rows[0][0])) if rows and rows[0][0] else None
+    return record

@@ -50,7 +50,6 @@ def stored_collectives(database: Database, machine: str = "") -> list[TimedColle
     """Collectives of each device and number of ranks: the newest undisturbed, else the newest.
 
     Args:
-        database: where they are.
         machine: of which, as pictures call it; of all of them where none is named.
     """
     return _collectives(
@@ -61,7 +60,6 @@ def stored_collectives(database: Database, machine: str = "") -> list[TimedColle
 
 
 def _every(database: Database) -> Iterator[tuple[Json, DeviceCalibration]]:
-    """All of them, the newest last, each with the environment that it recorded."""
     _, rows = database.query(_SQL, [DEVICE_CALIBRATED])
     for (text,) in rows:
         try:
@@ -114,12 +112,7 @@ def stored_limits(database: Database) -> dict[tuple[str, str], CalibratedLimits]
 
 
 def calibrations_at(path: Path | None, notice: Callable[[str], None]) -> StoredCalibrations:
-    """What the database knows that is named, or the usual one, if there is one.
-
-    Args:
-        path: the database; the usual one where none is named.
-        notice: hears what could not be read or written.
-    """
+    """What the database knows that is named, or the usual one, if there is one."""
     from accelbench.query.stored_results import filled
     from accelbench.store.lake import store_at
 

@@ -1,4 +1,4 @@
-"""What narrows stored results down: a command's lists as columns and the values that count."""
+"""Filters of results: words as people type them, as columns, values and SQL."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from accelbench.core.nouns import words
 from accelbench.core.precision import meaning, spellings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import parse_mode
+from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.query.hardware_words import named_sql
 
 #: A value of a column that a list of a command names.
 Value = str | int
@@ -134,7 +136,6 @@ def by_word(column: str, values: Sequence[Word]) -> dict[Word, list[Word]]:
 
 
 def _device_or_all(word: str) -> str:
-    """The device of a word, which `gpu:` gives to several platforms; else the word."""
     return word.partition(":")[2] or word
 
 
@@ -177,3 +178,39 @@ def _number(word: str) -> int:
     if not word.isdecimal():
         raise UsageError(f"{in_quotes(word)} is no batch size.", misplaced(word))
     return int(word)
+
+
+#: What may be compared at all: what nobody measured is not among it.
+_COUNTS = f"{COMPARABLE_SQL} AND model IS NOT NULL AND status IS NOT NULL"
+#: OpenVINO is a platform of its own in a store, and on the machine's processor one of its engines.
+_ON_THE_CPU = (
+    "hardware = 'openvino' AND device_name IN (SELECT environment->>'cpu' FROM benchmark_runs)"
+)
+
+
+def where_of(
+    filters: Mapping[str, Sequence[object]], counting: str = _COUNTS
+) -> tuple[str, list[object]]:
+    """Results that count and have these values in these columns: SQL and its parameters."""
+    parts: list[str] = [counting]
+    values: list[object] = []
+    for column, wanted in filters.items():
+        parts.append(one_of(column, wanted))
+        values += wanted
+    return " AND ".join(parts), values
+
+
+def one_of(column: str, wanted: Sequence[object]) -> str:
+    """That a column has one of so many values, in SQL with a parameter for each.
+
+    What runs on the CPU is all its engines.
+    """
+    if column != "hardware":
+        return f"{column} IN ({marks(wanted)})"
+    clause = " OR ".join(named_sql(str(word)) for word in wanted)
+    return f"({clause} OR {_ON_THE_CPU})" if "cpu" in wanted else f"({clause})"
+
+
+def marks(values: Sequence[object]) -> str:
+    """What stands in SQL for so many parameters."""
+    return ", ".join("?" * len(values))

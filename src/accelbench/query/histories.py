@@ -1,13 +1,7 @@
-"""Older runs of series on a machine, read from a store: by how much runs of a thing differ.
+"""Older runs of series on a machine: how much runs differ, and how long results took.
 
-Whatever compares two results with each other takes this from here: a command that was asked for one
-model, a page of two cells and a verdict of `check` see the same older runs, and so say the same.
-
-What earlier results took by the clock: beside their steps, and until sampling ended.
-
-A result's time is that from the end of the one before it in its run to its own end, so that what
-its group needed first (a template, references, an export) counts to it. What of that is in no step
-is build, load, compilation, checks and passes beside the sampled ones.
+All comparisons read these, so that a command, a page and a verdict use the same older runs. A
+result's time lasts from the end of the one before it in its run to its own end.
 """
 
 from __future__ import annotations
@@ -83,7 +77,6 @@ def _counting(of: Row, judged: Mapping[tuple[str, ...], Row]) -> frozenset[str]:
     """The metrics by which a run is of what is judged: other things say nothing of its noise.
 
     Args:
-        of: what the run's figures are of.
         judged: of its series a row of each kind; a neighbour has none, and counts by all.
     """
     if not judged or _kind(of) in judged:
@@ -107,9 +100,7 @@ def histories_on(
     """The older runs of what some results are of, and of what ran beside it, on one machine.
 
     Args:
-        database: where they are.
         rows: the results that are compared with each other, or judged.
-        machine: of which runs count.
         but: runs that do not, as those that are judged: a change would be part of the noise that it
             is compared with.
     """
@@ -138,7 +129,6 @@ def histories_of(
 
 
 def _runs_on(database: Database, machines: Collection[Machine]) -> list[str]:
-    """All runs on some machines, but for those that checks made for themselves."""
     _, rows = database.query(
         "SELECT run_id, environment::VARCHAR FROM benchmark_runs b"  # noqa: S608 — our words
         f" WHERE {NOT_OF_A_CHECK} ORDER BY run_id",
@@ -254,8 +244,6 @@ class EarlierTimes:
         """What was taken beside steps; None where nothing was measured.
 
         Args:
-            where: model, runtime and platform.
-            precision: results in it count before others.
             opens: of the first case of a worker, or of a further one.
             checked: results that were compared with a reference count before others, or after.
         """

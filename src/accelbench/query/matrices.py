@@ -23,12 +23,7 @@ class LocalPlatforms:
         self._detected = Detected()
 
     def absences(self, machine: Machine | None, missing: Iterable[str]) -> Mapping[str, str]:
-        """Platform → why it is not here; of another machine nothing is known.
-
-        Args:
-            machine: whose results are shown.
-            missing: platforms of which it has none.
-        """
+        """Platform → why it is not here; of another machine nothing is known."""
         # What a source measured elsewhere was not measured here, whatever is here.
         if machine is None or machine.elsewhere:
             return {}
@@ -59,10 +54,7 @@ def matrix_on(
     """The matrix of the results of one machine.
 
     Args:
-        rows: its results, of one mode.
         machine: which one; None where they are of several, or nobody knows.
-        local: the platforms of the machine that asks.
-        only: the platforms to show, as in `matrix`.
         best_precision: each platform in the best precision that ran, as in `matrix`.
     """
     # A platform where nothing went through may be absent: models never tried there say so too.

@@ -10,8 +10,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.facts import PART, fleet_of
 from accelbench.core.nouns import listed
 from accelbench.core.visible import in_quotes, visible
-from accelbench.query.conditions import marks
-from accelbench.query.filters import Filters, misplaced
+from accelbench.query.filters import Filters, marks, misplaced
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.query.suggestions import nothing
 
@@ -151,7 +150,6 @@ def _runs_begun(database: Database, word: str, table: str) -> list[str]:
 
 
 def _there_are(database: Database) -> str:
-    """The newest runs by id and label, and how to see all."""
     _, rows = database.query(
         "SELECT run_id, label FROM benchmark_runs ORDER BY started_at DESC NULLS LAST, run_id DESC"
     )

@@ -1,7 +1,4 @@
-"""Asking the database for results to judge: filled from journals, of one machine at a time.
-
-Task accuracies of a store: of each place the newest that were measured.
-"""
+"""Results to judge from a database that is filled from journals, of one machine."""
 
 from __future__ import annotations
 
@@ -15,8 +12,7 @@ from accelbench.analysis.accuracies import AccuracyPlace, accuracy_places
 from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.rows import ResultRow, Row
-from accelbench.query.conditions import marks, where_of
-from accelbench.query.filters import words_of
+from accelbench.query.filters import marks, where_of, words_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.query.suggestions import Asked, none_found, nothing, refuse_unknown
 
@@ -45,12 +41,7 @@ WHERE rowid IN (SELECT unnest(?::BIGINT[])) ORDER BY benchmark_results.started_a
 
 
 def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> Database:
-    """The database, with what runs left in the journals.
-
-    Args:
-        path: the database; the usual one where none is named.
-        notice: hears what could not be read or written.
-    """
+    """The database, with what runs left in the journals."""
     from accelbench.store.duck import absent
     from accelbench.store.files import ReadOnlyPlaceError
     from accelbench.store.lake import Lake, store_at
@@ -75,11 +66,6 @@ def filled_if_any(
 ) -> Database:
     """As `filled`; where nobody named a database and there is none, nothing is measured yet.
 
-    Args:
-        path: the database that is named, if one is.
-        filters: column → the values that would have counted.
-        notice: as `filled` has it.
-
     Raises:
         NothingMeasuredError: there is none, with the command that would bring what is asked for.
     """
@@ -92,7 +78,6 @@ def filled_if_any(
 
 
 def _no_lake(place: StorePlace) -> StoreError:
-    """The error where a place has no lake."""
     from accelbench.store.places import FolderPlace
 
     advice = f"Begin one with `accelbench db init --db {place.name}`"
@@ -117,9 +102,6 @@ def runs_of(
     """Each run that has such results, with its machine and the moment of its newest one.
 
     Args:
-        database: where they are.
-        where: which results, in SQL.
-        values: its parameters.
         named: of the runs that a check made for itself, only these; all where it is None.
     """
     from accelbench.analysis.machines import machines_of
@@ -186,9 +168,6 @@ def on_one_machine(
     """Results with these values of one machine: SQL, its parameters, that machine, and the others.
 
     Args:
-        database: where they are.
-        filters: column → the values that count.
-        word: the machine, else that of the newest result.
         named: runs that count although a check made them for itself.
     """
     where, values = where_of(filters)
@@ -206,13 +185,6 @@ def rows_of(
     most: int | None = None,
 ) -> list[ResultRow]:
     """Some columns of results in the order they were taken, JSON as what it holds.
-
-    Args:
-        database: where they are.
-        columns: which.
-        where: which results, in SQL.
-        values: its parameters.
-        most: so many at once; else as many as anybody reads.
 
     Raises:
         UsageError: They are more than anybody wants to see side by side.
@@ -263,10 +235,7 @@ def accuracies_in(
     """Results that have an accuracy, by their places, at each the newest first.
 
     Args:
-        database: where they are.
         where: which results count, in SQL: those of one machine.
-        values: its parameters.
-        machine: its name.
     """
     apart = ", ".join(f'"{name}"' for name in _APART)
     newest = (

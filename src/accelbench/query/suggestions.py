@@ -1,9 +1,4 @@
-"""What is said where nothing is found: a slip, another spelling, or what is to be measured first.
-
-Only what this program does not know itself is looked for in the database.
-
-The commands that measure what was asked for.
-"""
+"""Errors for empty answers: a slip, another spelling, or the command that measures it."""
 
 from __future__ import annotations
 
@@ -22,7 +17,6 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.core.worth import COMPARABLE_SQL
-from accelbench.query.conditions import where_of
 from accelbench.query.filters import (
     Value,
     by_word,
@@ -30,6 +24,7 @@ from accelbench.query.filters import (
     in_catalogue,
     misplaced,
     same_model,
+    where_of,
     words_of,
 )
 
@@ -159,10 +154,7 @@ def command_along(database: Database, axis: str, rows: Sequence[Row], filters: A
     """Return the command that measures models at several values of an axis, or "".
 
     Args:
-        database: into which.
-        axis: by which results are to be compared.
         rows: the results that there are; the command asks for their models, precisions and sizes.
-        filters: what was typed.
     """
     known = _measurable(str(row["model"]) for row in rows if row.get("model"))
     option = _ALONG.get(axis)
@@ -202,12 +194,7 @@ def _asked_words(filters: Asked, without: Sequence[str]) -> list[str]:
 
 
 def size_words_of(rows: Iterable[Row], *, batch: bool = True) -> list[str]:
-    """Return the options of `run` that ask for the sizes of results, if they are not the default.
-
-    Args:
-        rows: results.
-        batch: whether their batch sizes are asked for too.
-    """
+    """Return the options of `run` for the sizes of results, if they are not the default."""
     sizes: dict[str, dict[str, None]] = {}
     needed: set[str] = set()
     for row in rows:
@@ -262,8 +249,6 @@ def nothing(message: str, filters: Asked, database: Database | None = None) -> N
     """The error, with the command that would bring what was asked for.
 
     Args:
-        message: what there is nothing of.
-        filters: column → the values that would have counted.
         database: where it was looked for, unless nobody named one.
     """
     asked = {column: values for column, values in filters.items() if column not in OF_RUNS}
@@ -287,8 +272,6 @@ def none_found(database: Database, filters: Asked, but: str = "") -> NothingMeas
     """The error where a database has nothing of what was asked for.
 
     Args:
-        database: where it was looked for.
-        filters: column → the values that would have counted.
         but: what there is of it all the same, and does not count.
 
     Raises:
@@ -316,7 +299,6 @@ def refuse_unknown(database: Database, filters: Asked, *, has_results: bool = Fa
 
     Args:
         database: where words are looked for that this program does not know.
-        filters: column → the values that count.
         has_results: whether there are such results: then a column's only word needs no second look.
 
     Raises:
@@ -348,7 +330,7 @@ def _is_known(column: str, word: str) -> bool:
 
 
 def _is_stored(database: Database, column: str, word: str) -> bool:
-    from accelbench.query.conditions import one_of
+    from accelbench.query.filters import one_of
 
     _, rows = database.query(
         f"SELECT 1 FROM benchmark_results WHERE {one_of(column, [word])} LIMIT 1",  # noqa: S608
@@ -415,7 +397,6 @@ def _absent(models: Sequence[str], stored: Sequence[str]) -> list[str]:
 
 
 def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
-    """What of all that is stored is this very name, or another one of the same model."""
     from accelbench.catalog.find import find, names_of
 
     keys = {
@@ -425,7 +406,6 @@ def _spelt_alike(name: str, stored: Sequence[str]) -> list[str]:
 
 
 def _letters(name: str) -> str:
-    """What is left of a name without its owner, its case and its dashes."""
     return "".join(c for c in PurePath(name).name.lower() if c.isalnum())
 
 

@@ -19,8 +19,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.worth import THIS_ARM_SQL, failing_in, failing_sql, marked
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.query.calibrations import stored_collectives, stored_limits
-from accelbench.query.conditions import marks, where_of
-from accelbench.query.filters import catalogued
+from accelbench.query.filters import catalogued, marks, where_of
 from accelbench.query.hardware_words import has_one_of
 from accelbench.query.histories import histories_on
 from accelbench.query.matrices import LocalPlatforms, matrix_on

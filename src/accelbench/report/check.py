@@ -1,4 +1,4 @@
-"""A check as JSON, in sentences, and as Markdown for a pull request."""
+"""A check as a document, and as plain JSON values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
-from accelbench.core.visible import markdown
-from accelbench.exchange.table_export import table
 from accelbench.exchange.titles import title
+from accelbench.present.document import Document, GroupedTable, Notes, TableColumn, TableGroup, Tone
 
 _ORDER = list(Outcome)
 _MUCH = 10.0
@@ -350,39 +349,48 @@ def _times_as_fast(figure: Judged) -> dict[str, float | None]:
     }
 
 
-_HEADINGS = ("what", "figure", "before", "now", "change", "answer")
-_RIGHT = frozenset({"before", "now", "change"})
-_MARKS = {Outcome.WORSE: "❌", Outcome.CANNOT_TELL: "❔"}
+_MARKS = {
+    **dict.fromkeys(BAD, Tone.BAD),
+    Outcome.CANNOT_TELL: Tone.OPEN,
+    Outcome.BETTER: Tone.GOOD,
+}
+_COLUMNS = (
+    TableColumn("figure"),
+    TableColumn("before → now", is_number=True),
+    TableColumn("change"),
+    TableColumn("answer", is_whole=True),
+)
 
 
-def summary(check: Check, about: Json) -> str:
-    """The whole: what is bad or unknown in sight, the rest folded away."""
-    lines = [f"### {_MARKS.get(check.outcome, '✅')} {markdown(headline(check))}", ""]
-    lines += [f"{markdown(sides(about), begins=True)}.", ""]
-    for sentence in unusable_times(check):
-        lines += [markdown(sentence, begins=True), ""]
-    seen = [one for one in ordered(check) if one.outcome in (*BAD, Outcome.CANNOT_TELL)]
-    rest = [question for question in ordered(check) if question not in seen]
-    if seen:
-        lines += [*table(_HEADINGS, _rows(seen), _RIGHT), ""]
-    if rest:
-        lines += [f"<details><summary>{counted(len(rest), 'other')}</summary>", ""]
-        lines += [*table(_HEADINGS, _rows(rest), _RIGHT), "", "</details>", ""]
-    lines += [f"- {markdown(sentence, begins=True)}" for sentence in sentences(check, about)]
-    return "\n".join(lines) + "\n\n"
+def presented(check: Check, about: Json) -> Document:
+    """Return a check as a document: its configurations, the worst first, and the verdict."""
+    return Document(
+        sides(about),
+        (
+            Notes(unusable_times(check)),
+            GroupedTable("what", _COLUMNS, [_group(question) for question in ordered(check)]),
+            Notes(list(sentences(check, about)), is_list=True),
+        ),
+        data=lambda: document(check, about),
+        verdict=headline(check),
+        tone=_MARKS.get(check.outcome, Tone.GOOD),
+    )
 
 
-def _rows(questions: Iterable[CheckedQuestion]) -> Iterable[list[str]]:
-    for question in questions:
-        figures = shown(question)
-        if not figures:
-            yield [title(question.row), "", "", "", "", question.outcome.value]
-        for number, figure in enumerate(figures):
-            yield [
-                "" if number else title(question.row),
-                f"{figure.metric.title}, {figure.metric.header}",
-                f"{figure.before:.4g}",
-                f"{figure.now:.4g}",
-                change(figure),
-                answer(figure),
-            ]
+def _group(question: CheckedQuestion) -> TableGroup:
+    rows = [
+        (
+            f"{figure.metric.title}, {figure.metric.header}",
+            f"{figure.before:.4g} → {figure.now:.4g}",
+            change(figure),
+            answer(figure),
+        )
+        for figure in shown(question)
+    ]
+    return TableGroup(
+        title(question.row),
+        rows,
+        outcome_text(question),
+        _MARKS.get(question.outcome, Tone.PLAIN),
+        is_minor=question.outcome not in (*BAD, Outcome.CANNOT_TELL),
+    )

@@ -1,10 +1,8 @@
-"""A comparison as CSV, which `check` takes for a baseline, and as JSON: a line a side."""
+"""A comparison as records, one a side; `check` takes them for a baseline."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from accelbench.analysis.accuracies import accuracy_against, accuracy_among
 from accelbench.analysis.comparison import Compared
@@ -15,10 +13,8 @@ from accelbench.analysis.sides import Side
 from accelbench.analysis.versions import engine_version
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import TAILS, Statistic, step_of
-from accelbench.core.identity import canonical
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Row, record, texts
-from accelbench.core.visible import csv_cell
 from accelbench.core.worth import FAILED, LAUNCHED, quality_of
 from accelbench.exchange.baselines import LAUNCH_VALUES, OF_A_LAUNCH
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
@@ -40,18 +36,6 @@ def document(
     """Each side of each question, in plain JSON values."""
     currency = USUAL_CURRENCY if prices is None else prices.currency
     return [_line(line, axis, currency) for lines in groups for line in lines]
-
-
-def write_csv(
-    path: Path, groups: ComparedGroups, axis: ComparisonAxis, prices: Prices | None = None
-) -> None:
-    """Write the same as a table."""
-    lines = document(groups, axis, prices)
-    with path.open("x", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(lines[0])
-        for line in lines:
-            writer.writerow([_cell(value) for value in line.values()])
 
 
 def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, object]:
@@ -186,13 +170,3 @@ def _median(side: Side) -> float | None:
     medians = [step_of(row, Statistic.MEDIAN) for row in side.rows]
     known = [median for median in medians if median is not None]
     return typical(known) if known and len(known) == len(medians) else None
-
-
-def _cell(value: object) -> object:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return csv_cell(value)
-    return canonical(value) if isinstance(value, (list, Mapping)) else value

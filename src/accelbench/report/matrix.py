@@ -1,7 +1,10 @@
-"""The compatibility matrix as JSON, as one HTML file and as Markdown. Pure.
+"""The compatibility matrix as JSON, as a document, and as one HTML file without network. Pure.
 
-Each cell of the page opens to its reason (`<details>`), so that it can be read without a mouse and
-attached to a mail. The marks are plain signs: without an emoji font emoji are empty boxes.
+The JSON has the shape of the selection guide: "model_families" and "models", each with a
+"hardware_compatibility" by platform. docs/matrix-schema.json describes it.
+
+In the HTML page each cell opens to its reason (`<details>`). The marks are plain signs, not emoji:
+without an emoji font those are empty boxes.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.matrix import (
@@ -23,8 +27,16 @@ from accelbench.analysis.matrix import (
     MatrixLine,
     Rating,
 )
-from accelbench.core.nouns import digits
-from accelbench.core.visible import markdown as text_of
+from accelbench.core.nouns import digits, listed
+from accelbench.present.document import (
+    Document,
+    DocumentSection,
+    Notes,
+    Table,
+    TableColumn,
+    Tone,
+    TonedText,
+)
 from accelbench.report.pages.rendering import rendered
 
 FORMAT_VERSION = 1
@@ -33,6 +45,7 @@ BEST_PRECISION = "each in the best precision that ran"
 
 #: The documents' marks; what is not available is told from what is not compatible.
 _MARKS = {Rating.HIGH: "✅ High", Rating.MEDIUM: "✅ Medium", Rating.LOW: "⚠️ Low"}
+_TONES = {Rating.HIGH: Tone.GOOD, Rating.MEDIUM: Tone.GOOD, Rating.LOW: Tone.WARNING}
 
 
 @dataclass(frozen=True)
@@ -191,60 +204,118 @@ def _kind(cell: MatrixCell) -> str:
     return "incompatible" if cell.availability is Availability.INCOMPATIBLE else "none"
 
 
-def markdown(matrix: Matrix, about: MatrixHeader) -> str:
-    """A page that any Markdown reader shows."""
-    return "\n".join(_page(matrix, about)) + "\n"
+#: Models of a page in a terminal, and names of models that share a reason.
+PAGE = 40
+_NAMED = 6
+_LEGEND = (
+    "A marked N/A is incompatible, a plain one not available. untried: not measured. emulated:"
+    " correct, but its times mean nothing. not verified: its outputs were not compared. not sure:"
+    " measured too roughly. runs: compatible, not rated."
+)
 
 
-def _page(matrix: Matrix, about: MatrixHeader) -> Iterator[str]:
-    yield "# Compatibility matrix"
-    yield ""
-    newest = moment(matrix.newest or "none")
-    yield text_of(f"{about}. Newest result: {newest}.", begins=True)
-    for title, lines in (("Model families", matrix.families), ("Models", matrix.models)):
-        yield from ("", f"## {title}", "")
-        yield from _table(title, lines, matrix.hardware)
-    yield from (
-        "",
-        "❌ N/A: incompatible. N/A: not available. Untried: not measured. The reasons follow.",
-        "",
+def presented(
+    matrix: Matrix, about: MatrixHeader, *, explain: bool, page: int | None = None
+) -> Document:
+    """Return the matrix as a document: two tables, and the reasons.
+
+    Args:
+        matrix: all of it.
+        about: its header.
+        explain: with the rule and the reason of every cell, else those of low ratings, each once.
+        page: the only models that are shown; all by default.
+    """
+    models = matrix.models if page is None else matrix.models[(page - 1) * PAGE : page * PAGE]
+    opening = [f"{about}. Newest result: {moment(matrix.newest or 'none')}."]
+    if page is not None and len(models) < len(matrix.models):
+        opening.append(_page(page, len(matrix.models)))
+    tables = [
+        DocumentSection(title, [_table(kind, lines, matrix.hardware)])
+        for title, kind, lines in (
+            ("Model families", "family", matrix.families),
+            ("Models", "model", models),
+        )
+    ]
+    others = [
+        f"Not in it, another machine: {machine}: --machine {machine.id}" for machine in about.others
+    ]
+    return Document(
+        "Compatibility matrix",
+        [
+            Notes(opening),
+            *tables,
+            Notes([_LEGEND], tone=Tone.FAINT),
+            *(_reasons(matrix.families, models) if explain else _briefly(models)),
+            Notes(others, tone=Tone.FAINT),
+        ],
+        data=lambda: document(matrix, about),
     )
-    yield "## Why"
-    for line in matrix.models:
-        yield from ("", f"### {text_of(line.name)}", "")
-        yield from _reasons(line)
-    yield from ("", "## The rule", "")
-    yield from (f"- {text_of(sentence, begins=True)}" for sentence in RULE)
 
 
-def _table(title: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> Iterator[str]:
-    heading = "family" if title.endswith("families") else "model"
-    yield _row([heading, *map(text_of, hardware)])
-    yield _row(["---"] * (len(hardware) + 1))
-    for line in lines:
-        cells = [line.cells[name] for name in hardware]
-        texts = [
-            "<br>".join([mark(c), *map(text_of, _ways(name, c))])
-            for name, c in zip(hardware, cells, strict=True)
+def _page(page: int, total: int) -> str:
+    first, last, pages = (page - 1) * PAGE + 1, min(page * PAGE, total), -(-total // PAGE)
+    more = f"--page {page + 1} has the next" if page < pages else "they are the last"
+    return (
+        f"Models {first:,} to {last:,} of {total:,}, page {page} of {pages}: {more}; names narrow"
+        " it, and --output matrix.html has all."
+    )
+
+
+def _table(kind: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> Table:
+    columns = [TableColumn(kind), *(TableColumn(name, is_whole=True) for name in hardware)]
+    rows = [[line.name, *(_shown(name, line) for name in hardware)] for line in lines]
+    return Table(columns, rows, repeated=1, is_compact=True)
+
+
+def _shown(hardware: str, line: MatrixLine) -> TonedText:
+    """Return the level, and below it how fast or by which engines, and the precisions."""
+    cell = line.cells[hardware]
+    text, tone = _level(cell)
+    if hardware == "cpu" and cell.runtimes and line.family:
+        ways = [*cell.runtimes]
+    else:
+        ways = [] if cell.speed is None else [f"{digits(cell.speed)}×"]
+    return TonedText(text, tone, (*ways, *precisions(cell)))
+
+
+def _level(cell: MatrixCell) -> tuple[str, Tone]:
+    if cell.rating is not Rating.NONE:
+        return cell.rating.value.capitalize(), _TONES[cell.rating]
+    if cell.compatible and cell.emulated:
+        return "emulated", Tone.FAINT
+    if cell.compatible:
+        return UNRATED.get(cell.token, "runs"), Tone.OPEN if cell.token in UNRATED else Tone.FAINT
+    if cell.availability is Availability.INCOMPATIBLE:
+        return "N/A", Tone.BAD
+    return cell.level_without_rating, Tone.FAINT
+
+
+def _briefly(models: Sequence[MatrixLine]) -> Iterator[Notes]:
+    """Yield each reason for a missing or low rating once."""
+    pairs = [
+        (f"{hardware}: {cell.reason}", line.name)
+        for line in models
+        for hardware, cell in line.cells.items()
+        if cell.rating in (Rating.NONE, Rating.LOW)
+    ]
+    reasons = []
+    for reason, group in groupby(sorted(pairs), key=lambda pair: pair[0]):
+        names = [name for _, name in group]
+        where = "every model" if len(names) == len(models) else listed(names, _NAMED)
+        reasons.append(f"{reason} ({where})")
+    yield Notes(reasons, is_list=True)
+    yield Notes(["The rule, and the reason behind every cell: --explain"])
+
+
+def _reasons(
+    families: Sequence[MatrixLine], models: Sequence[MatrixLine]
+) -> Iterator[DocumentSection]:
+    for line in (*families, *models):
+        lines = [
+            f"{hardware}: {_level(cell)[0]}{'' if cell.compatible else f' ({cell.availability})'}:"
+            f" {cell.reason}{''.join(f'; {name}: {text}' for name, text in tells(cell)[1:])}"
+            for hardware, cell in line.cells.items()
         ]
-        yield _row([text_of(line.name), *texts])
-
-
-def _ways(hardware: str, cell: MatrixCell) -> Iterator[str]:
-    """By what: of the CPU the engines; and the precisions, where each has its best."""
-    if hardware == "cpu" and cell.runtimes:
-        yield " and ".join(cell.runtimes)
-    if precisions(cell):
-        yield " and ".join(precisions(cell))
-
-
-def _reasons(line: MatrixLine) -> Iterator[str]:
-    for hardware, cell in line.cells.items():
-        known = "" if cell.compatible else f"{cell.availability}: "
-        rest = "; ".join(f"{name} {text_of(text)}" for name, text in tells(cell)[1:])
-        more = f" ({rest})" if rest and cell.has_result else ""
-        yield f"- **{text_of(hardware)}** {mark(cell)}: {known}{text_of(cell.reason)}{more}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        title = line.name if line.family else f"family {line.name}"
+        yield DocumentSection(title, [Notes(lines, is_list=True)])
+    yield DocumentSection("The rule", [Notes(RULE, is_list=True)])

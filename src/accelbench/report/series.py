@@ -43,7 +43,7 @@ from accelbench.core.worth import (
     USABLE_SQL,
     WRONG_SQL,
 )
-from accelbench.query.conditions import marks
+from accelbench.query.filters import marks
 from accelbench.query.stored_results import rows_of
 from accelbench.report.other_series import (
     NOTHING,

@@ -85,14 +85,6 @@ class StoredResults:
 
 
 @dataclass(frozen=True)
-class RunRequest:
-    """What is to be run, and where its results go."""
-
-    planner: Planner
-    places: ResultPlaces
-
-
-@dataclass(frozen=True)
 class ExecutedRun:
     """A run that has ended, with what was planned and who watched it."""
 
@@ -110,13 +102,13 @@ def here() -> tuple[Inventory, Mapping[str, Runtime]]:
     return Detected(), planning.installed_runtimes()
 
 
-def execute(request: RunRequest, observe: Observe) -> list[ExecutedRun]:
+def execute(planner: Planner, places: ResultPlaces, observe: Observe) -> list[ExecutedRun]:
     """Detect, plan, run and store; all is in the database when this returns, a Ctrl-C included.
 
     Where nothing is planned, nothing is written either.
     """
     inventory, runtimes = here()
-    specs, places = iter(request.planner(inventory, runtimes)), request.places
+    specs = iter(planner(inventory, runtimes))
     first = next(specs, None)
     if first is None:
         return []

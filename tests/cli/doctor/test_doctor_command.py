@@ -11,11 +11,11 @@ from dataclasses import replace
 from doctor_world import (
     installed,
 )
-from rich.console import Console
 from shells import ended
 
 from accelbench.cli.commands import doctor as command
-from accelbench.cli.display.doctor import show
+from accelbench.cli.display.doctor import doctor_document
+from accelbench.cli.display.documents import show
 from accelbench.hardware.doctor.checks import examine
 from accelbench.hardware.doctor.world import Finding, Health
 
@@ -45,12 +45,12 @@ def test_the_page_fits_80_columns_and_shows_what_a_terminal_would_obey(here):
         "evil\x1b[2J", Health.BROKEN, "said\x1b]0;title\x07 " + "x" * 200, "[red]mend"
     )
     out = io.StringIO()
-    show([*examine(here), ("browser", hostile)], Console(file=out, width=80, highlight=False))
+    show(doctor_document([*examine(here), ("browser", hostile)]), out, width=80)
     text = out.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert "[red]mend" in text
-    assert "Something needs mending." in text
+    assert "Something needs mending:" in text
 
 
 def test_nothing_heavy_is_imported_by_looking():

@@ -1,7 +1,4 @@
-"""Options of steps that several processes make, and what they mean together.
-
-Options of the commands that ask a fleet something.
-"""
+"""Options of steps that several processes share, and of commands that address a fleet."""
 
 from __future__ import annotations
 
@@ -114,7 +111,6 @@ def with_distributed_options(command: Callable[..., None]) -> Callable[..., None
 
 
 def _written(annotation: Any) -> str:
-    """A type as a signature has it that was written down: what is read of it goes by words."""
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
@@ -127,15 +123,7 @@ class DistributedRun:
 
 
 def distributed_run(typed: DistributedWords, named: bool) -> DistributedRun:
-    """What these options mean.
-
-    Args:
-        typed: what was typed.
-        named: whether hardware was.
-
-    Raises:
-        UsageError: they contradict each other, or what stands beside them.
-    """
+    """What these options mean."""
     if not typed["distributed"]:
         options = {n: (o.param_decls[0], o.default) for n, _, o in _OPTIONS} | _OF_JOBS
         option = next((o for n, (o, usual) in options.items() if typed[n] not in (None, usual)), "")
@@ -183,11 +171,7 @@ def _refuse_meeting(typed: DistributedWords, nodes: int) -> None:
 
 
 def refuse_no_meeting(typed: DistributedWords) -> None:
-    """Refuse several machines that nobody brings together.
-
-    Raises:
-        UsageError: no place is named. A fleet finds one by itself.
-    """
+    """Refuse several machines that nobody brings together."""
     if typed["nodes"] > 1 and not typed["rendezvous"]:
         raise UsageError("Several machines need a place where they meet.", f"Give {_MEETING}")
 

@@ -1,13 +1,8 @@
-"""List options of the command line: spaces separate where that is unambiguous.
-
-Commands of a group by name: a slip is answered with the names like it.
-
-What a change has to exceed, as users say it.
-"""
+"""Parsing of list options, command names and thresholds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -46,8 +41,6 @@ def joined(
     """Return the arguments with the values after a list option joined by commas.
 
     Args:
-        arguments: as they were typed.
-        lists: the options whose values are lists.
         ends: whether a word ends the list before it, unless the list is of such words.
     """
     names = set(lists)
@@ -104,6 +97,16 @@ class NamedCommands(TyperGroup):
                 f"{meant(word, names, 'Commands', like=0.6)} {ctx.command_path} --help",
             )
         return super().resolve_command(ctx, args)
+
+
+def allowed(names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of --allow; refuse one that is not known."""
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(known)}."
+            )
+    return tuple(names)
 
 
 def refuse_threshold(threshold: float | None) -> None:

@@ -1,12 +1,4 @@
-"""The keys of plan files, made of the options of `accelbench run`: an option there is a key here.
-
-Options that take a list, and those that are part of a case, are of the matrix; the others are said
-once for a run. Where results go, and what starts a program, is said on the command line alone.
-
-The options that a command declares, by the signature that typer reads as well.
-
-Names of scripts and options in the documents, and the commands that do their work. Pure.
-"""
+"""Plan-file keys, derived from the options of `accelbench run`; names of scripts."""
 
 from __future__ import annotations
 
@@ -153,11 +145,7 @@ def _key(option: CommandOption) -> PlanKey:
 
 
 def settled(key: PlanKey, texts: Sequence[str]) -> tuple[str, ...]:
-    """Values as cases have them: one name for each thing, and "both" written out.
-
-    Raises:
-        UsageError: one means nothing.
-    """
+    """Values as cases have them: one name for each thing, and "both" written out."""
     if key.name == "hardware":
         return run_arguments.platforms(texts) or ("all",)
     if key.name == "framework":
@@ -221,7 +209,6 @@ def command_for_script(word: str, more: Iterable[str] = ()) -> str | None:
     """Return the command that does a script's work; None if no document names the script.
 
     Args:
-        word: the script, with or without folder and suffix.
         more: the words after it, whose options may mean another command.
     """
     name = PurePosixPath(word.lower().replace("\\", "/")).name.removesuffix(".py")

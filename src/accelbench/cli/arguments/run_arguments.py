@@ -60,7 +60,6 @@ def models_for(
 
 
 def _stored(path: Path) -> dict[str, GivenInput]:
-    """What a file of arrays says of inputs; of another draw, numbers between its own."""
     path = path.expanduser()
     return {
         name: GivenInput(
@@ -83,7 +82,6 @@ def use_browser(program: Path | None) -> None:
 
 
 def _inside(program: Path) -> Path:
-    """What is called a program on a Mac is a folder that has it."""
     if program.suffix != ".app":
         return program
     return program / "Contents" / "MacOS" / program.stem
@@ -124,7 +122,6 @@ def guide_folder(frameworks: Sequence[str] | None, models: Sequence[str] | None)
     """Return the folder for the guide's CSV if a run is spelled with its two options.
 
     Args:
-        frameworks: the values of `--framework`.
         models: the values of `--model`, which only the documents spell as an option.
     """
     return _GUIDE_FOLDER if frameworks and models else None

@@ -1,11 +1,4 @@
-"""The words of `accelbench run`, typed or of a plan file, as what is asked for and how.
-
-Options of `accelbench run` that would silently be ignored beside others are refused instead.
-
-Options that would silently be ignored beside another: refused instead.
-
-An option for each axis of sizes, where a command asks for sizes as lists.
-"""
+"""The options of `accelbench run` as a request and settings; contradictions are refused."""
 
 from __future__ import annotations
 
@@ -63,11 +56,7 @@ def _with_options_of(axes: Sequence[Axis], command: Callable[..., None]) -> Call
 
 
 def sizes_of(typed: Sizes) -> dict[str, Any]:
-    """The sizes in those lists, as a request takes them.
-
-    Raises:
-        UsageError: one is no number, or too small or too large.
-    """
+    """The sizes in those lists, as a request takes them."""
     return {
         axis.asked: combinations(typed[axis.asked])
         if axis.text
@@ -96,7 +85,6 @@ _SPELLINGS = {
     "model_id": "models",
     "training": "mode",
     "small_models": "set_name",
-    "db_path": "db",
 }
 
 
@@ -123,16 +111,12 @@ def in_one_spelling(typed: Typed, given: frozenset[str]) -> tuple[dict[str, Any]
 
 def means_training(typed: Typed) -> bool:
     """Return whether --distributed means training: no mode is named, nor tokens to generate."""
-    named = words(typed["mode"]) or typed["new_tokens"] or typed["prompt_tokens"]
-    return bool(typed["distributed"]) and not named
+    named = any(typed[name] for name in ("mode", "new_tokens", "prompt_tokens") if name in typed)
+    return bool(typed.get("distributed")) and not named
 
 
 def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
-    """What is asked for.
-
-    Raises:
-        UsageError: a word means nothing, or contradicts another.
-    """
+    """What is asked for."""
     precisions = words(typed["precision"])
     run_arguments.refuse_pure_autocast(typed["pure"], precisions)
     named = words(typed["hardware"])
@@ -157,11 +141,7 @@ def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
 
 
 def settings_of(typed: Typed) -> RunSettings:
-    """How the run goes about it.
-
-    Raises:
-        UsageError: a word means nothing, or contradicts another.
-    """
+    """How the run goes about it."""
     only, never = typed["verify_only"], typed["benchmark_only"]
     own = {name: typed[name] for name in JobSettings.names()}
     own["weights"] = run_arguments.weights(typed["weights"])
@@ -188,7 +168,7 @@ def settings_of(typed: Typed) -> RunSettings:
 
 #: What may stand beside --resume: everything else was settled when the run began.
 _BESIDE_RESUME = frozenset(
-    {"resume", "db", "db_path", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
+    {"resume", "db", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
     | {"save", "compare", "create_report", "prices", "threshold"}
 )
 
@@ -198,7 +178,6 @@ def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
 
     Args:
         given: the parameters that were given, and how each is named to people.
-        typed: the values of all parameters.
     """
     settled = [option for name, option in given.items() if name not in _BESIDE_RESUME]
     if "resume" in given and settled:
@@ -232,7 +211,7 @@ def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
         raise UsageError("--prices shows in --compare and --create-report.", "Add one of them.")
     if "simulate" in given:
         _refuse_unlike_simulating(given, typed)
-    if "no_database" in given and ("db" in given or "db_path" in given):
+    if "no_database" in given and "db" in given:
         raise UsageError("--no-database and --db contradict each other.", "Leave one out.")
 
 
@@ -250,7 +229,6 @@ def _refuse_unlike_fed(given: Mapping[str, str]) -> None:
 
 
 def _refuse_unlike_simulating(given: Mapping[str, str], typed: Typed) -> None:
-    """What is calculated has no outputs."""
     if "verify_only" in given or typed["verify"] == "require":
         word = "--verify-only" if "verify_only" in given else "--verify require"
         raise UsageError(
@@ -273,9 +251,7 @@ def refuse_beside(given: Mapping[str, object], sentence: str, remedy: str) -> No
     """Refuse options of which any has a value.
 
     Args:
-        given: options with what was typed.
         sentence: what is wrong; `{}` stands for those that were given.
-        remedy: what to do.
     """
     options = ", ".join(option for option, value in given.items() if value)
     if options:

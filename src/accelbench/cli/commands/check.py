@@ -8,26 +8,33 @@ from typing import Any
 
 import typer
 
-from accelbench.analysis.checking import Check, Outcome
-from accelbench.cli.arguments.lists import SpacedLists, refuse_threshold
+from accelbench.analysis.checking import Check
+from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_threshold
 from accelbench.cli.arguments.run_words import refuse_beside
-from accelbench.cli.display.terminal import print_document
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    BATCH_SIZES,
+    DB,
+    FRAMEWORK,
+    HARDWARE,
+    MODE,
+    MODELS,
+    PRECISION,
+)
+from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
-from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
+from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
-from accelbench.core.visible import in_quotes
 from accelbench.query.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
 from accelbench.query.filters import filters_of
 from accelbench.store.files import explained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-_EXITS = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
-
 
 @app.command(cls=SpacedLists)
 def check(
-    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    models: list[str] = MODELS,
     baseline: str | None = typer.Option(
         None,
         "--baseline",
@@ -45,11 +52,11 @@ def check(
     run: list[str] = typer.Option(
         [], "--run", help="Check these runs, by id or label, or `last`; else the newest."
     ),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
-    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
-    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
-    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
-    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    hardware: list[str] = HARDWARE,
+    framework: list[str] = FRAMEWORK,
+    precision: list[str] = PRECISION,
+    batch_sizes: list[str] = BATCH_SIZES,
+    mode: list[str] = MODE,
     machine: str | None = typer.Option(
         None, "--machine", help="A host name or id; else that of the newest run."
     ),
@@ -71,18 +78,15 @@ def check(
     markdown: Path | None = typer.Option(
         None, "--markdown", help="Add a summary in Markdown to this file, as pull requests show it."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+    as_json: bool = AS_JSON,
+    db: Path | None = DB,
 ) -> None:
     """Has anything become worse? Latency, throughput and memory against a baseline, each apart.
 
     Ends with 0 where nothing has, with 1 where something has, with 4 where it cannot be told.
     """
     refuse_threshold(threshold)
-    allowed = _allowed(words(allow))
+    allowing = allowed(words(allow), ALLOWED)
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     if noise is not None:
         _refuse_beside_noise(
@@ -99,21 +103,21 @@ def check(
         from accelbench.cli.services.noise import noise_floor
         from accelbench.store.lake import store_at
 
-        database = store_at(db or db_path)
+        database = store_at(db)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))
-    sought = BaselineQuery(filters, tuple(words(run)), machine, allowed)
+    sought = BaselineQuery(filters, tuple(words(run)), machine, allowing)
     if baseline is None and rerun:
         raise UsageError(
             "--rerun is of a --baseline: the arms of one run were measured in turns.",
             "Leave it out, or measure more --launches.",
         )
-    database = filled(db or db_path)
+    database = filled(db)
     if baseline is None:
-        from accelbench.query.arms import check_of_arms
+        from accelbench.query.baselines import check_of_arms
 
         arms, about = check_of_arms(database, sought, COLUMNS, threshold)
         _say(arms, about, markdown, as_json)
-        raise typer.Exit(_EXITS.get(arms.outcome, EXIT_OK))
+        raise typer.Exit(exit_code(arms))
     reference = baseline_for(database, baseline, sought)
     checked = reference.check(threshold)
     if rerun:
@@ -121,7 +125,7 @@ def check(
 
         checked, reference = rerun_of(database, checked, reference, threshold)
     _say(checked, reference.about(threshold), markdown, as_json)
-    raise typer.Exit(_EXITS.get(checked.outcome, EXIT_OK))
+    raise typer.Exit(exit_code(checked))
 
 
 def _refuse_beside_noise(given: Mapping[str, object]) -> None:
@@ -134,16 +138,14 @@ def _refuse_beside_noise(given: Mapping[str, object]) -> None:
 
 
 def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_json: bool) -> None:
-    from accelbench.report.check import document, summary
+    from accelbench.cli.display.documents import present
+    from accelbench.present.markdown import as_markdown
+    from accelbench.report.check import presented
 
+    document = presented(checked, about)
     if markdown is not None:
-        _append(markdown.expanduser(), summary(checked, about))
-    if as_json:
-        print_document(document(checked, about))
-        return
-    from accelbench.cli.display.check import show
-
-    show(checked, about)
+        _append(markdown.expanduser(), f"{as_markdown(document, level=3)}\n")
+    present(document, None, as_json)
 
 
 def _append(path: Path, text: str) -> None:
@@ -152,12 +154,3 @@ def _append(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text)
-
-
-def _allowed(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if name not in ALLOWED:
-            raise UsageError(
-                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(ALLOWED)}."
-            )
-    return names

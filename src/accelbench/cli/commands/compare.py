@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +11,22 @@ import typer
 from accelbench.analysis.comparison import REFUSED
 from accelbench.analysis.pivot import SORTS
 from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.display.dropped import distrusted, not_shown
-from accelbench.cli.display.terminal import (
-    complain,
-    deliver,
-    json_text,
-    print_document,
-    print_line,
-    print_lines,
+from accelbench.cli.arguments.lists import SpacedLists, allowed
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    BATCH_SIZES,
+    DB,
+    FRAMEWORK,
+    HARDWARE,
+    MACHINE,
+    MODE,
+    MODELS,
+    PRECISION,
+    RUN,
 )
+from accelbench.cli.display.documents import SUFFIXES, present
+from accelbench.cli.display.dropped import distrusted, not_shown
+from accelbench.cli.display.terminal import complain
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import filled
 from accelbench.core.columns import ASKED, OF_ACCURACY
@@ -32,7 +37,7 @@ from accelbench.core.nouns import listed, meant, words
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
-from accelbench.exchange.writing import refuse_suffix, refuse_taken, write_exactly
+from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.query.filters import filters_of
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import on_one_machine, rows_of
@@ -41,7 +46,7 @@ from accelbench.query.suggestions import NothingMeasuredError, command_along
 if TYPE_CHECKING:
     from accelbench.analysis.comparison import Compared
     from accelbench.analysis.run_noise import Histories
-    from accelbench.exchange.prices import Prices
+    from accelbench.present.document import Document
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -67,28 +72,24 @@ _COLUMNS = (
     *OF_ACCURACY,
     *("device_fingerprint", "cost_usd", "energy_per_item_joules", "power_watts"),
 )
-#: The formats of files.
-_FORMS = (".csv", ".json", ".md")
 #: Places that are named where a baseline is none of them.
 _NAMED = 20
 
 
 @app.command(cls=SpacedLists)
 def compare(
-    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    models: list[str] = MODELS,
     by: str = typer.Option("hardware", "--by", help=f"The axis: {', '.join(AXES)}."),
     baseline: str | None = typer.Option(
         None, "--baseline", help="What others are compared with; of hardware else the CPU."
     ),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
-    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
-    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
-    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
-    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
-    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label, or `last`."),
-    machine: str | None = typer.Option(
-        None, "--machine", help="A host name, id or source; else that of the newest result."
-    ),
+    hardware: list[str] = HARDWARE,
+    framework: list[str] = FRAMEWORK,
+    precision: list[str] = PRECISION,
+    batch_sizes: list[str] = BATCH_SIZES,
+    mode: list[str] = MODE,
+    run: list[str] = RUN,
+    machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     pivot: bool = typer.Option(
         False, "--pivot", help="One table of engine, precision and batch, the best marked."
@@ -106,11 +107,8 @@ def compare(
         help="Write it to this file, as CSV, JSON or Markdown by its suffix; one that exists is"
         " refused.",
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+    as_json: bool = AS_JSON,
+    db: Path | None = DB,
 ) -> None:
     """Compare stored results along an axis: times as fast as a baseline, memory, batch scaling.
 
@@ -118,14 +116,15 @@ def compare(
     """
     from accelbench.analysis.comparison import compared
     from accelbench.analysis.costs import with_costs
+    from accelbench.cli.display.compare import comparison
 
-    refuse_suffix(output, _FORMS)
+    refuse_suffix(output, SUFFIXES)
     refuse_taken(output)
     axis, given = _axis(by), prices_at(prices)
-    _pivot_alone(pivot, sort, output)
-    allowed = _allowed(words(allow))
+    _refuse_sort(sort, pivot)
+    allowing = allowed(words(allow), REFUSED)
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
-    database = filled(db or db_path)
+    database = filled(db)
     with database.asking():
         if run:
             filters["run_id"] = _runs(database, words(run))
@@ -141,9 +140,10 @@ def compare(
         rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
     rows = named_apart(rows)
     if pivot:
-        _say_pivot(rows, known, sort or SORTS[0], str(chosen), names, filters, as_json)
+        found = _pivoted(rows, known, sort or SORTS[0], str(chosen), names, filters)
+        present(found, output, as_json)
         return
-    tables = compared(rows, axis, held, allowed, known=known)
+    tables = compared(rows, axis, held, allowing, known=known)
     if not tables:
         nothing = _nothing_alike(database, rows, axis, str(chosen), names, filters)
         tables = _without_a_side(rows, axis, nothing, output)
@@ -158,7 +158,7 @@ def compare(
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
     about = {"axis": axis.name, "machine": str(chosen), "other_machines": names, "labels": labels}
     about["not_shown"] = dropped
-    _say(tables, axis, about, given, output, as_json)
+    present(comparison(tables, axis, about, given), output, as_json)
     _end_without_ratios(tables, written=output is not None)
 
 
@@ -166,7 +166,6 @@ def _end_without_ratios(tables: Sequence[Sequence[Compared]], *, written: bool) 
     """Exit as inconclusive if no side was compared with its baseline.
 
     Args:
-        tables: what is shown.
         written: to a file, which is of use to `check` even if it has one side alone.
     """
     every = [line for lines in tables for line in lines]
@@ -224,7 +223,6 @@ def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
 
 
 def _baseline(database: Database, axis: ComparisonAxis, word: str | None) -> tuple[str, ...]:
-    """The words for a place; of runs the ids that one stands for, of which the newest counts."""
     if word is None:
         return ()
     return _runs(database, [word]) if axis.name == "run" else (word,)
@@ -233,7 +231,6 @@ def _baseline(database: Database, axis: ComparisonAxis, word: str | None) -> tup
 def _labels(
     database: Database, rows: Sequence[Mapping[str, Any]], axis: ComparisonAxis
 ) -> dict[str, str]:
-    """What the runs are called that stand side by side."""
     if axis.name != "run":
         return {}
     from accelbench.query.run_names import labels_in
@@ -241,59 +238,25 @@ def _labels(
     return labels_in(database, (str(row["run_id"]) for row in rows if row["run_id"]))
 
 
-def _say(
-    tables: Sequence[Sequence[Compared]],
-    axis: ComparisonAxis,
-    about: Mapping[str, Any],
-    prices: Prices | None,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    from accelbench.cli.display.compare import markdown_text, show
-    from accelbench.report.comparison import document, write_csv
-
-    names, others, labels = about["machine"], about["other_machines"], about["labels"]
-    if output is not None:
-        path, form = output.expanduser(), output.suffix.lower()
-        if form == ".csv":
-            write_exactly(path, lambda place: write_csv(place, tables, axis, prices))
-            print_line(f"Wrote {path}", sys.stderr)
-        elif form == ".json":
-            deliver(json_text({**about, "comparisons": document(tables, axis, prices)}), path)
-        else:
-            notes = about["not_shown"]
-            deliver(markdown_text(tables, axis, names, others, labels, prices, notes), path)
-        if not as_json:
-            return
-    if as_json:
-        print_document({**about, "comparisons": document(tables, axis, prices)})
-        return
-    show(tables, axis, names, others, labels=labels, prices=prices)
-    print_lines(about["not_shown"])
-
-
-def _pivot_alone(pivot: bool, sort: str | None, output: Path | None) -> None:
-    """Refuse what does not go together."""
+def _refuse_sort(sort: str | None, pivot: bool) -> None:
     if sort is not None and not pivot:
         raise UsageError("--sort orders the lines of --pivot.", "Add --pivot, or leave it out.")
     if sort is not None and sort not in SORTS:
         raise UsageError(
             f"Nothing to sort by is named {in_quotes(sort)}.", f"Known: {', '.join(SORTS)}."
         )
-    if pivot and output is not None:
-        raise UsageError("--pivot is not written to a file.", "Use --json, or leave out --output.")
 
 
-def _say_pivot(
+def _pivoted(
     rows: Sequence[Mapping[str, Any]],
     known: Histories,
     sort: str,
     machine: str,
     others: Sequence[str],
     filters: Mapping[str, Sequence[Any]],
-    as_json: bool,
-) -> None:
+) -> Document:
     from accelbench.analysis.pivot import pivots
+    from accelbench.cli.display.pivot import pivoted
 
     tables = pivots(rows, known, sort)
     if not tables:
@@ -304,16 +267,7 @@ def _say_pivot(
     sides = (side for pivot in tables for line in pivot.lines for side in line.cells.values())
     shown = [row for side in sides for row in side.rows]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
-    if as_json:
-        from accelbench.report.pivot import document
-
-        about = {"machine": machine, "other_machines": others, "not_shown": dropped}
-        print_document({**about, "pivots": document(tables)})
-        return
-    from accelbench.cli.display.pivot import show
-
-    show(tables, machine, others)
-    print_lines(dropped)
+    return pivoted(tables, {"machine": machine, "other_machines": others, "not_shown": dropped})
 
 
 def _axis(name: str) -> ComparisonAxis:
@@ -321,12 +275,3 @@ def _axis(name: str) -> ComparisonAxis:
         advice = meant_by_column(name) or meant(name, AXES, "Axes")
         raise UsageError(f"There is no axis named {in_quotes(name)}.", advice)
     return AXES[name]
-
-
-def _allowed(names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        if name not in REFUSED:
-            raise UsageError(
-                f"Nothing to allow is named {in_quotes(name)}.", f"Known: {', '.join(REFUSED)}."
-            )
-    return tuple(names)

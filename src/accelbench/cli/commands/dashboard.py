@@ -45,7 +45,6 @@ def dashboard(
     db: Path | None = typer.Option(
         None, "--db", help="The database or the lake; else $ACCELBENCH_DB, else here."
     ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Look at results in a browser: filter, compare, drill down, follow a run. It changes nothing.
 
@@ -62,7 +61,7 @@ def dashboard(
             f"--token new makes one; ${TOKEN_VARIABLE} gives one of yours.",
         )
     given = prices_at(prices)
-    database = _filled(db or db_path)
+    database = _filled(db)
     with SnapshotKeeper(database, _refill(database), prices=given) as keeper:
         keeper.begin()  # the store is read while everything else is imported
         _serve(database, door, keeper, port, opened)
@@ -123,7 +122,6 @@ def _filled(path: Path | None) -> Database:
 
 
 def _refill(database: Database) -> Callable[[], object] | None:
-    """A lake is looked at again now and then; a database is filled by the runs themselves."""
     from accelbench.store.lake import Lake
 
     return database.fill if isinstance(database, Lake) else None

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from accelbench.cli.arguments.lists import NamedCommands, SpacedLists
+from accelbench.cli.display.documents import show
 from accelbench.cli.display.store_status import (
     ImportSummary,
     brought,
@@ -27,7 +28,6 @@ from accelbench.cli.display.tables import (
     apart,
     jsonable,
     print_answer,
-    print_pairs,
 )
 from accelbench.cli.display.terminal import complain, print_json, print_line, print_lines
 from accelbench.cli.services.opening import advised, refuse_but_one
@@ -51,10 +51,11 @@ from accelbench.exchange.table_export import (
     export_report,
     export_table,
     format_for,
-    write_lines,
     wrote,
 )
 from accelbench.exchange.writing import refuse_taken
+from accelbench.present.delimited import write_lines
+from accelbench.present.document import Document, Facts
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.lake import Lake, store_at
@@ -72,7 +73,6 @@ app = typer.Typer(
 
 _DB_HELP = "The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
 DbOption = Annotated[Path | None, typer.Option("--db", help=_DB_HELP)]
-DbPathOption = Annotated[Path | None, typer.Option("--db-path", hidden=True)]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
@@ -82,11 +82,10 @@ def init(
         bool, typer.Option("--overwrite", help="Start anew; the old database is kept as a backup.")
     ] = False,
     db: DbOption = None,
-    db_path: DbPathOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make an empty database. One of ours that is there already stays."""
-    database = _database(db, db_path)
+    database = store_at(db)
     exists = database.begun
     backup = database.init(overwrite=overwrite)
     made = backup is not None or not exists
@@ -105,22 +104,21 @@ def init(
 
 
 @app.command()
-def status(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOption = False) -> None:
+def status(db: DbOption = None, as_json: JsonOption = False) -> None:
     """Show what the database holds."""
-    database = _database(db, db_path)
+    database = store_at(db)
     _fill(database)
     summary = {**database.status(), "machines": machines_of(database)}
     if as_json:
         print_json(summary)
         return
-    print_pairs(status_lines(summary))
+    show(Document("", [Facts(status_lines(summary))]))
 
 
 @app.command()
 def sql(
     query: Annotated[str, typer.Argument(help="SQL that reads; e.g. FROM benchmark_results.")],
     db: DbOption = None,
-    db_path: DbPathOption = None,
     as_json: JsonOption = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="CSV on standard output, empty where nothing is known.")
@@ -133,7 +131,7 @@ def sql(
     if as_json and as_csv:
         raise UsageError("--json and --csv contradict each other.", "Leave one out.")
     refuse_but_one(query)
-    database = _database(db, db_path)
+    database = store_at(db)
     _fill(database)
     try:
         columns, rows = database.query(query, sealed=True)
@@ -176,14 +174,13 @@ def export(
     ] = [],  # noqa: B006 — typer copies it
     samples: Annotated[bool, typer.Option("--samples", help="Raw samples too.")] = False,
     db: DbOption = None,
-    db_path: DbPathOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write results into a file, or into an experiment tracker."""
     if to is not None:
         if form is not None:
             raise UsageError("--to and --format contradict each other.", "Leave one out.")
-        database = _database(db, db_path)
+        database = store_at(db)
         _fill(database)
         filters = selected(database, models, run)
         document, lines = to_tracker(place, to, database, filters, samples)
@@ -195,7 +192,7 @@ def export(
     path = Path(place)
     form = format_for(path, form)
     refuse_taken(path)
-    database = _database(db, db_path)
+    database = store_at(db)
     _fill(database)
     where, params = stored(selected(database, models, run))
     runs = told_runs(database)
@@ -219,14 +216,13 @@ def export(
 def merge(
     others: Annotated[list[Path], typer.Argument(help="Databases, lakes; they stay as is.")],
     db: DbOption = None,
-    db_path: DbPathOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Bring in other databases. Doing it twice changes nothing.
 
     Ends with 1 if a result was refused; the others come in.
     """
-    database = _database(db, db_path)
+    database = store_at(db)
     if database.there:
         _fill(database)
     merged = []
@@ -274,12 +270,11 @@ def import_(
         str, typer.Option("--measured-at", help="When, for files that do not say it themselves.")
     ] = "",
     db: DbOption = None,
-    db_path: DbPathOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Bring in what others measured: whole files or nothing. Doing it twice changes nothing."""
     content = read_import(kind, path.expanduser(), source, commit, licence, measured_at)
-    database = _database(db, db_path)
+    database = store_at(db)
     if database.there:
         _fill(database)
     try:
@@ -321,9 +316,9 @@ def import_(
 
 
 @app.command()
-def compact(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOption = False) -> None:
+def compact(db: DbOption = None, as_json: JsonOption = False) -> None:
     """Make one file of the many of a lake; those that an earlier one replaced go."""
-    lake = _database(db, db_path)
+    lake = store_at(db)
     if not lake.there:
         raise UsageError(
             f"There is no lake at {lake.name}.", "Name one with --db, a folder or a URL."
@@ -343,10 +338,6 @@ def compact(db: DbOption = None, db_path: DbPathOption = None, as_json: JsonOpti
 
 def _files(files: Sequence[Path]) -> str:
     return str(files[0]) if len(files) == 1 else f"{len(files)} files"
-
-
-def _database(db: Path | None, alias: Path | None) -> Database:
-    return store_at(db or alias)
 
 
 def _other(word: Path, database: Database) -> tuple[str, Path]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from accelbench.cli.arguments.shared_options import AS_JSON, DB
 from accelbench.core.errors import EXIT_ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -22,12 +23,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command()
 def doctor(
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
     timeout: float = typer.Option(60.0, "--timeout", min=1.0, help="Seconds an engine may take."),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+    db: Path | None = DB,
 ) -> None:
     """Say what works, what is missing, which versions clash, and what mends it.
 
@@ -36,19 +34,19 @@ def doctor(
     """
     from accelbench.hardware.doctor.checks import examine, well
 
-    findings = [*examine(world(db or db_path, timeout)), *_project()]
+    findings = [*examine(world(db, timeout)), *_project()]
     if as_json:
         sys.stdout.write(json.dumps(document(findings), indent=2) + "\n")
     else:
-        from accelbench.cli.display.doctor import show
+        from accelbench.cli.display.doctor import doctor_document
+        from accelbench.cli.display.documents import show
 
-        show(findings)
+        show(doctor_document(findings))
     if not well(findings):
         raise typer.Exit(EXIT_ENVIRONMENT)
 
 
 def _project() -> Examined:
-    """The file of a project's defaults, where there is one."""
     from accelbench.cli.services.plan_files import FILE, project_file
     from accelbench.hardware.doctor.world import Finding, Health
 

@@ -1,7 +1,4 @@
-"""`accelbench fleet`: measure on many machines, which Ray holds together.
-
-`accelbench fleet run`: measure on every node of a fleet; each result is of one machine.
-"""
+"""`accelbench fleet`: measure on many machines that Ray connects."""
 
 from __future__ import annotations
 
@@ -22,16 +19,15 @@ from accelbench.cli.arguments.distributed_options import (
 )
 from accelbench.cli.arguments.lists import NamedCommands, SpacedLists
 from accelbench.cli.arguments.plan_keys import options_of
+from accelbench.cli.arguments.shared_options import AS_JSON
 from accelbench.cli.commands import run as one_machine
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
 from accelbench.core.nouns import seconds
 from accelbench.core.visible import in_quotes
-from accelbench.exchange.prices import prices_at
 
 if TYPE_CHECKING:
-    from accelbench.cli.services.running import RunOptions
-    from accelbench.run.plan.request import Request
+    from accelbench.cli.services.asked import AskedRun
 
 
 #: Options of `accelbench run` that a fleet does not have: of one machine, or of no machine at all;
@@ -67,13 +63,10 @@ def run(
 
     Ends as accelbench run does.
     """
-    from accelbench.cli.arguments import run_arguments
     from accelbench.cli.arguments.lists import refuse_threshold
-    from accelbench.cli.arguments.run_words import settings_of
     from accelbench.cli.services import fleet_running, running
-    from accelbench.cli.services.against import against_of
     from accelbench.cli.services.asked import asked_run
-    from accelbench.cli.services.run_end import finish
+    from accelbench.cli.services.running import finish
     from accelbench.run.fleet.dispatch import DispatchRules
     from accelbench.run.fleet.fleet_address import FleetAddress
     from accelbench.run.fleet.fleet_execute import FleetOptions
@@ -89,15 +82,7 @@ def run(
     as_json, quiet = typed["as_json"], typed["quiet"]
     compare, threshold = typed["compare"], typed["threshold"]
     stream = sys.stderr if as_json else sys.stdout
-    places = running.OutputPlaces(
-        database=None if typed["no_database"] else (typed["db_path"] or typed["db"]),
-        use_database=not typed["no_database"],
-        output_dir=typed["output_dir"],
-        output_ci=typed["output_ci"],
-        report=typed["create_report"],
-        prices=prices_at(typed["prices"]) if compare or typed["create_report"] else None,
-        command=("accelbench", "fleet", "run"),
-    )
+    places = replace(running.places_of(typed), command=("accelbench", "fleet", "run"))
     rules = DispatchRules(
         attempts=attempts, silence=seconds(silence, "--silence") or DispatchRules.silence
     )
@@ -113,42 +98,23 @@ def run(
                 "--each has every node measure by itself, and --nnodes several together.",
                 "Leave one of them out.",
             )
-        how = running.RunOptions(
-            settings_of(asked.typed),
-            against=against_of(asked.typed["against"]),
-            limit=asked.typed["limit"],
-            label=run_arguments.label(asked.typed["label"]),
-            names=asked.names,
-            selector=running.selector_of(places),
-            precisions_named=asked.precisions,
-            plan_files=asked.plans.about,
-            notes=asked.plans.notes,
-        )
         options = FleetOptions(each, rules)
         if typed["dry_run"]:
-            fleet_running.show_plan(asked.parts, how, where, options, sys.stdout, as_json=as_json)
+            fleet_running.show_plan(asked, where, options, places, sys.stdout, as_json=as_json)
             return
-        ended = fleet_running.new_run(asked.parts, how, where, options, places, stream, quiet)
+        ended = fleet_running.new_run(asked, where, options, places, stream, quiet)
         finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
 
 
-def planned_options(
-    ctx: typer.Context, names: Sequence[str], typed: Mapping[str, Any]
-) -> tuple[tuple[Request, ...], RunOptions]:
+def planned_work(ctx: typer.Context, names: Sequence[str], typed: Mapping[str, Any]) -> AskedRun:
     """What a plan file asks for, for another command that measures on a fleet.
 
     Args:
-        ctx: the command's.
         names: of the file, and of models of it that alone are meant.
         typed: of the options of accelbench run those that the command has too.
-
-    Raises:
-        UsageError: the file cannot be read, or says what a fleet does not have.
     """
-    from accelbench.cli.arguments.run_words import settings_of
     from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.plan_files import plan_files_among
-    from accelbench.cli.services.running import RunOptions
 
     if not plan_files_among(names[:1])[0]:
         raise UsageError(
@@ -164,14 +130,7 @@ def planned_options(
         raise UsageError(
             "What is validated is each node by itself, and the plan says --nnodes.", "Leave it out."
         )
-    return asked.parts, RunOptions(
-        settings_of(asked.typed),
-        limit=asked.typed["limit"],
-        names=asked.names,
-        precisions_named=asked.precisions,
-        plan_files=asked.plans.about,
-        notes=asked.plans.notes,
-    )
+    return asked
 
 
 def _refuse_machines(typed: Any) -> None:
@@ -185,7 +144,6 @@ def _refuse_machines(typed: Any) -> None:
 
 
 def _refuse_planned(typed: Any) -> None:
-    """A plan file may say what no option of this command can."""
     _refuse_machines(typed)
     said = [name for name in sorted(_OF_ONE_MACHINE) if typed.get(name)]
     if said:
@@ -268,7 +226,7 @@ def stop(
 def status(
     address: str | None = ADDRESS,
     token_file: Path | None = TOKEN_FILE,
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
     from accelbench.cli.services import fleet_running
@@ -308,7 +266,7 @@ def validate(
     threshold: float = typer.Option(
         0.1, "--threshold", min=0.01, help="How much slower than its kind a bad node is at least."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Only the verdict."),
 ) -> None:
     """Say which nodes fall out of their kind.
@@ -329,16 +287,15 @@ def validate(
     where = FleetAddress.of(address, token_file)
     if plan is not None:
         typed = {"hardware": hardware, "framework": framework, "launches": launches}
-        requests, how = planned_options(ctx, [str(plan), *words(models)], typed)
-        how = replace(how, label=fleet_running.LABEL)
+        planned = planned_work(ctx, [str(plan), *words(models)], typed)
+        asked = replace(planned, typed={**planned.typed, "label": fleet_running.LABEL})
     else:
-        requests, how = fleet_running.usual_work(
+        asked = fleet_running.usual_work(
             words(models), words(hardware), runtimes_named(words(framework)), launches
         )
-    if probes and plan is None and not models:
-        requests = ()
     platforms = run_arguments.platforms(words(hardware)) if probes else None
-    work = fleet_running.ValidationWork(requests, how, platforms)
+    only_probes = probes and plan is None and not models
+    work = fleet_running.ValidationWork(None if only_probes else asked, platforms)
     with termination_as_interrupt():
         verdict = fleet_running.validate(where, db, work, threshold, as_json=as_json, quiet=quiet)
     if verdict.bad:

@@ -1,7 +1,4 @@
-"""`accelbench hardware`: every platform, present or absent, why, and what would bring it.
-
-With --calibrate it measures what a device can do at most.
-"""
+"""`accelbench hardware`: list platforms, or calibrate a device."""
 
 from __future__ import annotations
 
@@ -106,9 +103,10 @@ def hardware(
         whole = {**document(platforms, served, broken, known), "energy_meters": meters}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
         return
-    from accelbench.cli.display.hardware import show
+    from accelbench.cli.display.documents import show
+    from accelbench.cli.display.hardware import hardware_document
 
-    show(platforms, served, broken, verbose=verbose, known=known, meters=meters)
+    show(hardware_document(platforms, served, broken, verbose=verbose, known=known, meters=meters))
 
 
 def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:
@@ -170,14 +168,7 @@ def document(
     broken: Mapping[str, str],
     known: StoredCalibrations | None = None,
 ) -> dict[str, Any]:
-    """Everything as plain JSON values.
-
-    Args:
-        inventory: every platform.
-        served: by which runtimes.
-        broken: runtimes that cannot be loaded.
-        known: what was calibrated.
-    """
+    """Everything as plain JSON values."""
     return {
         "hardware": {
             name: _platform(ones, served.get(name, []), known) for name, ones in inventory.items()

@@ -11,10 +11,20 @@ import typer
 from accelbench.analysis.history import Series, answer_counts, same_jobs
 from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    BATCH_SIZES,
+    DB,
+    FRAMEWORK,
+    HARDWARE,
+    MACHINE,
+    MODE,
+    MODELS,
+    PRECISION,
+)
 from accelbench.cli.display.terminal import print_document
 from accelbench.cli.display.words import other_machines
-from accelbench.cli.services.collected_later import collected_later
-from accelbench.cli.services.opening import filled
+from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes
@@ -42,28 +52,23 @@ _METRICS = {metric.name: metric for metric in METRICS}
 
 @app.command(cls=SpacedLists)
 def history(
-    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    models: list[str] = MODELS,
     metric: str = typer.Option("latency", "--metric", help=f"{', '.join(_METRICS)}."),
     threshold: float = typer.Option(
         LEAST_EFFECT, "--threshold", help="Changes below this share are not told: 0.03 for 3 %."
     ),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
-    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
-    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
-    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
-    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
+    hardware: list[str] = HARDWARE,
+    framework: list[str] = FRAMEWORK,
+    precision: list[str] = PRECISION,
+    batch_sizes: list[str] = BATCH_SIZES,
+    mode: list[str] = MODE,
     run: list[str] = typer.Option(
         [], "--run", help="Show only what these runs measured, by id or label, or `last`."
     ),
-    machine: str | None = typer.Option(
-        None, "--machine", help="A host name, id or source; else that of the newest result."
-    ),
+    machine: str | None = MACHINE,
     every: bool = typer.Option(False, "--all", help="Show series in which nothing happened, too."),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+    as_json: bool = AS_JSON,
+    db: Path | None = DB,
 ) -> None:
     """Show steps, spikes and drift in what was measured over time, and between which commits."""
     if metric not in _METRICS:
@@ -73,7 +78,7 @@ def history(
     if not 0 < threshold < 10:
         raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
     filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
-    database = filled(db or db_path)
+    database = filled(db)
     with database.asking():
         runs = tuple(map(str, only_runs(database, words(run)).get("run_id", ())))
         if runs:
@@ -176,7 +181,6 @@ def _no_history(
 def _no_figure(
     here: Machine, metric: str, lacking: Sequence[tuple[Row, Unseen]], others: Sequence[str]
 ) -> NothingMeasuredError:
-    """The error where all that was measured twice has another figure, or none."""
     return NothingMeasuredError(
         f"Nothing on {here} has a history by {metric}.",
         " ".join([*without_figure(metric, lacking), *other_machines(others)]),
@@ -195,13 +199,11 @@ def _runs(gap: Unseen) -> str:
 
 
 def _instead(gap: Unseen) -> str:
-    """By which metric it has a history, or why it has none."""
     if gap.metrics:
         return f"; {' and '.join(f'--metric {name}' for name in gap.metrics)} shows it"
     return f": {gap.newest.why}"
 
 
 def _named(database: Database, unseen: Sequence[Unseen]) -> list[tuple[Row, Unseen]]:
-    """The same, each with a row that says what it is of."""
     about = about_series(database, {gap.series_key: gap.newest.run_id for gap in unseen})
     return [(about[gap.series_key], gap) for gap in unseen if gap.series_key in about]

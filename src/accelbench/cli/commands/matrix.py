@@ -10,6 +10,7 @@ import typer
 
 from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.shared_options import AS_JSON, DB, HARDWARE
 from accelbench.cli.display.terminal import deliver, json_text
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
@@ -20,8 +21,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.worth import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.hardware.detect import platforms_named
-from accelbench.query.conditions import where_of
-from accelbench.query.filters import Filters, by_word, filters_of, words_of
+from accelbench.query.filters import Filters, by_word, filters_of, where_of, words_of
 from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.query.suggestions import refuse_unknown
 
@@ -54,7 +54,7 @@ def matrix(
         None, metavar="MODEL", help="Only these models.", show_default=False
     ),
     family: list[str] = typer.Option([], "--family", help="Only these families."),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
+    hardware: list[str] = HARDWARE,
     precision: str | None = typer.Option(
         None, "--precision", help="All in this one; else each platform in the best that ran."
     ),
@@ -66,18 +66,15 @@ def matrix(
     page: int | None = typer.Option(
         None, "--page", min=1, help="Of a table with many models; 1 by default."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
     form: str | None = typer.Option(
         None, "--format", help="table, json, markdown or html; else what the suffix says."
     ),
     output: Path | None = typer.Option(
         None, "--output", "-o", help="Write it to this file; one that exists is refused."
     ),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
+    db: Path | None = DB,
     named: list[str] = typer.Option([], "--models", "--model", "--model-id", hidden=True),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Show High, Medium, Low or N/A for each model and family on each platform, and why.
 
@@ -90,18 +87,18 @@ def matrix(
     filters = _filters([*(models or []), *named], words(family), precision, mode)
     platforms = (platform for name in words(hardware) for platform in platforms_named(name))
     only = tuple(dict.fromkeys(platforms))
-    made, about = _made(filled_if_any(db or db_path, filters), filters, machine, only)
+    made, about = _made(filled_if_any(db, filters), filters, machine, only)
     if output is None and form == "table":
-        from accelbench.cli.display.matrix import show
+        from accelbench.cli.display.documents import show
+        from accelbench.report.matrix import presented
 
         _refuse_beyond(page or 1, len(made.models))
-        show(made, about, explain=explain, page=page or 1)
+        show(presented(made, about, explain=explain, page=page or 1))
         return
     deliver(_spelled(made, about, form, explain), output)
 
 
 def _spelt(moment: str | None) -> str | None:
-    """A moment as result files have it."""
     if not moment:
         return None
     whole, _, part = moment.partition(".")
@@ -124,7 +121,7 @@ def _form(option: str | None, output: Path | None, as_json: bool) -> str:
 
 
 def _refuse_beyond(page: int, models: int) -> None:
-    from accelbench.cli.display.matrix import PAGE
+    from accelbench.report.matrix import PAGE
 
     pages = max(-(-models // PAGE), 1)
     if page > pages:
@@ -179,7 +176,6 @@ def _made(
 
 
 def _spelt_there(rows: Sequence[Mapping[str, Any]], filters: Filters) -> str:
-    """A precision as the results spell it; as it was typed where there are none."""
     precisions = sorted({str(row["precision"]) for row in rows})
     return " and ".join(precisions) or next(
         iter(by_word("precision", words_of(filters, "precision")))
@@ -193,25 +189,20 @@ def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[
 
 
 def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str:
-    if form == "json":
-        from accelbench.report.matrix import document
+    from accelbench.report import matrix as pages
 
-        return json_text(document(made, about))
-    if form == "markdown":
-        from accelbench.report.matrix import markdown
-
-        return markdown(made, about)
     if form == "html":
-        from accelbench.report.matrix import html
+        return pages.html(made, about)
+    if form == "json":
+        return json_text(pages.document(made, about))
+    if form == "markdown":
+        from accelbench.present.markdown import as_markdown
 
-        return html(made, about)
+        return as_markdown(pages.presented(made, about, explain=True))
     import io
 
-    from accelbench.cli.display.console import console
-    from accelbench.cli.display.matrix import PAGE, show
+    from accelbench.cli.display.documents import show
 
     text = io.StringIO()
-    whole = console(text, width=80)
-    for page in range(1, max(-(-len(made.models) // PAGE), 1) + 1):
-        show(made, about, explain=explain, page=page, console=whole)
+    show(pages.presented(made, about, explain=explain), text, width=80)
     return text.getvalue()

@@ -12,12 +12,15 @@ import typer
 from accelbench.catalog.cost import cost
 from accelbench.catalog.find import every_model
 from accelbench.catalog.selection import choose, notes_on
-from accelbench.cli.display.terminal import print_line, print_lines
+from accelbench.cli.arguments.shared_options import AS_JSON
+from accelbench.cli.display.documents import show
+from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import parameters_in_short
 from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
 from accelbench.core.nouns import NO_DATA
+from accelbench.present.document import Document, Notes, Table, TableColumn, columns
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -33,7 +36,7 @@ def models(
     set_name: str | None = typer.Option(
         None, "--set", help="Only the models of this set: key, architectures or small."
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """List what can be measured by name, or show one model in full.
 
@@ -52,7 +55,7 @@ def models(
     elif name is not None:
         print_lines([*_in_full(chosen[0]), *(f"Note: {note}" for note in notes_on(chosen[0]))])
     else:
-        _print_table(chosen)
+        show(_table(chosen))
 
 
 def card(spec: ModelSpec) -> dict[str, Any]:
@@ -105,28 +108,24 @@ def _megabytes(counted: AnalyticCost | None) -> str:
     return NO_DATA if counted is None else f"{counted.weight_bytes / 2**20:,.1f}"
 
 
-def _print_table(specs: tuple[ModelSpec, ...]) -> None:
-    from accelbench.cli.display.console import console
-    from accelbench.cli.display.word_table import WordTable
-
-    table = WordTable(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    # A name in two pieces can neither be found nor copied.
-    table.add_column("model", no_wrap=True)
-    for heading in ("family", "architecture"):
-        table.add_column(heading)
-    for heading in ("params", "GFLOP"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for spec in specs:
-        counted = _for_one_item(spec)
-        table.add_row(
+def _table(specs: tuple[ModelSpec, ...]) -> Document:
+    rows = [
+        (
             spec.id,
             spec.family,
             spec.architecture,
             parameters_in_short(spec.parameters),
-            _gflop(counted),
+            _gflop(_for_one_item(spec)),
         )
-    console().print(table)
-    print_line("GFLOP: one item at its default size. More of a model: accelbench models NAME")
+        for spec in specs
+    ]
+    # A name in two pieces can neither be found nor copied.
+    heads = [
+        TableColumn("model", is_whole=True),
+        *columns(("family", "architecture", "params", "GFLOP"), (2, 3)),
+    ]
+    note = "GFLOP: one item at its default size. More of a model: accelbench models NAME"
+    return Document("", [Table(heads, rows, is_compact=True), Notes([note])])
 
 
 def _in_full(spec: ModelSpec) -> list[str]:

@@ -11,6 +11,17 @@ from typing import TYPE_CHECKING
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.shared_options import (
+    BATCH_SIZES,
+    DB,
+    FRAMEWORK,
+    HARDWARE,
+    MACHINE,
+    MODE,
+    MODELS,
+    PRECISION,
+    RUN,
+)
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.terminal import complain, print_document, print_line, print_lines
 from accelbench.cli.services.report_files import FORMATS, drawn_into
@@ -34,7 +45,7 @@ _MOST_NEEDS = 3
 
 @app.command(cls=SpacedLists)
 def plot(
-    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    models: list[str] = MODELS,
     chart: list[str] = typer.Option(
         [], "--chart", help="Only these charts; `--chart list` names them. Else all with a content."
     ),
@@ -57,21 +68,16 @@ def plot(
         None, "--input-dir", help="Of the result files in this folder and below."
     ),
     model_id: list[str] = typer.Option([], "--model-id", "--model", hidden=True),
-    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label, or `last`."),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
-    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
-    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
-    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
-    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
-    machine: str | None = typer.Option(
-        None, "--machine", help="A host name, id or source; else that of the newest result."
-    ),
+    run: list[str] = RUN,
+    hardware: list[str] = HARDWARE,
+    framework: list[str] = FRAMEWORK,
+    precision: list[str] = PRECISION,
+    batch_sizes: list[str] = BATCH_SIZES,
+    mode: list[str] = MODE,
+    machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     as_json: bool = typer.Option(False, "--json", help="Print the files' names as JSON."),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+    db: Path | None = DB,
 ) -> None:
     """Draw charts: platforms, batches, precisions, engines, distributions, trends and more."""
     from accelbench.analysis.costs import nothing_priced
@@ -85,10 +91,10 @@ def plot(
     filters = filters_of(
         [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
     )
-    if (json_path or input_dir) and (db or db_path):
+    if (json_path or input_dir) and db:
         raise UsageError("Charts are of files or of a database.", "Leave out one of them.")
     files = [*json_path, *files_in(input_dir)]
-    subject = _subject(files, words(run), filters, machine, prices_at(prices), db or db_path)
+    subject = _subject(files, words(run), filters, machine, prices_at(prices), db)
     for sentence in nothing_priced(subject.rows, subject.prices):
         complain(sentence)
     dropped = not_measured(filters, subject.rows)
@@ -175,11 +181,7 @@ def _subject(
 
 
 def files_in(folder: Path | None) -> list[Path]:
-    """Result files of a folder and below.
-
-    Raises:
-        UsageError: There are none.
-    """
+    """Result files of a folder and below."""
     if folder is None:
         return []
     place = folder.expanduser()

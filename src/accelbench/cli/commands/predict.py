@@ -19,6 +19,7 @@ from accelbench.cli.arguments.run_words import (
     sizes_of,
     with_numbered_sizes,
 )
+from accelbench.cli.arguments.shared_options import AS_JSON
 from accelbench.cli.display.terminal import BESIDE, deliver, json_text, print_json, print_line
 from accelbench.cli.display.watch import ProgressLine
 from accelbench.cli.services.report_files import refuse_undrawable_file, write_picture
@@ -129,7 +130,7 @@ def predict(
         "-o",
         help="Write the JSON document to this file; one that exists is refused.",
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
     beside: Path | None = typer.Option(None, BESIDE, hidden=True),
     model_name: list[str] = typer.Option([], "--model", hidden=True),
 ) -> None:

@@ -33,7 +33,6 @@ def publish(
     db: Path | None = typer.Option(
         None, "--db", help="The database or the lake; else $ACCELBENCH_DB, else here."
     ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
 ) -> None:
     """Write the dashboard as static files: any web server hosts them, and nothing else is asked.
 
@@ -48,7 +47,7 @@ def publish(
 
     bundle.check_folder(folder.expanduser().resolve())
     given = prices_at(prices)
-    database = filled(db or db_path)
+    database = filled(db)
     complain(_told(hosts_in(database), as_recorded))
     begun = time.monotonic()
     with StatusOfPages(sys.stderr) as status:
@@ -76,7 +75,6 @@ def publish(
 
 
 def _told(hosts: list[str], as_recorded: bool) -> str:
-    """What is said before anything is written."""
     if not as_recorded:
         return "Host names, commands, branches and paths are left out; --as-recorded tells them."
     names = ", ".join(hosts[:5]) or "none"

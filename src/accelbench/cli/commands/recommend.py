@@ -11,6 +11,7 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.run_words import refuse_beside
+from accelbench.cli.arguments.shared_options import AS_JSON
 from accelbench.cli.display.terminal import BESIDE, deliver, json_text
 from accelbench.cli.display.watch import ProgressLine
 from accelbench.core.errors import UsageError
@@ -141,17 +142,17 @@ def recommend(
         "-o",
         help="Write the JSON document to this file; one that exists is refused.",
     ),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    as_json: bool = AS_JSON,
     beside: Path | None = typer.Option(None, BESIDE, hidden=True),
     # -- the documents' spellings
     model_name: list[str] = typer.Option([], "--model", "--model-name", hidden=True),
-    db_path: Path | None = typer.Option(None, "--db-path", "--database-path", hidden=True),
 ) -> None:
     """Recommend hardware for models: measured before estimated before ruled, each named.
 
     Ends with 0 where there is an answer, also where nothing wins clearly; with 1 where nothing
     suits or keeps the limits; with 4 where it cannot be told, nothing being measured.
     """
+    from accelbench.cli.display.documents import show
     from accelbench.cli.services.recommending import Recommender
 
     refuse_suffix(output, (".json",))
@@ -181,7 +182,7 @@ def recommend(
         raise UsageError("--max-cost needs a price.", "Name a file of prices with --prices.")
     progress = ProgressLine(sys.stderr)
     recommender = Recommender(
-        db or db_path,
+        db,
         config,
         matrix_file,
         {n: v for n, v in question.items() if v},
@@ -216,11 +217,11 @@ def recommend(
     with progress:
         answer = _found(recommender, named, task, limits, verify, search)
     if beside is not None:
-        deliver(json_text(answer.document), beside)
+        deliver(json_text(answer.data), beside)
     if as_json or output is not None:
-        _deliver(answer.document, output)
+        _deliver(answer.data, output)
     else:
-        answer.show(explain)
+        show(answer.document(explain))
     raise typer.Exit(answer.exit_code)
 
 
@@ -261,7 +262,6 @@ def _of_gpus(word: str) -> tuple[str, ...]:
 
 
 def _limits(*given: float | None) -> Limits | None:
-    """What was limited; None where nothing was."""
     from accelbench.select.constraints.best_under import Limits
 
     return None if all(limit is None for limit in given) else Limits(*given)

@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.shared_options import (
+    BATCH_SIZES,
+    DB,
+    FRAMEWORK,
+    HARDWARE,
+    MACHINE,
+    MODE,
+    MODELS,
+    PRECISION,
+    RUN,
+)
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.terminal import complain, print_line, print_lines
-from accelbench.cli.services.collected_later import collected_later
+from accelbench.cli.services.opening import collected_later
 from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
@@ -28,7 +39,7 @@ _SUFFIXES = {"html": ".html", "markdown": ".md"}
 
 @app.command(cls=SpacedLists)
 def report(
-    models: list[str] = typer.Argument(None, help="Only these models.", show_default=False),
+    models: list[str] = MODELS,
     output: Path | None = typer.Option(
         None, "--output", "-o", help="The file; else report.html, report.md. One there is refused."
     ),
@@ -42,20 +53,15 @@ def report(
     input_dir: Path | None = typer.Option(
         None, "--input-dir", help="Of the result files in this folder and below."
     ),
-    run: list[str] = typer.Option([], "--run", help="Only these runs, by id or label, or `last`."),
-    hardware: list[str] = typer.Option([], "--hardware", help="Only these platforms."),
-    framework: list[str] = typer.Option([], "--framework", "--runtime", help="Only these."),
-    precision: list[str] = typer.Option([], "--precision", help="Only these precisions."),
-    batch_sizes: list[str] = typer.Option([], "--batch-sizes", "--batch-size", help="Only these."),
-    mode: list[str] = typer.Option([], "--mode", help="inference, training; else both."),
-    machine: str | None = typer.Option(
-        None, "--machine", help="A host name, id or source; else that of the newest result."
-    ),
+    run: list[str] = RUN,
+    hardware: list[str] = HARDWARE,
+    framework: list[str] = FRAMEWORK,
+    precision: list[str] = PRECISION,
+    batch_sizes: list[str] = BATCH_SIZES,
+    mode: list[str] = MODE,
+    machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb."
-    ),
-    db_path: Path | None = typer.Option(None, "--db-path", hidden=True),
+    db: Path | None = DB,
 ) -> None:
     """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
     from accelbench.analysis.costs import nothing_priced
@@ -67,7 +73,7 @@ def report(
     from accelbench.report.full_report.parts import report as made
     from accelbench.report.full_report.report_data import known_in, known_of
 
-    if (json_path or input_dir) and (db or db_path):
+    if (json_path or input_dir) and db:
         raise UsageError("A report is of files or of a database.", "Leave out one of them.")
     form = _form(form, output)
     path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
@@ -79,7 +85,7 @@ def report(
         if files:
             known: ReportData = known_of(files, filters | only_ids(words(run)), given)
         else:
-            database = filled(db or db_path)
+            database = filled(db)
             known = known_in(database, filters | only_runs(database, words(run)), machine, given)
         for sentence in nothing_priced(known.subject.rows, given):
             complain(sentence)

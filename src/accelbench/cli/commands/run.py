@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -20,7 +21,7 @@ from accelbench.cli.arguments.plan_keys import options_of
 from accelbench.cli.arguments.run_words import OPTIONS, Sizes, with_size_options
 from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
-from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.exchange.prices import PRICES_HELP
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -286,7 +287,6 @@ def run(
     multiple_models: bool = typer.Option(False, "--multiple-models", hidden=True),
     training: bool = typer.Option(False, "--training", "--training-mode", hidden=True),
     small_models: bool = typer.Option(False, "--small-models", hidden=True),
-    db_path: Path | None = typer.Option(None, "--db-path", "--database-path", hidden=True),
     save: bool = typer.Option(False, "--save", "--auto-store-db", hidden=True),
 ) -> None:
     """Measure models on hardware; store every sample.
@@ -301,13 +301,12 @@ def run(
     typed |= {**typed.pop("sizes"), **typed.pop("distributed")}
     from accelbench.cli.arguments import run_arguments
     from accelbench.cli.arguments.lists import refuse_threshold
-    from accelbench.cli.arguments.run_words import settings_of
     from accelbench.cli.services import running
-    from accelbench.cli.services.against import against_of
     from accelbench.cli.services.asked import asked_run
+    from accelbench.cli.services.asked import save as save_asked
     from accelbench.cli.services.picking import picked_models
     from accelbench.cli.services.plan_files import project_note
-    from accelbench.cli.services.run_end import finish
+    from accelbench.cli.services.running import finish
     from accelbench.core.nouns import seconds
     from accelbench.core.processes import limited_to
 
@@ -321,14 +320,9 @@ def run(
         refuse_no_meeting(asked.typed)
     run_arguments.use_browser(browser)
     stream = sys.stderr if as_json else sys.stdout
-    places = running.OutputPlaces(
-        database=None if no_database else (db_path or db),
-        use_database=not no_database,
-        output_dir=output_dir,
+    places = replace(
+        running.places_of(typed),
         csv_dir=run_arguments.guide_folder(framework, model_id) if output_dir is None else None,
-        output_ci=output_ci,
-        report=create_report,
-        prices=prices_at(prices) if compare or create_report else None,
     )
     with termination_as_interrupt():
         if asked is None:
@@ -337,34 +331,20 @@ def run(
         if asked.typed["node_rank"]:
             from accelbench.cli.services.fleet_running import take_part
 
-            code = take_part(asked.requests[0], settings_of(asked.typed), asked.typed, stream)
-            raise typer.Exit(code)
-        how = running.RunOptions(
-            settings_of(asked.typed),
-            against=against_of(against),
-            limit=asked.typed["limit"],
-            label=run_arguments.label(asked.typed["label"]),
-            names=asked.names,
-            selector=running.selector_of(places),
-            precisions_named=asked.precisions,
-            plan_files=asked.plans.about,
-            notes=[*asked.notes, *project_note("run", app)],
-            given=asked.given,
-        )
+            raise typer.Exit(take_part(asked, stream))
+        asked = replace(asked, further_notes=project_note("run", app))
         if save_plan is not None:
-            from accelbench.cli.services import asked as saved_plans
-
-            saved_plans.save(save_plan, asked, how.settings, options, stream, quiet)
+            save_asked(save_plan, asked, options, stream, quiet)
             if not dry_run:
                 raise typer.Exit(EXIT_OK)
         if dry_run:
             from accelbench.cli.services.dry_run import show_plan
 
-            code = show_plan(asked.parts, how, places, stream=sys.stdout, as_json=as_json)
+            code = show_plan(asked, places, stream=sys.stdout, as_json=as_json)
             for text in asked.passed_over:
                 complain(f"Left out: {text}")
             raise typer.Exit(EXIT_ENVIRONMENT if asked.passed_over else code)
-        ended = running.new_run(asked.parts, how, places, stream, quiet)
+        ended = running.new_run(asked, places, stream, quiet)
         finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
 
 
@@ -378,7 +358,7 @@ class termination_as_interrupt:  # noqa: N801 - reads as the statement it is
         signal.signal(signal.SIGTERM, self._before)
         if kind is KeyboardInterrupt:
             # Said here, because typer's own exit code for it has changed from 1 to 130.
-            from accelbench.cli.services.run_end import EXIT_INTERRUPTED
+            from accelbench.cli.services.running import EXIT_INTERRUPTED
 
             complain("interrupted.")
             raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -37,7 +37,6 @@ _EXTRAS = "extras"
 
 
 def _names_more(words: list[str]) -> bool:
-    """Whether a name follows, and not an option of the browser's or its value."""
     return bool(words) and not words[0].startswith("-")
 
 

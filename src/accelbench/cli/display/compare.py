@@ -1,12 +1,9 @@
-"""A comparison for people: a table a question, and below all of them what was not alike.
-
-What each table of a comparison is of, in words that no other table beside it has. Pure.
-"""
+"""A comparison as a document: a table a question, with a heading that no other table has. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 from accelbench.analysis.costs import money
 from accelbench.analysis.questions import ComparisonAxis, physical, plain
@@ -31,14 +28,17 @@ from accelbench.core.axes import AXES
 from accelbench.core.devices import sharing
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.rows import Row, number, record
-from accelbench.core.visible import markdown
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
-from accelbench.exchange.table_export import table as markdown_table
-
-if TYPE_CHECKING:
-    from accelbench.cli.display.word_table import WordTable
-
+from accelbench.present.document import (
+    Document,
+    DocumentSection,
+    Notes,
+    Table,
+    TableColumn,
+    TonedText,
+)
+from accelbench.report.comparison import document
 
 #: What stands before and after a value; what is not here is said with its name.
 _AROUND: Mapping[str, tuple[str, str]] = {
@@ -112,7 +112,6 @@ def _versions(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[
 
 
 def _threads(sides: Sequence[Row]) -> str:
-    """The number of threads that all sides of what others published have in common."""
     known = {row.get("threads") for row in sides}
     number = known.pop() if len(known) == 1 else None
     if number is None or not _published(sides):
@@ -151,7 +150,6 @@ def _usual(row: Row, axis: ComparisonAxis) -> str:
 
 
 def _usually_said(name: str, row: Row) -> bool:
-    """A device beside the machine's CPU, which stands above all tables; that it was compiled."""
     if name == "device_name":
         return bool(row.get(name)) and row.get("hardware") != "cpu"
     return name == "compiled" and row.get(name) is True
@@ -170,79 +168,47 @@ def _word(name: str, value: Any) -> str:
 _LONGEST_UNIT = 9
 
 
-def show(
+def comparison(
     tables: Sequence[Lines],
     axis: ComparisonAxis,
-    machine: str = "",
-    others: Sequence[str] = (),
-    stream: IO[str] | None = None,
-    labels: Mapping[str, str] | None = None,
+    about: Mapping[str, Any],
     prices: Prices | None = None,
-) -> None:
-    """Print it; `labels` are of runs, by their ids; costs are in the currency of `prices`."""
-    from rich.text import Text
+) -> Document:
+    """Return a comparison as a document.
 
-    from accelbench.cli.display.console import console as made_for
-
-    console = made_for(stream)
-    console.print(Text(_title(axis, machine)))
-    sign = _sign(prices)
+    Args:
+        about: the machine, other machines, the labels of runs by their ids, and further notes.
+    """
+    labels = about.get("labels", {})
     of_one = of_one_figure(tables)
     titles = headings([[line.side.row for line in lines] for lines in tables], axis)
-    for heading, lines in zip(titles, tables, strict=True):
-        console.print()
-        console.print(Text(heading, style="bold"))
-        console.print(_table(lines, axis, labels or {}, console.width, sign))
-        for sentence in under_table(lines, axis, labels or {}, alone=of_one):
-            console.print(Text(sentence))
-    for sentence in below(tables, axis, others, prices):
-        console.print(Text(sentence))
-
-
-def markdown_text(
-    tables: Sequence[Lines],
-    axis: ComparisonAxis,
-    machine: str,
-    others: Sequence[str],
-    labels: Mapping[str, str],
-    prices: Prices | None = None,
-    notes: Sequence[str] = (),
-) -> str:
-    """Return what `show` prints as a page in Markdown, with further notes below it."""
-    of_one = of_one_figure(tables)
-    titles = headings([[line.side.row for line in lines] for lines in tables], axis)
-    blocks = [[f"# {markdown(_title(axis, machine))}"]]
-    for heading, lines in zip(titles, tables, strict=True):
-        heads, rows, words = _columns(lines, axis, labels, _sign(prices))
-        heads = [head.replace("\n", "") for head in heads]
-        blocks.append([f"## {markdown(heading)}"])
-        blocks.append(markdown_table(heads, rows, heads[words:]))
-        blocks += [[markdown(note)] for note in under_table(lines, axis, labels, alone=of_one)]
-    blocks += [[markdown(note)] for note in (*below(tables, axis, others, prices), *notes)]
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
-
-
-def _title(axis: ComparisonAxis, machine: str) -> str:
-    return f"By {axis.name}" + (f", on {machine}" if machine else "")
+    sections = [
+        DocumentSection(
+            heading,
+            (
+                _table(lines, axis, labels, _sign(prices)),
+                Notes(under_table(lines, axis, labels, alone=of_one)),
+            ),
+        )
+        for heading, lines in zip(titles, tables, strict=True)
+    ]
+    notes = [*below(tables, axis, about.get("other_machines", ()), prices)]
+    notes += about.get("not_shown", ())
+    machine = about.get("machine")
+    return Document(
+        f"By {axis.name}" + (f", on {machine}" if machine else ""),
+        (*sections, Notes(notes)),
+        data=lambda: {**about, "comparisons": document(tables, axis, prices)},
+        records=lambda: document(tables, axis, prices),
+    )
 
 
 def _sign(prices: Prices | None) -> str:
     return sign_of(USUAL_CURRENCY) if prices is None else prices.sign
 
 
-def _table(
-    lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], width: int, sign: str
-) -> WordTable:
-    from accelbench.cli.display.columns import table
-
-    heads, rows, words = _columns(lines, axis, labels, sign)
-    return table(heads, rows, right=range(words, len(heads)), width=width)
-
-
-def _columns(
-    lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: str
-) -> tuple[list[str], list[tuple[str, ...]], int]:
-    """Return the heads and rows of the columns with values, and how many columns are words."""
+def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: str) -> Table:
+    """Return the table of a question: a row a side, and the columns that have a value."""
     every = (
         ("threads", threads(lines, axis)),
         (time_heading(lines), times(lines)),
@@ -255,22 +221,22 @@ def _columns(
         (f"{sign}/step", [money(line.side.step_cost) for line in lines]),
         ("times as fast", [speed(line, axis) for line in lines]),
     )
-    figures = [(name, cells) for name, cells in every if any(cell != NO_DATA for cell in cells)]
-    columns = [places(lines, axis, labels)]
-    heads = [axis.name]
+    columns = [(TableColumn(axis.name), places(lines, axis, labels))]
     if "runtime" in axis.along:
-        columns.append(engines(lines))
-        heads.append("by")
-    submitted = submissions(lines)
-    if any(cell != NO_DATA for cell in submitted):
-        columns.append(submitted)
-        heads.append("submission")
-    words = len(heads)
-    heads += [name for name, _ in figures]
-    rows = list(zip(*columns, *(cells for _, cells in figures), strict=True))
-    return heads, rows, words
+        columns.append((TableColumn("by"), engines(lines)))
+    columns.append((TableColumn("submission"), submissions(lines)))
+    columns += [(TableColumn(name, is_number=True), cells) for name, cells in every]
+    known = [
+        (column, cells)
+        for number, (column, cells) in enumerate(columns)
+        if not number or column.label == "by" or any(cell != NO_DATA for cell in cells)
+    ]
+    rows = list(zip(*(cells for _, cells in known), strict=True))
+    return Table([column for column, _ in known], rows)
 
 
 def _in_lines(unit: str) -> str:
     """A heading of a rate; a long unit in two lines, since devices need the room."""
-    return unit if len(unit) <= _LONGEST_UNIT else unit.replace("/s", "\n/s")
+    if len(unit) <= _LONGEST_UNIT or not unit.endswith("/s"):
+        return unit
+    return TonedText(unit.removesuffix("/s"), further=("/s",))

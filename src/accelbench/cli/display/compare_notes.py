@@ -53,9 +53,6 @@ def under_table(
     """What is of one table.
 
     Args:
-        lines: its sides.
-        axis: along which they lie.
-        labels: of runs, by their ids.
         alone: all tables are by one figure, which is said below them.
     """
     held = [line.ratio for line in lines if line.ratio is not None]
@@ -72,7 +69,6 @@ def under_table(
 
 
 def _accuracies(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
-    """What accuracy each side costs, against its baseline on the same samples."""
     for line in lines:
         if line.baseline is None or line.side is line.baseline:
             continue
@@ -120,7 +116,6 @@ def of_one_figure(tables: Sequence[Lines]) -> bool:
 
 
 def _figures(tables: Sequence[Lines]) -> set[str]:
-    """The figures that ratios are of."""
     return {
         str(line.ratio.statistic) for lines in tables for line in lines if line.ratio is not None
     }
@@ -169,11 +164,7 @@ def by_what(figures: set[str]) -> str:
 
 
 def by_figure(figures: Collection[str]) -> str:
-    """Name the figure by which things are compared.
-
-    Args:
-        figures: names of statistics.
-    """
+    """Name the figure by which things are compared."""
     if set(figures) == {str(Statistic.RATE)}:
         return "by the rate of items, which is the inverse of their mean time"
     named = sorted({_WORDS.get(name, name) for name in figures})
@@ -183,7 +174,6 @@ def by_figure(figures: Collection[str]) -> str:
 
 
 def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
-    """Where medians point to the other side."""
     for compared in every:
         if compared.ratio is not None and compared.ratio.told and compared.ratio.otherwise:
             model = compared.side.row.get("model")
@@ -191,7 +181,6 @@ def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
 
 
 def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
-    """What is quantised and may compute something else, as nobody who compares speeds asked for."""
     places: dict[str, list[str]] = {}
     for line in lines:
         if why := not_exact(line.side.rows):
@@ -202,7 +191,6 @@ def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) ->
 
 
 def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
-    """Where launches of the run whose figures are shown came to nothing."""
     failing = [
         f"{compared.side.row.get('model')}, {place(compared, axis)} ({failed})"
         for compared in every
@@ -249,12 +237,10 @@ def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]
 
 
 def _some(texts: Iterable[str]) -> str:
-    """The first few, and how many more."""
     return listed(sorted(texts), _PAIRS)
 
 
 def _costs(tables: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
-    """What a million is of, and by which prices."""
     rows = [row for lines in tables for line in lines for row in line.side.rows]
     counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
     if counted:

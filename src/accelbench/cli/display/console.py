@@ -1,8 +1,6 @@
-"""The console that all tables are drawn on: names in it are text, whatever they look like.
+"""The console for all tables: text of others is shown, never obeyed.
 
-Markup and emoji codes are off, so `[red]` and `:smile:` in a name are what they are; and each text
-is made visible where it is rendered, so no table has to think of it. A name that is longer than its
-column is broken where it has a separator.
+Markup and emoji codes are off, so `[red]` in a name stays `[red]`. Long names break at separators.
 """
 
 from __future__ import annotations
@@ -63,13 +61,7 @@ class Broken(Named):
 
 
 def in_lines(*lines: str, style: str = "", further: str = "") -> Broken:
-    """Lines one below the other in a cell.
-
-    Args:
-        lines: the lines; what is invisible in one is shown.
-        style: of all of them.
-        further: of those after the first.
-    """
+    """Lines one below the other in a cell."""
     made = Broken(style=style)
     for number, line in enumerate(lines):
         made.append(f"\n{visible(line)}" if number else visible(line), further if number else None)
@@ -130,10 +122,6 @@ def console(stream: IO[str] | None = None, **options: Any) -> TextConsole:
     """The console for a stream; else for standard output.
 
     What is piped or goes into a file is as wide as it needs: no word of it is broken.
-
-    Args:
-        stream: Where it draws.
-        options: rich's.
     """
     where = unguarded(stream if stream is not None else sys.stdout)
     if not where.isatty() and "COLUMNS" not in os.environ:

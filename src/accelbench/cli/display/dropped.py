@@ -37,13 +37,7 @@ _NAMES = {
 def not_shown(
     filters: Mapping[str, Sequence[Any]], rows: Sequence[Row], shown: Sequence[Row]
 ) -> list[str]:
-    """A sentence for each value that was asked for and is in no table, and why.
-
-    Args:
-        filters: column → the values that were asked for.
-        rows: results that answer to all of them.
-        shown: those that stand in a table.
-    """
+    """A sentence for each value that was asked for and is in no table, and why."""
     sentences = []
     for column, name in _NAMES.items():
         for value, names in by_word(column, filters.get(column, ())).items():
@@ -59,11 +53,7 @@ def not_shown(
 
 
 def distrusted(rows: Iterable[Row]) -> list[str]:
-    """A sentence for what has no figure as its outputs were wrong when it was last measured.
-
-    Args:
-        rows: results of one machine.
-    """
+    """A sentence for what has no figure as its outputs were wrong when it was last measured."""
     ways: dict[tuple[Any, ...], list[Row]] = {}
     for row in of_whole_runs(rows):
         if row.get("status") != Status.SKIPPED:

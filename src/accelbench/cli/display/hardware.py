@@ -1,7 +1,4 @@
-"""What `accelbench hardware` prints for people; fits 80 columns.
-
-Calibrations as people and machines read them.
-"""
+"""Platforms and calibrations as documents."""
 
 from __future__ import annotations
 
@@ -9,15 +6,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from accelbench.cli.display.console import console as made_for
-from accelbench.cli.display.console import in_lines
+from accelbench.cli.display.documents import show
 from accelbench.cli.display.terminal import print_line
-from accelbench.cli.display.word_table import WordTable
 from accelbench.cli.display.words import figure
 from accelbench.core.calibration import (
     DeviceCalibration,
@@ -30,6 +20,18 @@ from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, digits
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import MIB
 from accelbench.hardware.browsers import NOT_ASKED
+from accelbench.present.document import (
+    Block,
+    Document,
+    DocumentSection,
+    Facts,
+    Notes,
+    Table,
+    TableColumn,
+    Tone,
+    TonedText,
+    columns,
+)
 
 if TYPE_CHECKING:
     from accelbench.query.calibrations import StoredCalibrations
@@ -77,32 +79,27 @@ class ProbeProgress:
 
 
 def show_calibration(calibration: DeviceCalibration) -> None:
-    """The table of a calibration: the best of each kind, with its interval and its size."""
-    from rich.text import Text
-
-    from accelbench.cli.display.columns import table
-    from accelbench.cli.display.console import console
-
+    """Print the best of each kind of probe, with its interval and its size."""
     threads = f", {calibration.threads} threads" if calibration.hardware == "cpu" else ""
-    print_line(
+    title = (
         f"{calibration.hardware}: {calibration.device_name}, {calibration.engine}{threads},"
         f" {calibration.measured_at[:16].replace('T', ' ')} UTC"
     )
-    heads = ["probe", "precision", "median", "95 % interval", "best size"]
-    console().print(table(heads, rows_of(calibration), (2, 3)))
-    collectives = collective_rows(calibration)
-    if collectives:
+    heads = ("probe", "precision", "median", "95 % interval", "best size")
+    blocks: list[Block] = [Table(columns(heads, (2, 3)), rows_of(calibration))]
+    if collectives := collective_rows(calibration):
         among = " and ".join(str(timed.ranks) for timed in calibration.collectives)
-        print_line(f"Collectives among {among} ranks:")
-        console().print(table(_COLLECTIVES, collectives, (1, 2, 3, 4, 5)))
-    blocks = sum(len(entry.samples_ns) for entry in calibration.figures)
-    print_line(f"{len(calibration.figures)} probes, {blocks:,} blocks, all of them kept.")
+        table = Table(columns(_COLLECTIVES, (1, 2, 3, 4, 5)), collectives)
+        blocks.append(DocumentSection(f"Collectives among {among} ranks", [table]))
+    kept = sum(len(entry.samples_ns) for entry in calibration.figures)
+    notes = [f"{len(calibration.figures)} probes, {kept:,} blocks, all of them kept."]
     of_collectives = [text for timed in calibration.collectives for text in timed.warnings]
-    for warning in (*calibration.warnings, *of_collectives):
-        print_line(f"warning: {warning}")
-    for refusal in calibration.refusals:
-        name = f"{refusal.name} {refusal.precision}".strip()
-        console().print(Text(f"left out: {name}: {refusal.reason}", style="dim"))
+    notes += [f"warning: {text}" for text in (*calibration.warnings, *of_collectives)]
+    left_out = [
+        f"left out: {f'{refusal.name} {refusal.precision}'.strip()}: {refusal.reason}"
+        for refusal in calibration.refusals
+    ]
+    show(Document(title, [*blocks, Notes(notes), Notes(left_out, tone=Tone.FAINT)]))
 
 
 def rows_of(calibration: DeviceCalibration) -> list[list[str]]:
@@ -166,7 +163,6 @@ def _size(best: ProbeFigure) -> str:
 
 
 def _figures(best: ProbeFigure) -> tuple[str, str]:
-    """The median with its unit, and the interval in the same unit."""
     scale, unit = _scale(best)
     return f"{figure(best.value / scale)} {unit}", _interval(best, scale)
 
@@ -255,46 +251,54 @@ def calibration_documents(calibrations: Sequence[DeviceCalibration]) -> dict[str
 _GIB = 2**30
 
 
-def show(
+def hardware_document(
     platforms: Mapping[str, list[Device | Absent]],
     served: Mapping[str, Sequence[object]],
     broken: Mapping[str, str],
     *,
     verbose: bool,
-    console: Console | None = None,
     known: StoredCalibrations | None = None,
     meters: Mapping[str, str] | None = None,
-) -> None:
-    """The table, the CPU in full, and what is absent with what would bring it."""
-    console = console or made_for()
-    console.print(_table(platforms, served))
-    if any(_unasked(entry) for many in platforms.values() for entry in many):
-        console.print()
-        console.print(f"browser: one is installed; its adapter is {NOT_ASKED}.")
-    devices = [entry for many in platforms.values() for entry in many if isinstance(entry, Device)]
+) -> Document:
+    """Return the platforms, the CPU in full, and what is absent with what would bring it."""
+    entries = [entry for many in platforms.values() for entry in many]
+    devices = [entry for entry in entries if isinstance(entry, Device)]
+    notes = []
+    if any(map(_unasked, entries)):
+        notes.append(f"browser: one is installed; its adapter is {NOT_ASKED}.")
+    sections: list[tuple[str, Sequence[tuple[str, str]]]] = []
     for device in devices:
         if device.hardware == "cpu" and "topology" in device.details:
-            _section(console, "CPU in full", _cpu(device))
+            sections.append(("CPU in full", _cpu(device)))
         elif verbose:
-            _section(console, f"{device} — {device.name}", _details(device))
+            sections.append((f"{device} — {device.name}", _details(device)))
     if known is not None:
         peaks = [
             (str(device), peaks_line(entry))
             for device in devices
             if (entry := known.of(device.fingerprint)) is not None
         ]
-        _section(console, "Calibrated: measured peaks", peaks)
         collectives = [
             (str(device), collectives_line(entry))
             for device in devices
             for entry in known.collectives_of(device.fingerprint)
         ]
-        _section(console, "Calibrated: collectives, best bus bandwidth and least time", collectives)
-    _section(console, "Energy, by run --energy", list((meters or {}).items()))
-    missing = [entry for many in platforms.values() for entry in many if isinstance(entry, Absent)]
-    rows = [(entry.hardware, in_lines(_sentence(entry.reason), entry.remedy)) for entry in missing]
-    _section(console, "Absent, and what would bring it", rows)
-    _section(console, "Runtimes that cannot be loaded", list(broken.items()))
+        sections += [
+            ("Calibrated: measured peaks", peaks),
+            ("Calibrated: collectives, best bus bandwidth and least time", collectives),
+        ]
+    absent = [
+        (entry.hardware, TonedText(_sentence(entry.reason), further=(entry.remedy,)))
+        for entry in entries
+        if isinstance(entry, Absent)
+    ]
+    sections += [
+        ("Energy, by run --energy", list((meters or {}).items())),
+        ("Absent, and what would bring it", absent),
+        ("Runtimes that cannot be loaded", list(broken.items())),
+    ]
+    found = [DocumentSection(title, [Facts(pairs)]) for title, pairs in sections if pairs]
+    return Document("", [_table(platforms, served), *([Notes(notes)] if notes else []), *found])
 
 
 def _sentence(text: str) -> str:
@@ -305,41 +309,28 @@ def _unasked(entry: Device | Absent) -> bool:
     return entry.details.get("adapter") == NOT_ASKED
 
 
-def _section(console: Console, title: str, rows: Sequence[tuple[str, str | Text]]) -> None:
-    if not rows:
-        return
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for key, value in rows:
-        grid.add_row(Text(key), Text(value) if isinstance(value, str) else value)
-    console.print()
-    console.print(Text(title, style="bold"))
-    console.print(Padding(grid, (0, 0, 0, 2), expand=False))
-
-
 def _table(
     platforms: Mapping[str, list[Device | Absent]], served: Mapping[str, Sequence[object]]
-) -> WordTable:
-    table = WordTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("platform", no_wrap=True)
-    table.add_column("present", no_wrap=True)
-    table.add_column("device")
-    table.add_column("memory", justify="right", no_wrap=True)
-    table.add_column("runtimes")
+) -> Table:
+    rows: list[Sequence[str]] = []
     for name, ones in platforms.items():
         runtimes = ", ".join(map(str, served.get(name, ()))) or "none"
         for entry in ones:
             if isinstance(entry, Absent):
-                table.add_row(
-                    Text(name), "no", NOT_APPLICABLE, NOT_APPLICABLE, Text(runtimes), style="dim"
-                )
+                cells = (name, "no", NOT_APPLICABLE, NOT_APPLICABLE, runtimes)
+                rows.append([TonedText(text, Tone.FAINT) for text in cells])
                 continue
             label = name if entry.ordinal == 0 else f"{name}:{entry.ordinal}"
             memory = NO_DATA if entry.memory_bytes is None else size(entry.memory_bytes)
-            cells = (label, _present(entry), _name(entry), memory, runtimes)
-            table.add_row(*map(Text, cells))
-    return table
+            rows.append((label, _present(entry), _name(entry), memory, runtimes))
+    heads = [
+        TableColumn("platform", is_whole=True),
+        TableColumn("present", is_whole=True),
+        TableColumn("device"),
+        TableColumn("memory", is_number=True),
+        TableColumn("runtimes"),
+    ]
+    return Table(heads, rows, is_compact=True)
 
 
 def _present(device: Device) -> str:
@@ -349,7 +340,6 @@ def _present(device: Device) -> str:
 
 
 def _name(device: Device) -> str:
-    """The device's name, with what tells it apart from others of one platform."""
     kind = device.details.get("device")
     return f"{device.name} ({kind})" if kind else device.name
 

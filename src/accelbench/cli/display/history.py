@@ -75,7 +75,6 @@ def show(
 
 
 def _course_of(series: Series, widest: int) -> str:
-    """Its course in so many letters; what is not compared with each other has its own scale."""
     newest = len(series.points) - _WIDEST
     parts = [[series.points[at].value for at in part if at >= newest] for part in series.stretches]
     # What no history tells of is flat: stretched to the whole height, noise looks like a step.
@@ -86,7 +85,6 @@ def _course_of(series: Series, widest: int) -> str:
 
 
 def _level(series: Series) -> str:
-    """Where it lies now, by all runs of its newest level, with the interval of that."""
     level, unit = series.newest_level, series.metric.header
     interval = level.spread.text(level.value, figure, noun=("run", "runs")) if level.spread else ""
     apart = f" {interval}" if interval.startswith("±") else f" ({interval})" if interval else ""
@@ -99,7 +97,6 @@ def spark(values: Sequence[float], least: float = 0.0) -> str:
     """A course in one line: the newest points, low to high.
 
     Args:
-        values: of the points.
         least: what is no further apart than this share is flat.
     """
     newest = values[-_WIDEST:]
@@ -143,7 +140,6 @@ def _lines(series: Series) -> Iterable[str]:
 
 
 def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
-    """That a change is one change of several names."""
     if others:
         names = dict.fromkeys(
             str(series_.row.get("device_name") or title(series_.row)) for series_ in others
@@ -183,7 +179,6 @@ def _happened(series: Series, course: Course) -> Iterable[str]:
 
 
 def _share(share: float) -> str:
-    """A change in percent; beyond ten times, how many times as much."""
     return f"{share:+.1%}" if share < _MUCH else f"{figure(1.0 + share)}×"
 
 

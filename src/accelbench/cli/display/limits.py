@@ -1,21 +1,17 @@
-"""The best under limits in a terminal, within 80 columns."""
+"""The best configurations under limits as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from accelbench.cli.display.columns import table, text
-from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.recommend_cells import MIXED, in_a_word, time_head, way, where
 from accelbench.cli.display.words import figure
 from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
+from accelbench.present.document import DocumentSection, Notes, Table, TableColumn, TonedText
 from accelbench.select.constraints.limits import spelled
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import differing, is_imported, of_others
@@ -30,42 +26,36 @@ _NAMED = 6
 _COMPARED = {"latency_ms": "latency", "throughput": "throughput", "memory_mb": "memory"}
 
 
-def show_under(answer: Mapping[str, Any], explain: bool, console: Console | None = None) -> None:
-    """What to take, what else nothing beats in every respect, and why the rest does not fit."""
-    console = console or made_for()
-    console.print(text(_heading(answer)), style="bold")
+def limits_section(answer: Mapping[str, Any], explain: bool) -> DocumentSection:
+    """Return what to take, what else nothing beats in every respect, and what does not fit."""
     best, front = answer["best"], answer["pareto"]
     ways = _told_apart([*answer["fits"], *answer["does_not_fit"]])
     shown = answer["fits"] if explain else front
+    blocks: list[Table | Notes] = []
+    notes: list[str] = []
     if best:
         rows = [best, *(option for option in shown if option != best)]
         sign = sign_of(answer.get("currency", USUAL_CURRENCY))
-        console.print(_table(rows, front, sign, ways))
-        console.print(text(_star(answer)))
-        if whose := of_others(rows):
-            console.print(text(whose))
-    console.print(text(answer["explanation"]))
-    for line in _further(answer) if explain else ():
-        console.print(text(f"  {line}"))
-    for note in answer.get("cost_notes", ()):
-        console.print(text(note))
-    for search in answer.get("searched", ()):
-        console.print(text(f"  {_searched(search)}"))
+        blocks.append(_table(rows, front, sign, ways))
+        notes += filter(None, (_star(answer), of_others(rows)))
+    notes.append(answer["explanation"])
+    notes += [f"  {line}" for line in (_further(answer) if explain else ())]
+    notes += answer.get("cost_notes", ())
+    notes += [f"  {_searched(search)}" for search in answer.get("searched", ())]
     misfits = answer["does_not_fit"]
-    for case in misfits if explain else misfits[:_NAMED]:
-        console.print(
-            text(f"  {_way(case, ways)}, batch {case['batch_size']}: {'; '.join(case['why'])}")
-        )
+    notes += [
+        f"  {_way(case, ways)}, batch {case['batch_size']}: {'; '.join(case['why'])}"
+        for case in (misfits if explain else misfits[:_NAMED])
+    ]
     if len(misfits) > _NAMED and not explain:
-        console.print(text(f"  and {len(misfits) - _NAMED} more: --explain"))
+        notes.append(f"  and {len(misfits) - _NAMED} more: --explain")
     unmeasured = [case for case in answer["to_verify"] if not _is_known(case, answer)]
     if "searched" not in answer and (advice := _to_measure(unmeasured)):
-        console.print(text(advice))
-    console.print()
+        notes.append(advice)
+    return DocumentSection(_heading(answer), [*blocks, Notes(notes)])
 
 
 def _further(answer: Mapping[str, Any]) -> Iterator[str]:
-    """What the explanation only counts of what was measured and does not answer."""
     yield from sentences_of(answer["measured_otherwise"][FEW:])
     yield from set_aside(answer["set_aside"][FEW:], memory_mb=answer["limits"].get("memory_mb"))
 
@@ -105,13 +95,11 @@ def _searched(search: Mapping[str, Any]) -> str:
 
 
 def _odd(batch: Mapping[str, Any]) -> str:
-    """Why a batch is not known to fit, or fits and is not in the answer."""
     why = str(batch["why"])
     return why if batch["fits"] is None else f"it fits, and its time is not in the answer: {why}"
 
 
 def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
-    """What measures it here, else on which machine."""
     able = [case for case in cases if case["command"]]
     here = next((case for case in able if case["measurable_here"]), None)
     if here is not None:
@@ -123,7 +111,6 @@ def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _star(answer: Mapping[str, Any]) -> str:
-    """What the front is held together by."""
     if len(answer["fits"]) == 1:
         return "* nothing else fits."
     *most, last = (_COMPARED[name] for name in answer["pareto_by"])
@@ -134,31 +121,29 @@ def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Wa
     """The columns of which anything is known."""
     rate, rates = _rates(rows)
     time = time_head(rows)
+    million = TonedText(sign.strip(), further=("/million",))
     named = (
-        ("hardware", "", [where(option["hardware"], option) for option in rows]),
-        ("engine", "", [_engine(option, ways) for option in rows]),
-        ("batch", "right", [str(option["batch_size"]) for option in rows]),
-        (time, "right", [_time(option, time) for option in rows]),
-        (rate, "right", rates),
-        ("MB", "right", [_memory(option) for option in rows]),
-        ("error", "right", [_figure(option, "error") for option in rows]),
-        ("W", "right", [_figure(option, "power_watts") for option in rows]),
-        ("J/item", "right", [_figure(option, "energy_per_item_joules") for option in rows]),
+        (TableColumn("hardware"), [where(option["hardware"], option) for option in rows]),
+        (TableColumn("engine"), [_engine(option, ways) for option in rows]),
+        (TableColumn("batch", True), [str(option["batch_size"]) for option in rows]),
+        (TableColumn(time, True), [_time(option, time) for option in rows]),
+        (TableColumn(rate, True), rates),
+        (TableColumn("MB", True), [_memory(option) for option in rows]),
+        (TableColumn("error", True), [_figure(option, "error") for option in rows]),
+        (TableColumn("W", True), [_figure(option, "power_watts") for option in rows]),
         (
-            f"{sign.strip()}\n/million",
-            "right",
-            [_figure(option, "cost_per_million") for option in rows],
+            TableColumn("J/item", True),
+            [_figure(option, "energy_per_item_joules") for option in rows],
         ),
-        ("by", "", _by(rows)),
-        ("", "", ["*" if option in front else "" for option in rows]),
+        (TableColumn(million, True), [_figure(option, "cost_per_million") for option in rows]),
+        (TableColumn("by"), _by(rows)),
+        (TableColumn(""), ["*" if option in front else "" for option in rows]),
     )
-    heads = [head for head, _, _ in named]
-    right = [number for number, (_, side, _) in enumerate(named) if side]
-    return table(heads, list(zip(*(cells for _, _, cells in named), strict=True)), right)
+    cells = zip(*(cells for _, cells in named), strict=True)
+    return Table([column for column, _ in named], list(cells))
 
 
 def _figure(option: Option, name: str) -> str:
-    """A figure, marked where it was estimated; empty where nobody knows it."""
     value = option.get(name)
     if value is None:
         return ""
@@ -167,7 +152,6 @@ def _figure(option: Option, name: str) -> str:
 
 
 def _time(option: Option, head: str) -> str:
-    """With the figure that it is, where the heading does not say it."""
     time = _figure(option, "latency_ms")
     return f"{time} {name_of(Statistic(option['figure']))}" if head == MIXED and time else time
 
@@ -180,14 +164,12 @@ def _memory(option: Option) -> str:
 
 
 def _by(rows: Sequence[Option]) -> list[str]:
-    """Who measured each, or that it is an estimate; nothing where all was measured here."""
     if not any(map(is_imported, rows)):
         return ["" for _ in rows]
     return [in_a_word(option) for option in rows]
 
 
 def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
-    """The head of the column of rates and its figures: each with its unit where they differ."""
     units = [f"{option['throughput_unit']}/s" for option in rows]
     rates = [_figure(option, "throughput") for option in rows]
     if len(set(units)) == 1:
@@ -196,7 +178,6 @@ def _rates(rows: Sequence[Option]) -> tuple[str, list[str]]:
 
 
 def _told_apart(every: Sequence[Option]) -> _Ways:
-    """Of each engine at a place, in a precision, the settings that its options differ in."""
     several: dict[tuple[Any, ...], list[Option]] = {}
     for option in every:
         several.setdefault(_named(option), []).append(option)
@@ -208,7 +189,6 @@ def _named(option: Option) -> tuple[Any, ...]:
 
 
 def _engine(option: Option, ways: _Ways) -> str:
-    """Its own options always stand beside it: they are a part of what is to be taken."""
     return way(option, ways[_named(option)])
 
 

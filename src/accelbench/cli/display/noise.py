@@ -1,39 +1,30 @@
-"""A machine's noise floor for people."""
+"""A machine's noise floor as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import IO
 
 from accelbench.analysis.run_noise import NoiseFloor
 from accelbench.exchange.titles import title
+from accelbench.present.document import Document, GroupedTable, Notes, TableGroup, columns
 
 
-def show(all_floors: Sequence[NoiseFloor], stream: IO[str] | None = None) -> None:
-    """Print it."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from accelbench.cli.display.console import console as made_for
-
-    console = made_for(stream)
-    for name, floors in groupby(all_floors, key=lambda floor: title(floor.row)):
-        console.print(Text(name, style="bold"))
-        table = Table.grid(padding=(0, 2, 0, 0))
-        for floor in floors:
-            table.add_row(
-                f"  {floor.metric.name}",
-                f"noise {floor.noise:.2%}",
-                "launches find "
-                + ", ".join(f"{k}: {shown:.1%}" for k, _, shown in floor.finds() if shown),
-                f"against itself: {floor.against_itself.answer.value}",
-            )
-        console.print(table)
-    console.print()
-    console.print(
-        Text(
-            "Noise is what launches of the same differ by. So many launches a side find a change of"
-            " so much, four times in five; accelbench check knows this noise from now on."
-        )
+def noise_document(floors: Sequence[NoiseFloor]) -> Document:
+    """Return what launches of the same differ by, and which changes they detect."""
+    groups = [
+        TableGroup(name, [_row(floor) for floor in several])
+        for name, several in groupby(floors, key=lambda floor: title(floor.row))
+    ]
+    labels = ("figure", "noise", "changes that launches detect", "against itself")
+    note = (
+        "Noise is the variation between launches of the same case. The changes are detected with"
+        " 80 % power by that many launches a side. accelbench check uses this noise from now on."
     )
+    return Document("", (GroupedTable("what", columns(labels), groups), Notes([note])))
+
+
+def _row(floor: NoiseFloor) -> tuple[str, ...]:
+    finds = ", ".join(f"{k}: {shown:.1%}" for k, _, shown in floor.finds() if shown)
+    against = f"against itself: {floor.against_itself.answer.value}"
+    return (floor.metric.name, f"noise {floor.noise:.2%}", f"launches find {finds}", against)

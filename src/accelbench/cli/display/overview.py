@@ -6,21 +6,20 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from accelbench.cli.display.columns import table
-from accelbench.cli.display.word_table import WordTable
 from accelbench.cli.display.words import case_name, figure, shapes, spread, where
 from accelbench.core.columns import step_ms
 from accelbench.core.devices import short_of
 from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import counted
 from accelbench.core.rows import ResultRow
+from accelbench.present.document import Table, columns
 
 if TYPE_CHECKING:
     from accelbench.query.overview import StoreOverview
 
 
-def fastest_by_task(rows: Sequence[ResultRow]) -> WordTable:
-    """A line a model, those of a task together; the fastest of it first."""
+def fastest_by_task(rows: Sequence[ResultRow]) -> Table:
+    """Return a row a model, those of a task together, the fastest first."""
     unit = unit_of_all(rows)
     tasks = [_task(row) for row in rows]
     changes = [task != before for before, task in pairwise(["", *tasks])]
@@ -39,7 +38,7 @@ def fastest_by_task(rows: Sequence[ResultRow]) -> WordTable:
     ]
     heads = ("task", "model", "by", "batch", "size", "p50 ms", "95 %", unit)
     ends = [at - 1 for at, is_first in enumerate(changes) if is_first and at]
-    return table(heads, cells, right=(3, 4, 5, 6, 7), ends=ends, below={6: 5})
+    return Table(columns(heads, (3, 4, 5, 6, 7)), cells, ends, intervals={6: 5})
 
 
 def _task(row: ResultRow) -> str:

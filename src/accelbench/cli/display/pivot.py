@@ -1,9 +1,9 @@
-"""Engines × precisions × batches for people: one table a model and device."""
+"""Engines × precisions × batches as a document: one table a model and device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from accelbench.analysis.pivot import Pivot, PivotLine
 from accelbench.analysis.sides import Side
@@ -16,9 +16,8 @@ from accelbench.core.nouns import NO_DATA, batch_text, counted, listed
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import launches_failed
-
-if TYPE_CHECKING:
-    from accelbench.cli.display.word_table import WordTable
+from accelbench.present.document import Document, DocumentSection, Notes, Table, TableColumn
+from accelbench.report.pivot import document, records
 
 _BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
 
@@ -26,60 +25,35 @@ _BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
 _MOST_TOLD = 6
 
 
-def show(
-    pivots: Sequence[Pivot],
-    machine: str = "",
-    others: Sequence[str] = (),
-    stream: IO[str] | None = None,
-) -> None:
-    """Print it."""
-    from rich.text import Text
-
-    from accelbench.cli.display.console import console as made_for
-
-    console = made_for(stream)
-    console.print(Text("Engines by precision and batch" + (f", on {machine}" if machine else "")))
-    for pivot in pivots:
-        console.print()
-        console.print(Text(_heading(pivot), style="bold"))
-        for table in _tables(pivot, console.width):
-            console.print(table)
-    for sentence in (*_below(pivots), *other_machines(others)):
-        console.print(Text(sentence))
+def pivoted(pivots: Sequence[Pivot], about: Mapping[str, Any]) -> Document:
+    """Return pivots as a document."""
+    notes = [*_below(pivots), *other_machines(about["other_machines"]), *about["not_shown"]]
+    return Document(
+        f"Engines by precision and batch, on {about['machine']}",
+        (*(DocumentSection(_heading(pivot), [_table(pivot)]) for pivot in pivots), Notes(notes)),
+        data=lambda: {**about, "pivots": document(pivots)},
+        records=lambda: records(pivots),
+    )
 
 
-def _tables(pivot: Pivot, width: int) -> Iterator[WordTable]:
-    """Its columns, as many batches at a time as stand beside the engines; the errors once."""
-    from accelbench.cli.display.columns import table
-
+def _table(pivot: Pivot) -> Table:
+    """Return its columns; in parts, each of them has the engines and precisions."""
     rates = bool(_rates(pivot.lines))
     apart = _apart(pivot.lines)
     versions = versions_apart(line.row for line in pivot.lines)
-    engines = [
-        (_engine(line, apart, versions), str(line.row.get("precision"))) for line in pivot.lines
-    ]
-    columns = [
+    labels = [*map(batch_text, pivot.batches), "error"]
+    rows = [
         (
-            batch_text(batch),
-            [_cell(ln, batch, rates) for ln in pivot.lines],
+            _engine(line, apart, versions),
+            str(line.row.get("precision")),
+            *(_cell(line, batch, rates) for batch in pivot.batches),
+            _error(line),
         )
-        for batch in pivot.batches
+        for line in pivot.lines
     ]
-    columns.append(("error", [_error(line) for line in pivot.lines]))
-
-    def beside(chosen: Sequence[tuple[str, Sequence[str]]]) -> WordTable:
-        heads = ["engine", "precision", *(head for head, _ in chosen)]
-        cells = zip(*(column for _, column in chosen), strict=True)
-        rows = [(*engine, *row) for engine, row in zip(engines, cells, strict=True)]
-        return table(heads, rows, right=range(2, len(heads)), width=width)
-
-    now: list[tuple[str, Sequence[str]]] = []
-    for column in columns:
-        if now and not beside([*now, column]).fits(width) and beside(now).fits(width):
-            yield beside(now)
-            now = []
-        now.append(column)
-    yield beside(now)
+    words = [TableColumn("engine"), TableColumn("precision")]
+    numbers = [TableColumn(label, is_number=True) for label in labels]
+    return Table([*words, *numbers], rows, repeated=len(words))
 
 
 def _heading(pivot: Pivot) -> str:
@@ -97,7 +71,6 @@ def _heading(pivot: Pivot) -> str:
 
 
 def _unit(pivot: Pivot) -> str:
-    """What the cells are: rates where all say one, else milliseconds an item."""
     return _rates(pivot.lines) or "ms an item"
 
 
@@ -123,7 +96,6 @@ def _cell(line: PivotLine, batch: int, rates: bool) -> str:
 
 
 def _apart(lines: Sequence[PivotLine]) -> list[str]:
-    """Of how lines ran, what not all have in common."""
     names = ("compiled", "threads", "options")
     return [
         name for name in names if len({str(pivot_line.row.get(name)) for pivot_line in lines}) > 1
@@ -154,7 +126,6 @@ def _error(line: PivotLine) -> str:
 
 
 def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
-    """Where launches of the run whose figures are shown came to nothing."""
     failures = [
         f"{line.row.get('runtime')} {line.row.get('precision')} at batch {batch} ({failed})"
         for line in lines

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from accelbench.cli.display.documents import show
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import duration
 from accelbench.core.axes import AXES
@@ -13,6 +14,7 @@ from accelbench.core.devices import short_of
 from accelbench.core.figures import ends_text
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import visible
+from accelbench.present.document import Document, Notes, Table, TonedText, columns
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
@@ -26,8 +28,7 @@ SCORES = ("n", "mdape", "mape", "within25", "coverage90", "bias")
 
 
 def show_answer(answer: PredictionAnswer) -> None:
-    """Every prediction with its interval and basis; what was measured beside it."""
-    from accelbench.cli.display import columns
+    """Print every prediction with its interval and basis, next to what was measured."""
     from accelbench.cli.display.console import console
     from accelbench.predict.answers import devices_told
 
@@ -60,19 +61,18 @@ def show_answer(answer: PredictionAnswer) -> None:
     numbers = range(first, first + len(heads))
     interval = first + heads.index("90 % interval")
     shown = [*words, *(map(_in_lines, heads) if narrow else heads), "rests on"]
-    console().print(columns.table(shown, rows, numbers, below={interval: interval - 1}))
+    table = Table(columns(shown, numbers), rows, intervals={interval: interval - 1})
     sized = len({(knee["model"], *knee["sizes"].items()) for knee in answer.knees}) > len(
         {knee["model"] for knee in answer.knees}
     )
-    for knee in answer.knees:
-        print_line(_knee(knee, alike, several=several, sized=sized))
-    for about in answer.files:
-        print_line(_file(about))
+    notes = [_knee(knee, alike, several=several, sized=sized) for knee in answer.knees]
+    notes += map(_file, answer.files)
     if devices := devices_told(answer.figures):
-        print_line(f"On {visible(devices)}.")
-    print_line(f"Predicted, not measured; {answer.learned_said}.")
-    print_line("Memory has a 90 % interval too, from what was held out like that of time: --json.")
-    show_notes(answer.brief_notes)
+        notes.append(f"On {devices}.")
+    notes.append(f"Predicted, not measured; {answer.learned_said}.")
+    notes.append("Memory has a 90 % interval too, from held-out results like that of time: --json.")
+    notes += [f"note: {note}" for note in answer.brief_notes]
+    show(Document("", [table, Notes(notes)]))
     for note in answer.peak_notes:
         _log.debug("%s", note)
 
@@ -84,15 +84,13 @@ def _rate(entry: PredictedFigures, unit: str) -> str:
 
 
 def _in_lines(heading: str) -> str:
-    """A heading in two lines where it is wider than its figures."""
     if heading.endswith("/s"):
-        return f"{heading.removesuffix('/s')}\n/s"
+        return TonedText(heading.removesuffix("/s"), further=("/s",))
     first, _, rest = heading.partition(" ")
-    return f"{first}\n{rest}" if heading in _IN_TWO else heading
+    return TonedText(first, further=(rest,)) if heading in _IN_TWO else heading
 
 
 def _file(entry: Mapping[str, Any]) -> str:
-    """What a file is."""
     return (
         f"{visible(entry['model'])}: {entry['format']}, {entry['parameters']:,} parameters, sha256"
         f" {entry['sha256'][:12]}"
@@ -124,29 +122,14 @@ def show_plan(plan: MeasurementPlan) -> None:
 
 
 def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """Scores of an evaluation, a row a group."""
-    from rich.text import Text
-
-    from accelbench.cli.display.console import console
-
-    table = _table([title], SCORES, [])
-    for name, scores in rows.items():
-        cells = [visible(name), *(_score(scores.get(figure)) for figure in SCORES)]
-        table.add_row(*(Text(cell) for cell in cells))
-    console().print(table)
+    """Print the scores of an evaluation, a row a group."""
+    _show_table(title, SCORES, rows)
 
 
-def _table(names: Sequence[str], numbers: Sequence[str], last: Sequence[str]) -> Any:
-    from accelbench.cli.display.word_table import WordTable
-
-    table = WordTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in names:
-        table.add_column(name)
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in last:
-        table.add_column(name)
-    return table
+def _show_table(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, Any]]) -> None:
+    cells = [(name, *(_score(row.get(figure)) for figure in names)) for name, row in rows.items()]
+    table = Table(columns((title, *names), range(1, len(names) + 1)), cells)
+    show(Document("", [table]))
 
 
 def _alike(entries: Sequence[PredictedFigures]) -> frozenset[str]:
@@ -172,7 +155,6 @@ def _sizes(sizes: Mapping[str, int]) -> list[str]:
 
 
 def _knee(knee: Knee, alike: frozenset[str], *, several: bool, sized: bool) -> str:
-    """From where on a larger batch gains little, by what the lines differ in."""
     where = f"{knee['runtime']}/{knee['hardware']} {knee['precision']}"
     where = f"{knee['device']} · {where}" if knee["hardware"] in alike else where
     where = " · ".join([where, *_sizes(knee["sizes"])]) if sized else where

@@ -1,9 +1,4 @@
-"""Recommendations in a terminal, within 80 columns.
-
-What is predicted beside a recommendation, apart from what was measured.
-
-Rankings of models for a task in a terminal.
-"""
+"""Recommendations, their predictions and task rankings as documents."""
 
 from __future__ import annotations
 
@@ -11,11 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from accelbench.cli.display.columns import table, text
-from accelbench.cli.display.console import console as made_for
 from accelbench.cli.display.recommend_cells import (
     MIXED,
     a_million,
@@ -37,15 +27,22 @@ from accelbench.cli.display.recommend_cells import (
 )
 from accelbench.cli.display.words import figure
 from accelbench.core.axes import size_labels
-from accelbench.core.figures import interval_text
+from accelbench.core.figures import Statistic, interval_text, name_of
 from accelbench.core.nouns import counted
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import launches_failed
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.predict.cases import poor_notes
-from accelbench.select.answer.explanation import browsers_left_out, mixed_figures
+from accelbench.present.document import Document, DocumentSection, Notes, Table, columns
+from accelbench.select.answer.explanation import IN_THE_ANSWER, browsers_left_out, mixed_figures
 from accelbench.select.evidence.candidates import sentences_of as set_aside
-from accelbench.select.evidence.cells import BY_FASTEST, is_imported, of_machines, of_others
+from accelbench.select.evidence.cells import (
+    BY_FASTEST,
+    is_imported,
+    of_machines,
+    of_others,
+    rounded,
+)
 from accelbench.select.evidence.model_evidence import FEW, sentences_of, without_figure
 
 Answer = Mapping[str, Any]
@@ -66,15 +63,15 @@ _SHORT = {
 }
 
 
-def predicted_table(scores: Mapping[str, Answer]) -> Table | None:
-    """The predictions of candidates, a row each; None where there are none."""
+def _predicted_tables(scores: Mapping[str, Answer]) -> Iterator[Table]:
+    """Yield the predictions of candidates, a row each, if there are any."""
     predicted = {
         name: score["predictions"]
         for name, score in scores.items()
         if score.get("predictions", {}).get("provenance") == Provenance.PREDICTED
     }
     if not predicted:
-        return None
+        return
     units = {str(entry["throughput_unit"]) for entry in predicted.values()}
     several = len(units) > 1
     rows = [
@@ -92,7 +89,7 @@ def predicted_table(scores: Mapping[str, Answer]) -> Table | None:
     ]
     heads = ("predicted on", "engine", "p50 ms", "90 % band", rate_head(units), "counts", "MB",
              "from")  # fmt: skip
-    return table(heads, rows, right=(2, 3, 4, 6), below={3: 2})
+    yield Table(columns(heads, (2, 3, 4, 6)), rows, intervals={3: 2})
 
 
 def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
@@ -136,28 +133,20 @@ _ELSEWHERE = "To measure, on a machine with"
 _USUAL = {"mode": "inference"}
 
 
-def show_answer(answer: Answer, explain: bool, console: Console | None = None) -> None:
-    """One answer: what to take, every candidate with what is known of it, and what is missing."""
-    console = console or made_for()
-    console.print(text(_heading(answer)), style="bold")
-    scores = answer["all_scores"]
-    able = {name: score for name, score in scores.items() if score["compatible"]}
-    if able:
-        sign = sign_of(answer.get("currency", USUAL_CURRENCY))
-        console.print(_candidates(able, sign))
-        for sentence in filter(None, (*_order_of(able), of_others(able.values()))):
-            console.print(text(sentence))
-        if (predicted := predicted_table(able)) is not None:
-            console.print(predicted)
+def answer_section(answer: Answer, explain: bool) -> DocumentSection:
+    """Return an answer: what to take, every candidate with what is known of it, and gaps."""
+    able = {name: score for name, score in answer["all_scores"].items() if score["compatible"]}
     lines = answer["explanation"].splitlines() if explain else _briefly(answer)
-    for line in (*lines, *_together(answer)):
-        console.print(text(line))
-    console.print()
+    notes = Notes([*lines, *_together(answer)])
+    if not able:
+        return DocumentSection(_heading(answer), [notes])
+    table = _candidates(able, sign_of(answer.get("currency", USUAL_CURRENCY)))
+    about = Notes([*filter(None, (*_order_of(able), of_others(able.values())))])
+    return DocumentSection(_heading(answer), [table, about, *_predicted_tables(able), notes])
 
 
-def show_answers(answers: Sequence[Answer], console: Console | None = None) -> None:
-    """Answers side by side: a line each."""
-    console = console or made_for()
+def answers_section(answers: Sequence[Answer]) -> DocumentSection:
+    """Return several answers, a row each."""
     batches = {answer["question"]["batch_size"] for answer in answers}
     units, several = units_of(map(_best, answers)), time_head(map(_best, answers)) == MIXED
     rows = [
@@ -179,40 +168,39 @@ def show_answers(answers: Sequence[Answer], console: Console | None = None) -> N
         *("model", "sizes", "batch", "take", time, "within", rate_head(units), "counts"),
         *("error", "by", "else"),
     )
-    if len(batches) == 1:
-        console.print(text(f"At batch {batches.pop()}"), style="bold")
-    console.print(table(heads, rows, right=(2, 4, 5, 6, 8), below={1: 0, 5: 4}))
+    title = f"At batch {batches.pop()}" if len(batches) == 1 else ""
+    table = Table(columns(heads, (2, 4, 5, 6, 8)), rows, intervals={1: 0, 5: 4})
+    return DocumentSection(title, [table, Notes(list(_answers_notes(answers)))])
+
+
+def _answers_notes(answers: Sequence[Answer]) -> Iterator[str]:
     if any(answer["no_clear_winner_between"] for answer in answers):
-        console.print(text("~ no clear winner: others may be as good; --explain says which."))
+        yield "~ no clear winner: others may be as good; --explain says which."
     if any(_is_alone(answer) for answer in answers):
-        console.print(text("* has a figure alone: nothing shows that it is the best."))
+        yield "* has a figure alone: nothing shows that it is the best."
     if whose := of_others(map(_best, answers)):
-        console.print(text(whose))
+        yield whose
     if machines := _machines_of(answers):
-        console.print(text(of_machines(machines, BY_FASTEST)))
+        yield of_machines(machines, BY_FASTEST)
     missing = [answer for answer in answers if answer["missing"] and not is_measured(_best(answer))]
     if missing:
-        console.print(
-            text(f"{len(missing)} of {len(answers)} rest on no measurement of what they name.")
-        )
+        yield f"{len(missing)} of {len(answers)} rest on no measurement of what they name."
         first = min(filter(None, map(_to_measure_it, missing)), key=_is_elsewhere, default=None)
         if first:
-            console.print(text(first))
+            yield first
     aside = [
         answer
         for answer in answers
         if answer["measured_otherwise"] and not is_measured(_best(answer))
     ]
     if aside:
-        console.print(
-            text(
-                f"{len(aside)} of them were measured, though not as asked (other scenarios, sizes"
-                " or batches): ask about one by its name, or --explain."
-            )
+        yield (
+            f"{len(aside)} of them were measured, though not as asked (other scenarios, sizes"
+            " or batches): ask about one by its name, or --explain."
         )
     moments = [str(answer["data_date"]) for answer in answers if answer["data_date"]]
     if moments:
-        console.print(text(f"Data of what is named up to {_moment(max(moments))}."))
+        yield f"Data of what is named up to {_moment(max(moments))}."
 
 
 def _heading(answer: Answer) -> str:
@@ -262,11 +250,10 @@ def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
     )
     kinds = [_kind(score) for score in scores.values()]
     ends = [n for n, (kind, after) in enumerate(pairwise(kinds)) if kind != after]
-    return table(heads, rows, right=(2, 3, 4, 6, 7, 8, 10), ends=ends, below={3: 2})
+    return Table(columns(heads, (2, 3, 4, 6, 7, 8, 10)), rows, ends, intervals={3: 2})
 
 
 def _kind(candidate: Answer) -> str:
-    """What a candidate stands on, which goes before its score."""
     if candidate["basis"] != "rule":
         return _FIGURED
     otherwise = candidate.get("measured_otherwise")
@@ -276,7 +263,6 @@ def _kind(candidate: Answer) -> str:
 
 
 def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    """What the order is by, where it is not by the score alone."""
     kinds = list(dict.fromkeys(map(_kind, scores.values())))
     if len(kinds) > 1:
         imported = any(map(is_imported, scores.values()))
@@ -297,7 +283,6 @@ def _first(answer: Answer) -> str:
 
 
 def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:
-    """The machines of several answers that are of more than one, each with its hardware."""
     by_machine: dict[str, list[str]] = {}
     for answer in answers:
         for machine, names in answer["machines"].items():
@@ -307,7 +292,6 @@ def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:
 
 
 def _is_alone(answer: Answer) -> bool:
-    """Whether what is first has the only figure, beside others without one."""
     return len(answer["compared"]) == 1 and bool(answer["fallback_options"])
 
 
@@ -355,7 +339,6 @@ def _briefly(answer: Answer) -> Iterator[str]:
 
 
 def _whose(answer: Answer) -> Iterator[str]:
-    """Of which launches, and of which machines, figures are."""
     for name, candidate in answer["all_scores"].items():
         if failed := launches_failed([candidate.get("predictions") or {}]):
             yield f"{name}: {failed}; its figures are of the others."
@@ -364,7 +347,6 @@ def _whose(answer: Answer) -> Iterator[str]:
 
 
 def _left_out(answer: Answer) -> Iterator[str]:
-    """What does not count for its precision; what several are left out for is said once."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for entry in answer["left_out"]:
         by_reason.setdefault((entry["precision"], entry["reason"]), []).append(entry["hardware"])
@@ -390,7 +372,6 @@ def _unclear(answer: Answer) -> Iterator[str]:
 
 
 def _to_measure(answer: Answer) -> str | None:
-    """The first command that fills a gap, if any does: of this machine, else of which."""
     able = [gap for gap in answer["missing"] if gap["command"]]
     here = [gap for gap in able if gap["hardware"] in answer["measurable_here"]]
     if here:
@@ -399,7 +380,6 @@ def _to_measure(answer: Answer) -> str | None:
 
 
 def _to_measure_it(answer: Answer) -> str | None:
-    """The same of what an answer names, where a command measures that."""
     named = [
         gap
         for gap in answer["missing"]
@@ -418,7 +398,6 @@ def _moment(moment: str) -> str:
 
 
 def _together(answer: Answer) -> Iterator[str]:
-    """What is said of several devices."""
     spread = answer.get("distributed")
     if not spread:
         return
@@ -438,23 +417,14 @@ _ORDER = (
 )
 
 
-def show_ranking(
-    ranked: Sequence[Answer],
-    task: str,
-    batch: int,
-    explain: bool,
-    unknown: Sequence[str] = (),
-    console: Console | None = None,
-) -> None:
-    """Models in order for a task; of the unknown nobody says what they are for."""
-    console = console or made_for()
-    for line in _unknown(unknown, task):
-        console.print(text(line))
+def ranking_document(
+    ranked: Sequence[Answer], task: str, batch: int, explain: bool, unknown: Sequence[str] = ()
+) -> Document:
+    """Return models in order for a task; `unknown` are those of no known family."""
+    left_out = Notes(list(_unknown(unknown, task)))
     if not ranked:
         which = "that says what it is for " if unknown else ""
-        console.print(text(f"No model with results {which}is for {task}."))
-        return
-    console.print(text(f"For {task} at batch {batch}"), style="bold")
+        return Document("", [left_out, Notes([f"No model with results {which}is for {task}."])])
     shown = ranked if explain else ranked[:_MOST_RANKED]
     answers = [{"predictions": entry} for entry in shown]
     units, time = units_of(answers), time_head(answers)
@@ -471,13 +441,13 @@ def show_ranking(
         for place, entry in enumerate(shown, 1)
     ]
     heads = ("", "model", "sizes", "on", time, "within", rate_head(units), "counts", "by")
-    console.print(table(heads, rows, right=(0, 4, 5, 6), below={2: 1, 5: 4}))
-    if whose := of_others(shown):
-        console.print(text(whose))
+    table = Table(columns(heads, (0, 4, 5, 6)), rows, intervals={2: 1, 5: 4})
+    notes = [whose] if (whose := of_others(shown)) else []
     if len(shown) < len(ranked):
-        console.print(text(f"and {len(ranked) - len(shown)} more: --explain shows all."))
-    if explain:
-        console.print(text(_ORDER))
+        notes.append(f"and {len(ranked) - len(shown)} more: --explain shows all.")
+    notes += [_ORDER] if explain else []
+    section = DocumentSection(f"For {task} at batch {batch}", [table, Notes(notes)])
+    return Document("", [left_out, section] if left_out.sentences else [section])
 
 
 def _unknown(names: Sequence[str], task: str) -> Iterator[str]:
@@ -487,3 +457,25 @@ def _unknown(names: Sequence[str], task: str) -> Iterator[str]:
             f"{counted(len(names), 'model')} of no known family may be for {task} too, and"
             f" {'is' if len(names) == 1 else 'are'} left out: {listed}"
         )
+
+
+Measured = Mapping[str, Any]
+
+
+def measured_notes(measured: Sequence[Measured]) -> Notes:
+    """Return what was just measured, and whether it is in the answers."""
+    return Notes(list(map(_sentence, measured)))
+
+
+def _sentence(result: Measured) -> str:
+    """What was measured, and whether it is in the answer."""
+    where = f"{result['hardware']} ({result['device']})" if result["device"] else result["hardware"]
+    way = " ".join(str(result[name]) for name in ("runtime", "precision") if result[name])
+    time = (
+        ""
+        if result["latency"] is None
+        else f", {name_of(Statistic(result['figure']))} {rounded(result['latency'])} ms"
+    )
+    outcome = result["outcome"]
+    verdict = outcome if outcome == IN_THE_ANSWER else f"not in the answer: {outcome}"
+    return f"Measured now: {where} {way}, batch {result['batch_size']}{time}; {verdict}."

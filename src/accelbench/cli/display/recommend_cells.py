@@ -12,6 +12,7 @@ from accelbench.core.case import runtimes_own
 from accelbench.core.devices import mark_of, short_of
 from accelbench.core.figures import Statistic, interval_text, name_of, spread_in
 from accelbench.core.vocabulary import Provenance
+from accelbench.present.document import TonedText
 from accelbench.select.evidence.cells import is_imported, threads_said
 
 Answer = Mapping[str, Any]
@@ -36,7 +37,9 @@ def statistic_said(candidate: Answer) -> str:
 
 def a_million(sign: str) -> str:
     """The heading of costs, in two lines where a currency has letters for a sign."""
-    return f"{sign}/million" if len(sign) == 1 else f"{sign.strip()}\n/million"
+    if len(sign) == 1:
+        return f"{sign}/million"
+    return TonedText(sign.strip(), further=("/million",))
 
 
 def where(name: str | None, candidate: Answer) -> str:
@@ -77,7 +80,6 @@ def way(candidate: Answer, apart: Container[str] | None = None) -> str:
 
 
 def _engine(runtime: str | None) -> str | None:
-    """An engine's name; where a terminal is narrow the short one, which is not broken in two."""
     narrow = console().width < _NARROW
     return short_of(runtime) if runtime and narrow else runtime
 
@@ -177,7 +179,6 @@ def in_a_word(candidate: Answer) -> str:
 
 
 def _rung(candidate: Answer) -> str:
-    """A basis as people read it: what others measured is imported."""
     known = str(candidate.get("basis") or "")
     return "imported" if known == "measured" and is_imported(candidate) else known
 
@@ -188,11 +189,9 @@ def is_measured(candidate: Answer) -> bool:
 
 
 def _is_of_a_measurement(candidate: Answer) -> bool:
-    """Of an answer's candidate, or of what a ranking says of a model."""
     return is_measured(candidate) or _figures(candidate).get("basis") == "measured"
 
 
 def _figures(candidate: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The figures that were measured, or estimated from such: predictions stand apart."""
     figures: Mapping[str, Any] = candidate.get("predictions") or {}
     return {} if figures.get("provenance") == Provenance.PREDICTED else figures

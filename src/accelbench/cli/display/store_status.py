@@ -1,7 +1,4 @@
-"""What a database holds, as `db status` shows it.
-
-What an import says when it is done: whose machines the results are of, and what they lack.
-"""
+"""The summary of a database, and of an import."""
 
 from __future__ import annotations
 
@@ -180,7 +177,6 @@ def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _named(names: Sequence[str]) -> str:
-    """The first of many names; all of them are in --json."""
     more = len(names) - _MOST_NAMES
     shown = ", ".join(names[:_MOST_NAMES]) or "none"
     return f"{shown} and {more} more" if more > 0 else shown

@@ -1,11 +1,4 @@
-"""The table at the end of a run, within 80 columns.
-
-Where each case's time goes: a short table a case.
-
-Two frameworks side by side: a line for each model and size that both have measured.
-
-What a run warns of, below its table: each warning once, with the cases that it concerns.
-"""
+"""The tables and warnings at the end of a run, within 80 columns."""
 
 from __future__ import annotations
 
@@ -23,6 +16,7 @@ from accelbench.analysis.accuracies import (
 from accelbench.analysis.ratios import CANNOT_TELL, LAUNCHES, Faster, Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.warned import Warned, warned
+from accelbench.cli.display.documents import show
 from accelbench.cli.display.terminal import print_lines
 from accelbench.cli.display.words import (
     case_name,
@@ -45,7 +39,6 @@ from accelbench.core.figures import (
 )
 from accelbench.core.nouns import NO_DATA, counted, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
-from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import (
     answered,
@@ -54,6 +47,7 @@ from accelbench.core.worth import (
     usable,
     usable_launches,
 )
+from accelbench.present.document import Document, Notes, Table, TableColumn
 from accelbench.run.plan.targets import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
@@ -95,7 +89,6 @@ def trust(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _unverified(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Why nothing was compared, each reason with the models that it is of."""
     models: dict[str, list[str]] = {}
     for row in rows:
         why = (row.get("nulls") or {}).get("verification_error")
@@ -116,70 +109,64 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
     """Every result in a line; nothing of a run that was interrupted before its first."""
     if not rows:
         return
-    from accelbench.cli.display.console import console
-    from accelbench.cli.display.word_table import WordTable
-
-    # One space between columns: with two, a model and its precision would be broken in two.
-    table = WordTable(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("model")
-    table.add_column("where")
-    unit = unit_of_all(rows)
-    # Free sizes and lopsided intervals are of several words and may be broken between them.
-    breakable = {"", "size"} if any(row.get("dimensions") for row in rows) else {""}
-    statistic = _statistic(rows)
-    for heading in ("batch", "size", f"{statistic} ms", "", unit, "MB"):
-        whole = heading not in breakable
-        table.add_column(heading, justify="right", no_wrap=whole)
-    metered = any(row.get("energy_per_item_joules") for row in rows)
-    for heading in ("J/item", "W") if metered else ():
-        table.add_column(heading, justify="right", no_wrap=True)
+    unit, statistic = unit_of_all(rows), _statistic(rows)
+    timed = [row["status"] == "ok" and step_ms(row) is not None for row in rows]
     known = [accuracy_of(row) for row in rows]
-    labelled = any(accuracy is not None for accuracy in known)
-    if labelled:
-        table.add_column(accuracy_heading(rows), justify="right", no_wrap=True)
-    table.add_column("quality", no_wrap=True)
-    several = _several_launches(rows)
-    if several:
-        table.add_column("launch", justify="right", no_wrap=True)
-    arms = any(row.get("arm") for row in rows)
-    if arms:
-        table.add_column("arm")
-    for row, accuracy in zip(rows, known, strict=True):
-        timed = row["status"] == "ok" and step_ms(row) is not None
-        place = where(row)
-        if row["runtime"] not in ("pytorch", "none", place):
-            place = f"{short_of(row['runtime'])}/{place}"
-        table.add_row(
-            str(row["model"]),
-            f"{place} {row['precision']}{marks_without_arm(row)}",
-            str(row["batch_size"]),
-            shapes(row),
-            _step(row, statistic) if timed else NO_DATA,
-            spread(row) if timed else "",
-            f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip()
-            if timed
-            else NO_DATA,
-            figure(row.get("memory_peak_mb")) if timed else NO_DATA,
-            *(_energy(row) if metered else ()),
-            *([accuracy.shown if accuracy else NO_DATA] if labelled else []),
-            _worth(row),
-            *([str(row.get("launch"))] if several else []),
-            *([visible(str(row.get("arm") or ""))] if arms else []),
-        )
-    console(stream).print(table)
-    if any(row.get("quality") == Quality.FIXED and step_ms(row) is not None for row in rows):
-        console(stream).print(f"{Quality.FIXED}: {QUALITY_SAID[Quality.FIXED]}.")
+    # Free sizes are of several words and may be broken between them.
+    whole_sizes = not any(row.get("dimensions") for row in rows)
+    rates = [f"{figure(r.get('throughput'))} {unit_beside(r, unit)}".rstrip() for r in rows]
+    columns: list[tuple[TableColumn, Sequence[str]]] = [
+        (TableColumn("model"), [str(row["model"]) for row in rows]),
+        (TableColumn("where"), [_place(row) for row in rows]),
+        (TableColumn("batch", is_number=True), [str(row["batch_size"]) for row in rows]),
+        (TableColumn("size", is_number=whole_sizes), [shapes(row) for row in rows]),
+        (_number(f"{statistic} ms"), _if(timed, [_step(row, statistic) for row in rows])),
+        (TableColumn(""), _if(timed, [spread(row) for row in rows], "")),
+        (_number(unit), _if(timed, rates)),
+        (_number("MB"), _if(timed, [figure(row.get("memory_peak_mb")) for row in rows])),
+    ]
+    if any(row.get("energy_per_item_joules") for row in rows):
+        columns += [
+            (_number("J/item"), [figure(row.get("energy_per_item_joules")) for row in rows]),
+            (_number("W"), [figure(row.get("power_watts")) for row in rows]),
+        ]
+    if any(accuracy is not None for accuracy in known):
+        shown = [accuracy.shown if accuracy else NO_DATA for accuracy in known]
+        columns.append((_number(accuracy_heading(rows)), shown))
+    columns.append((TableColumn("quality", is_whole=True), [_worth(row) for row in rows]))
+    if len({row.get("launch") for row in rows}) > 1:
+        columns.append((_number("launch"), [str(row.get("launch")) for row in rows]))
+    if any(row.get("arm") for row in rows):
+        columns.append((TableColumn("arm"), [str(row.get("arm") or "") for row in rows]))
+    cells = list(zip(*(cells for _, cells in columns), strict=True))
+    table = Table([column for column, _ in columns], cells, is_compact=True)
+    fixed = any(row.get("quality") == Quality.FIXED and step_ms(row) is not None for row in rows)
+    notes = [f"{Quality.FIXED}: {QUALITY_SAID[Quality.FIXED]}."] if fixed else []
+    show(Document("", [table, Notes(notes)] if notes else [table]), stream)
+
+
+def _number(label: str) -> TableColumn:
+    return TableColumn(label, is_number=True)
+
+
+def _if(known: Sequence[bool], cells: Sequence[str], otherwise: str = NO_DATA) -> list[str]:
+    return [cell if is_known else otherwise for is_known, cell in zip(known, cells, strict=True)]
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    place = where(row)
+    if row["runtime"] not in ("pytorch", "none", place):
+        place = f"{short_of(row['runtime'])}/{place}"
+    return f"{place} {row['precision']}{marks_without_arm(row)}"
 
 
 def _statistic(rows: Sequence[Mapping[str, Any]]) -> Statistic:
-    """What the column of times is: medians, unless all that is known are means of blocks."""
     timed = [row for row in rows if step_ms(row) is not None]
     medians = any(row.get("latency_p50_ms") is not None for row in timed)
     return Statistic.MEDIAN if medians or not timed else Statistic.MEAN
 
 
 def _step(row: Mapping[str, Any], statistic: Statistic) -> str:
-    """What a step took; a mean of blocks among medians says that it is one."""
     shown = figure(step_ms(row))
     if note := mean_note([row]):
         return f"{shown}{note}"
@@ -211,18 +198,7 @@ def accuracies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _energy(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What an item took, and the power meanwhile."""
-    return figure(row.get("energy_per_item_joules")), figure(row.get("power_watts"))
-
-
-def _several_launches(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether lines would read alike but for their launches."""
-    return len({row.get("launch") for row in rows}) > 1
-
-
 def _worth(row: Mapping[str, Any]) -> str:
-    """How far a figure may be trusted; where there is none, what became of the case."""
     if row["status"] != "ok":
         return str(row["status"]).replace("_", " ")
     if simulation_of(row) is not None:
@@ -232,8 +208,6 @@ def _worth(row: Mapping[str, Any]) -> str:
 
 #: Operators in a table; the JSON document and the files have all of them.
 TOP = 10
-
-_LONGEST = 44
 
 _APART = "Profiled apart from what was measured: these times carry the profiler's cost."
 
@@ -286,22 +260,17 @@ def _unlike(walls: Sequence[float]) -> list[str]:
 
 
 def _print_table(profile: Mapping[str, Any], stream: IO[str]) -> None:
-    from accelbench.cli.display.console import console
-    from accelbench.cli.display.word_table import WordTable
-
-    table = WordTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("operator", max_width=_LONGEST)
-    for title in ("calls", "ms", "share"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("where")
-    for kind in profile["kinds"][:TOP]:
-        table.add_row(*_cells(kind))
-    rest = profile["kinds"][TOP:]
-    if rest:
+    columns = [
+        TableColumn("operator"),
+        *map(_number, ("calls", "ms", "share")),
+        TableColumn("where"),
+    ]
+    rows = [_cells(kind) for kind in profile["kinds"][:TOP]]
+    if rest := profile["kinds"][TOP:]:
         took, share = (sum(kind[name] for kind in rest) for name in ("total_ms", "share"))
         others = "1 other" if len(rest) == 1 else f"{len(rest)} others"
-        table.add_row(others, "", figure(took), f"{share:.1%}", "")
-    console(stream).print(table)
+        rows.append((others, "", figure(took), f"{share:.1%}", ""))
+    show(Document("", [Table(columns, rows, is_compact=True)]), stream)
 
 
 def _cells(kind: Mapping[str, Any]) -> tuple[str, ...]:

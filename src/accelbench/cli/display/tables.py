@@ -1,4 +1,4 @@
-"""Values as people read them: pairs, tables and records on a terminal; and as JSON holds them."""
+"""Answers of SQL as tables and records on a terminal, and as JSON holds them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from textwrap import wrap
 from typing import Any
 
 from accelbench.cli.display.terminal import print_line
@@ -16,25 +15,6 @@ from accelbench.store.fit import spell_time
 
 #: A table with more columns is not read as one: shown a value a line instead.
 _MOST_COLUMNS = 8
-#: A value that is longer is told in several lines, however wide what it is piped into may be.
-_LINE = 100
-
-
-def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
-    """Names and what they stand for."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from accelbench.cli.display.console import console, in_lines
-
-    table = Table(box=box.SIMPLE, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        lines = wrap(visible(value), _LINE, break_long_words=False, break_on_hyphens=False)
-        table.add_row(Text(name, style="bold"), in_lines(*lines))
-    console().print(table)
 
 
 def apart(columns: Sequence[str]) -> list[str]:
@@ -75,7 +55,6 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
 
 
 def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A value a line, for rows too wide for a terminal; what is not known is left out."""
     width = max(map(len, columns))
     for number, row in enumerate(rows, 1):
         print_line(f"-- {number} of {len(rows)}")

@@ -1,12 +1,6 @@
-"""The way to a terminal: every line for people goes through here, and none of it is obeyed.
+"""Output of lines, files and JSON documents; control characters are shown, not executed.
 
-`print_line` is for a line whose words others may have chosen. What the program itself draws with
-escape sequences (rich's tables, the live bar) is written past the guard, by `unguarded`; a test of
-the house names who may.
-
-A text that somebody asked for: on standard output, or in a file that is new.
-
-JSON documents of commands: indented, or a line for each thing in them where they are long.
+rich's tables and the live bar write past this guard, through `unguarded`.
 """
 
 from __future__ import annotations
@@ -169,7 +163,6 @@ def _lines(value: Any) -> str:
 
 
 def _a_line_each(records: Iterable[Any], margin: str, step: str) -> str:
-    """A list whose bracket closes at a margin, its records a step further in."""
     encode = json.JSONEncoder(allow_nan=False).encode
     inner = ",\n".join(f"{margin}{step}{encode(record)}" for record in records)
     return f"[\n{inner}\n{margin}]"

@@ -1,12 +1,6 @@
-"""Watching a run: a live bar on a terminal, plain lines elsewhere, or nothing.
+"""Progress of a run: a live bar on a terminal, plain lines elsewhere, or nothing.
 
-The bar is drawn only when the worker has stopped between two blocks and waits
-for an answer, never by a timer: drawing while a sample is being taken would
-disturb it.
-
-What a terminal says while something goes on: one line, drawn anew, that goes when it is done.
-
-How far `accelbench publish` is: one line on a terminal, now and then one where there is none.
+The bar is drawn between two blocks, never by a timer: drawing during a sample would disturb it.
 """
 
 from __future__ import annotations
@@ -133,7 +127,6 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
 
 
 def _limits(row: Mapping[str, Any], simulation: Mapping[str, Any]) -> list[str]:
-    """What a simulated result says: the figures at a device's limits, and which one was met."""
     return [
         f"{figure(step_ms(row))} ms",
         f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",

@@ -1,9 +1,8 @@
-"""A table that breaks no word: where its columns do not fit, names stand above their figures.
+"""A table that breaks no word.
 
-rich makes room by breaking the longest names anywhere. Here columns of words give way as far as
-their longest word, and no further. What then still does not fit is laid out in two lines a row:
-the names in one, the figures below it in columns. Where not even the figures have room beside each
-other, each is told with its heading.
+rich breaks the longest names anywhere. Here text columns shrink to their longest word. If that is
+not enough, names stand in a line above their numbers; if even the numbers do not fit, each one is
+printed with its heading.
 """
 
 from __future__ import annotations
@@ -55,13 +54,7 @@ class WordTable(Table):
         return self._parted(room)[2] is not None
 
     def _widths(self, places: Sequence[int], room: int, *, drawn: bool = True) -> list[int] | None:
-        """The cells that each column gets; None where their longest words do not fit.
-
-        Args:
-            places: of the columns that share the room.
-            room: the cells that there are.
-            drawn: lines of the table's own are drawn between them.
-        """
+        """The cells that each column gets; None where their longest words do not fit."""
         columns = [self.columns[place] for place in places]
         least = [_least(column, self.show_header) for column in columns]
         left = room - self._between(len(columns), drawn) - sum(least)
@@ -78,7 +71,6 @@ class WordTable(Table):
         return widths
 
     def _between(self, count: int, drawn: bool) -> int:
-        """The cells that columns take beside their words."""
         _, right, _, left = self.padding
         padding = count * (left + right) - (0 if self.pad_edge else left + right)
         lines = count - 1 + (2 if self.show_edge else 0)
@@ -119,7 +111,6 @@ class WordTable(Table):
     def _line(
         self, cells: Cells, places: Sequence[int], widths: Sequence[int], style: StyleType
     ) -> Padding:
-        """A row's figures, or their headings, in columns as wide as those of all other rows."""
         line = Table(box=None, show_header=False, pad_edge=False, padding=self.padding)
         for place, width in zip(places, widths, strict=True):
             column = self.columns[place]
@@ -162,7 +153,6 @@ class WordTable(Table):
 
 
 def _names(cells: Cells, places: Sequence[int], style: StyleType) -> Text:
-    """The words of a row that stand above its figures."""
     return Text(_DOT.join(filter(None, (_in_one_line(cells[place]) for place in places))), style)
 
 
@@ -180,20 +170,17 @@ def _texts(column: Column, headed: bool) -> list[str]:
 
 
 def _lines(cell: RenderableType) -> list[str]:
-    """A cell as it will be seen, in the lines that the program broke itself."""
     if isinstance(cell, Named):
         return cell.plain.split("\n")
     return [visible(cell.plain if isinstance(cell, Text) else str(cell))]
 
 
 def _least(column: Column, headed: bool) -> int:
-    """The cells that a column needs for no word of it to be broken."""
     lines = _texts(column, headed)
     words = lines if column.no_wrap else [word for line in lines for word in line.split()]
     return max([1, column.min_width or 0, *map(cell_len, words)])
 
 
 def _natural(column: Column, headed: bool) -> int:
-    """The cells that a column fills, as far as it is allowed to."""
     widest = max([1, *map(cell_len, _texts(column, headed))])
     return min(widest, column.max_width or widest)

@@ -145,7 +145,6 @@ def parts(row: Mapping[str, Any]) -> list[str]:
 
 
 def _together(row: Mapping[str, Any]) -> list[str]:
-    """What several processes gain, and what they spend on each other."""
     known = []
     if (efficiency := row.get("scaling_efficiency")) is not None:
         known.append(f"scaling {efficiency:.0%}")

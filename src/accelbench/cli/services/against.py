@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.arguments.run_arguments import runtime_options
 from accelbench.core.case import Option
@@ -31,15 +30,7 @@ def other_of(
     plan: Plan,
     planned: Callable[[Sequence[Request]], Plan],
 ) -> OtherArm | None:
-    """The arm that a run is compared with.
-
-    Args:
-        against: what was named.
-        requests: what was asked for.
-        settings: of the run.
-        plan: of those requests.
-        planned: how other requests become a plan.
-    """
+    """The arm that a run is compared with."""
     if against is None:
         return None
     if against.kind is not AgainstKind.SETTING:
@@ -82,8 +73,6 @@ def held(
     """What the arms of a run come to beside each other, and what has to be known of it.
 
     Args:
-        rows: of the run.
-        started: what it said when it began.
         threshold: what a change has to exceed at least, as a share.
 
     Returns:
@@ -107,22 +96,8 @@ def held(
     return checked_arms(rows, threshold), about
 
 
-def say(verdicts: tuple[Check, dict[str, Any]], stream: IO[str] | None = None) -> None:
-    """The table of verdicts."""
-    from accelbench.cli.display.check import show
-
-    show(*verdicts, stream=stream or sys.stdout)
-
-
-def document_of(verdicts: tuple[Check, dict[str, Any]]) -> dict[str, Any]:
-    """The same in plain JSON."""
-    from accelbench.report.check import document
-
-    return document(*verdicts)
-
-
 def exit_code(check: Check) -> int:
-    """As `check` ends."""
+    """Return the exit code of a check."""
     from accelbench.analysis.checking import Outcome
 
     exits = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}

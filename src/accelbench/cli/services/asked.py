@@ -1,7 +1,4 @@
-"""What a command line of `accelbench run` asks for: requests, and how the run goes about them.
-
-`accelbench run --save-plan`: what was asked for as a plan file that gives the same cases.
-"""
+"""What an `accelbench run` command line asks for, and its plan file for `--save-plan`."""
 
 from __future__ import annotations
 
@@ -24,6 +21,7 @@ from accelbench.cli.arguments.run_words import (
     refuse_contradictions,
     refuse_simulating_all,
     request_of,
+    settings_of,
 )
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.services.plan_files import (
@@ -56,22 +54,37 @@ class AskedRun:
     Attributes:
         requests: what is measured, as it was written.
         typed: by the command's parameters, what holds for the whole run.
+        settings: how the run goes about its cases.
         names: of models by id, as they were written.
         precisions: those that were named.
         passed_over: what of a models file is wrong, and was not named.
         plans: what plan files say; empty without any.
         keys: of plan files.
         given: parameters that were typed on the command line.
+        further_notes: what is to be said beside the notes of the plan and the models.
     """
 
     requests: tuple[Request, ...]
     typed: Typed
-    names: Mapping[str, str]
+    settings: RunSettings
+    names: Mapping[str, str] = field(default_factory=dict)
     precisions: tuple[str, ...] = ()
     passed_over: list[str] = field(default_factory=list)
     plans: PlannedBlocks = field(default_factory=PlannedBlocks)
     keys: PlanKeys = field(default_factory=lambda: PlanKeys(()))
     given: frozenset[str] = frozenset()
+    further_notes: Sequence[str] = ()
+
+    @property
+    def limit(self) -> int | None:
+        """The most cases that are run."""
+        limit: int | None = self.typed.get("limit")
+        return limit
+
+    @property
+    def label(self) -> str | None:
+        """The label of the run."""
+        return run_arguments.label(self.typed.get("label"))
 
     @property
     def parts(self) -> tuple[Request, ...]:
@@ -94,17 +107,14 @@ class AskedRun:
             *self.plans.notes,
             *([TRAINING_NOTE] if means_training(self.typed) and Mode.TRAINING in modes else []),
             *(note for model in models.values() for note in notes_on(model)),
+            *self.further_notes,
         ]
 
 
 def asked_run(
     ctx: Any, typed: Mapping[str, Any], options: Sequence[CommandOption]
 ) -> AskedRun | None:
-    """What the words of a command line ask for; None where they go on with a run.
-
-    Raises:
-        UsageError: a word means nothing, or contradicts another.
-    """
+    """What the words of a command line ask for; None where they go on with a run."""
     given = {
         option.parameter: option.option or "a model"
         for option in options
@@ -154,6 +164,7 @@ def asked_run(
     return AskedRun(
         tuple(requests),
         typed,
+        settings_of(typed),
         plans.names,
         tuple(dict.fromkeys(precisions)),
         plans.passed_over,
@@ -184,6 +195,7 @@ def _of_words(typed: dict[str, Any], keys: PlanKeys, given: frozenset[str]) -> A
     return AskedRun(
         (request_of(typed, chosen),),
         typed,
+        settings_of(typed),
         called(names, chosen),
         precisions,
         passed_over,
@@ -201,7 +213,6 @@ def _refuse_inputs(typed: Mapping[str, Any], why: str, beside: str) -> None:
 
 
 def _refuse_selection(keys: PlanKeys, given: frozenset[str], file: Path) -> None:
-    """A plan file says which models; named ones narrow it, sets and filters cannot."""
     for key in keys.of(PlanSection.SELECTION):
         if key.name != MODELS and key.parameter in given:
             raise UsageError(
@@ -229,24 +240,14 @@ _TO_BE_TYPED = ("browser", "trust_remote_code", "against", "threshold")
 def save(
     file: Path,
     asked: AskedRun,
-    settings: RunSettings,
     options: Iterable[CommandOption],
     stream: IO[str],
     quiet: bool,
 ) -> None:
-    """Write the plan, and say what it cannot hold.
-
-    Args:
-        file: what is written; its suffix says how.
-        asked: what was asked for.
-        settings: how the run would go about it.
-        options: of the command.
-        stream: where the path is said.
-        quiet: whether nothing is said.
-    """
+    """Write the plan, and say what it cannot hold."""
     usual = {option.parameter: option.default for option in options}
     folder = file.expanduser().absolute().parent
-    write_plan(file.expanduser(), _document(asked, settings, usual, folder))
+    write_plan(file.expanduser(), _document(asked, usual, folder))
     if quiet:
         return
     print_line(f"Plan: {file}", stream)
@@ -258,9 +259,7 @@ def save(
         print_line(f"Note: a plan file cannot hold {text}: give it beside the file.", stream)
 
 
-def _document(
-    asked: AskedRun, settings: RunSettings, usual: Mapping[str, Any], folder: Path
-) -> dict[str, Any]:
+def _document(asked: AskedRun, usual: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     document: dict[str, Any] = {}
     plans = asked.plans.files
     if len(plans) == 1:
@@ -288,8 +287,8 @@ def _document(
         for key in asked.keys.of(PlanSection.RUN)
         if asked.typed[key.parameter] != usual[key.parameter]
     }
-    if settings.launches != 1:
-        run["launches"] = settings.launches
+    if asked.settings.launches != 1:
+        run["launches"] = asked.settings.launches
     return {**document, **({"run": run} if run else {})}
 
 
@@ -325,7 +324,6 @@ def _model(word: str, model: ModelSpec, folder: Path) -> str:
 
 
 def _typed(key: PlanKey, value: Any) -> tuple[str, ...]:
-    """What was typed of a key of the matrix; several settings of a runtime are one value."""
     if value is None or value is False or value == []:
         return ()
     if key.name == "option":
@@ -349,6 +347,5 @@ def _plain(key: PlanKey, value: Any, folder: Path) -> Any:
 
 
 def _told_path(path: Path, folder: Path) -> str:
-    """From the plan's folder where it is within, else in full."""
     full = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - links stay as they are named
     return str(full.relative_to(folder)) if full.is_relative_to(folder) else str(full)

@@ -21,12 +21,7 @@ _SERVED = PytorchRuntime.info.hardware
 
 
 def devices_to_calibrate(words: Sequence[str]) -> list[Device]:
-    """The devices that words name, `cuda:1` being one of several; else all that PyTorch serves.
-
-    Raises:
-        UsageError: PyTorch serves no such platform.
-        SurroundingsError: one that is named is not here, or torch is not.
-    """
+    """The devices that words name, `cuda:1` being one of several; else all that PyTorch serves."""
     from accelbench.hardware.detect import detect
 
     if find_spec("torch") is None:
@@ -68,13 +63,7 @@ def calibrated(
     A device that fails is no reason to leave out the next one; its error ends the command.
 
     Args:
-        devices: of which.
-        path: the database; the usual one where none is named.
-        show: takes each calibration.
         processes: among so many collectives are timed, where they are several.
-
-    Raises:
-        SurroundingsError: a device could not be calibrated.
     """
     from accelbench.cli.display.hardware import ProbeProgress
     from accelbench.hardware.environment import environment
@@ -103,11 +92,7 @@ def calibrated(
 
 
 def known_calibrations(path: Path | None) -> StoredCalibrations:
-    """What was calibrated of each device; a database that cannot be read is said.
-
-    Raises:
-        AccelbenchError: it was named.
-    """
+    """What was calibrated of each device; a database that cannot be read is said."""
     from accelbench.query.calibrations import StoredCalibrations, calibrations_at
 
     try:

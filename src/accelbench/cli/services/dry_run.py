@@ -8,8 +8,9 @@ from typing import IO, Any
 
 from accelbench.cli.display.terminal import complain, print_line
 from accelbench.cli.display.words import duration
+from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
-from accelbench.cli.services.running import OutputPlaces, RunOptions, prepare
+from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.axes import AXES
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
 from accelbench.core.visible import visible
@@ -17,7 +18,7 @@ from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.execute import here
 from accelbench.run.plan.estimates import tried_groups
-from accelbench.run.plan.request import Planned, Request
+from accelbench.run.plan.request import Planned
 from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast
 from accelbench.run.plan.targets import (
     NAMED,
@@ -28,19 +29,13 @@ from accelbench.run.plan.targets import (
 )
 
 
-def show_plan(
-    requests: Sequence[Request],
-    how: RunOptions,
-    places: OutputPlaces,
-    stream: IO[str],
-    as_json: bool,
-) -> int:
+def show_plan(asked: AskedRun, places: OutputPlaces, stream: IO[str], as_json: bool) -> int:
     """Show what a run would do and how long it would take; nothing is measured.
 
     Returns:
         The exit code: that of a run which measures all that would be tried.
     """
-    planned = prepare(requests, how, *here())
+    planned = prepare(asked, places, *here())
     expected = outlook(planned, places.open_database())
     seconds = expected.seconds
     launches = planned.settings.launches
@@ -52,7 +47,7 @@ def show_plan(
             "launches": launches,
             "against": planned.other.against.name if planned.other else None,
             "notes": notes,
-            **({"plan_files": list(how.plan_files)} if how.plan_files else {}),
+            **({"plan_files": asked.plans.about} if asked.plans.about else {}),
             "seconds_low": seconds.low,
             "seconds_high": seconds.high,
             "predicted_cases": seconds.predicted,
@@ -92,7 +87,6 @@ def _exit_code(planned: RunSpec) -> int:
 
 
 def _why_none(cases: Sequence[Planned]) -> str:
-    """Why nothing of a plan takes any time."""
     refused = sum(entry.refusal is not None for entry in cases)
     simulated = sum(entry.refusal is None and entry.roofline is not None for entry in cases)
     large = len(cases) - refused - simulated

@@ -1,11 +1,4 @@
-"""What `accelbench fleet run` does between its options and its output.
-
-What `accelbench fleet start`, `join`, `stop` and `status` do.
-
-What `accelbench fleet validate` does: the same work on every node, compared with its kind.
-
-`accelbench run --node-rank 1`: a machine that takes part in what machine 0 measures.
-"""
+"""The services of `accelbench fleet`, and of `accelbench run --node-rank 1`."""
 
 from __future__ import annotations
 
@@ -23,13 +16,14 @@ from accelbench.catalog.selection import choose
 from accelbench.cli.display.fleet import FleetWatch, node_line, print_nodes
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.display.words import figure
-from accelbench.cli.services.running import OutputPlaces, RunOptions, prepare
+from accelbench.cli.services.asked import AskedRun
+from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.protocols import Device
 from accelbench.exchange.result_file import row_of
 from accelbench.hardware.detect import Detected, platforms_named
-from accelbench.run.execute import RunRequest, fill
+from accelbench.run.execute import fill
 from accelbench.run.fleet import session
 from accelbench.run.fleet.fleet_address import FleetAddress
 from accelbench.run.fleet.fleet_execute import (
@@ -51,8 +45,7 @@ if TYPE_CHECKING:
 
 
 def new_run(
-    requests: Sequence[Request],
-    how: RunOptions,
+    asked: AskedRun,
     where: FleetAddress,
     options: FleetOptions,
     places: OutputPlaces,
@@ -71,8 +64,8 @@ def new_run(
         watch.begin(spec.settings.run_id, _results(spec, inventory, options), len(inventory.nodes))
         return watch
 
-    run_request = RunRequest(lambda *here: [prepare(requests, how, *here)], places)
-    ((_, ended),) = execute_on(cluster, run_request, observe, options, watch.note)
+    planner = lambda *here: [prepare(asked, places, *here)]  # noqa: E731
+    ((_, ended),) = execute_on(cluster, planner, places, observe, options, watch.note)
     return ended
 
 
@@ -95,10 +88,10 @@ def resume_run(
 
 
 def show_plan(
-    requests: Sequence[Request],
-    how: RunOptions,
+    asked: AskedRun,
     where: FleetAddress,
     options: FleetOptions,
+    places: OutputPlaces,
     stream: IO[str],
     *,
     as_json: bool,
@@ -107,7 +100,7 @@ def show_plan(
     notes: list[str] = []
     nodes = nodes_of(where.connected(), notes.append)
     inventory = FleetInventory(nodes)
-    spec = prepare(requests, how, inventory, planning.installed_runtimes())
+    spec = prepare(asked, places, inventory, planning.installed_runtimes())
     units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
     able = {unit.number: sum(n.offer.slots(unit.need) > 0 for n in nodes) for unit in units}
     if as_json:
@@ -140,7 +133,6 @@ def show_plan(
 
 
 def _results(spec: RunSpec, inventory: FleetInventory, options: FleetOptions) -> int:
-    """How many results a run will have."""
     if not options.each:
         return sum(plan.results(how.launches) for _, plan, how in spec.arms)
     pinned = units_on(inventory.nodes, spec.plan, spec.settings, spec.other, each=True)
@@ -230,28 +222,27 @@ class ValidationWork:
     """What nodes are compared with each other by.
 
     Attributes:
-        requests: models that every node measures; none: no model.
-        how: how the run of them goes about it.
+        asked: what every node measures; None: no model.
         probes: platforms that every node is calibrated on, all that it has where it is empty;
             None: no probe.
     """
 
-    requests: tuple[Request, ...]
-    how: RunOptions
+    asked: AskedRun | None
     probes: tuple[str, ...] | None = None
 
 
 def usual_work(
     models: Sequence[str], hardware: Sequence[str], runtimes: Sequence[str], launches: int
-) -> tuple[tuple[Request, ...], RunOptions]:
-    """Two small models, or those that are named, with one item and with many."""
+) -> AskedRun:
+    """Return a request for two small models, or for named ones, with one item and with many."""
     request = Request(
         models=choose(models or MODELS),
         hardware=tuple(p for name in hardware for p in platforms_named(name)),
         runtimes=tuple(runtimes),
         batch_sizes=_BATCHES,
     )
-    return (request,), RunOptions(RunSettings(launches=launches, verify="off"), label=LABEL)
+    settings = RunSettings(launches=launches, verify="off")
+    return AskedRun((request,), {"label": LABEL}, settings)
 
 
 def validate(
@@ -263,20 +254,16 @@ def validate(
     as_json: bool,
     quiet: bool,
 ) -> Validation:
-    """Measure on every node, and print which fall out of their kind.
-
-    Raises:
-        SurroundingsError: nothing was measured, or it was interrupted.
-    """
+    """Measure on every node, and print which fall out of their kind."""
     places = OutputPlaces(database=db, command=("accelbench", "fleet", "run"))
     stream = sys.stderr if as_json else sys.stdout
     spreads: list[CaseSpread] = []
     run_id = None
     if work.probes is not None:
         spreads += _probed(where, work.probes, places, threshold, stream, quiet).spreads
-    if work.requests:
+    if work.asked is not None:
         options = FleetOptions(each=True)
-        ended = new_run(work.requests, work.how, where, options, places, stream, quiet)
+        ended = new_run(work.asked, where, options, places, stream, quiet)
         if ended.interrupted:
             raise KeyboardInterrupt
         run_id = ended.run_id
@@ -382,31 +369,21 @@ def _document(fleet: str | None, verdict: Validation) -> dict[str, Any]:
     }
 
 
-def take_part(
-    request: Request,
-    settings: RunSettings,
-    typed: Mapping[str, Any],
-    stream: IO[str],
-) -> int:
+def take_part(asked: AskedRun, stream: IO[str]) -> int:
     """This machine's processes of each group that machine 0 starts, until it starts none any more.
 
     Args:
-        request: what is asked of all machines; a CPU is meant where no platform is named.
-        settings: with how long it waits for a group before it ends, and where they meet.
-        typed: which machine this is.
-        stream: where it is told.
+        asked: of all machines; a CPU is meant where no platform is named.
 
     Returns:
         The exit code: 0 where it has taken part in any group.
-
-    Raises:
-        UsageError: the runtime that was named has no processes on several machines.
     """
     from accelbench.runtimes.pytorch.distributed.group import (
         MachinePart,
         groups_taken_part_in,
     )
 
+    request, settings = asked.requests[0], asked.settings
     how, platforms = request.distribution, request.hardware
     assert how is not None
     for name in request.runtimes:
@@ -419,7 +396,7 @@ def take_part(
         hardware=platforms[0].partition(":")[0] if platforms else "cpu",
         processes=how.processes // how.nodes,
         nodes=how.nodes,
-        node=typed["node_rank"],
+        node=asked.typed["node_rank"],
         rendezvous=settings.job.rendezvous or "",
         threads=settings.job.threads,
     )

@@ -1,8 +1,4 @@
-"""How long a run will take, by the predictor of its database.
-
-Plans know nothing of predictors. Here each of their cases is predicted, and set beside what
-earlier results of its model in its engine took besides steps.
-"""
+"""The duration of a run, estimated by the predictor of its database."""
 
 from __future__ import annotations
 
@@ -79,8 +75,6 @@ def outlook(spec: RunSpec, database: Database | None, *, fit: bool = True) -> Ru
     """How long a run takes: from predicted steps, or from operation counts where nothing is known.
 
     Args:
-        spec: what is planned.
-        database: what it learns from; None for nothing.
         fit: learn anew where measurements came since the kept predictor; else that one serves, and
             where none is kept of many measurements nothing is predicted.
     """
@@ -161,7 +155,6 @@ def _predicted_case(
 
 
 def _is_alike(known: CaseConfiguration, place: CaseConfiguration) -> bool:
-    """Whether they differ in their options alone, and in threads that nobody asked for."""
     threads = known.threads if place.threads is None else place.threads
     return replace(known, options="") == replace(place, threads=threads)
 

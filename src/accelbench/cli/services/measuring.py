@@ -1,12 +1,7 @@
-"""Measuring for an answer's sake: runs that a command makes of its own, into its database.
+"""Runs that `check` and `recommend` start to support an answer.
 
-`check --rerun`: what seems worse is measured again before it is said to be.
-
-Suspects run in as many fresh launches as the noise asks for, in turns with each other: a slow
-moment of the machine falls on all of them. What the second time gives no figure for stays as the
-first judged it.
-
-What `recommend --verify` has just measured, and whether the answer rests on it.
+`check --rerun` measures suspects in as many launches as the noise requires, in turns with each
+other, so that a slow moment of the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +32,7 @@ from accelbench.query.baselines import rows_of_runs
 from accelbench.query.filters import catalogued
 from accelbench.query.histories import RERUN_OF
 from accelbench.run.conduct import lifecycle
-from accelbench.run.execute import Planner, RunRequest, StoredResults, execute
+from accelbench.run.execute import Planner, StoredResults, execute
 from accelbench.run.plan import estimates
 from accelbench.select.answer.explanation import IN_THE_ANSWER
 from accelbench.select.evidence.cells import rounded
@@ -62,7 +57,7 @@ def measured(database: Database, planner: Planner) -> list[str]:
         watch.started(settings.run_id, total, estimates.seconds(plan, settings))
         return watch
 
-    made = execute(RunRequest(planner, StoredResults(database)), observe)
+    made = execute(planner, StoredResults(database), observe)
     return [executed_run.spec.settings.run_id for executed_run in made]
 
 
@@ -93,7 +88,6 @@ def rerun_of(
 
 
 def _may_help(question: CheckedQuestion) -> bool:
-    """Whether more launches of now could decide it: not where the baseline has too few."""
     if question.before is None:
         return False
     return question.outcome is not Outcome.CANNOT_TELL or any(
@@ -102,7 +96,6 @@ def _may_help(question: CheckedQuestion) -> bool:
 
 
 def _launches(questions: Sequence[CheckedQuestion]) -> int:
-    """As many as the noise of the loudest asks for."""
     wanted = [figure.required or 0 for question in questions for figure in question.figures]
     return max([FEWEST_LAUNCHES, *wanted])
 
@@ -180,12 +173,7 @@ def why_failed(row: Row) -> str:
 
 
 def told(rows: Iterable[Row], answers: Sequence[Words]) -> list[dict[str, Any]]:
-    """Each thing that was measured, and why it is not in the answer, where it is not.
-
-    Args:
-        rows: results of the runs that were made for it.
-        answers: the answers that came after them.
-    """
+    """Each thing that was measured, and why it is not in the answer, where it is not."""
     ways: dict[tuple[Any, ...], list[Row]] = {}
     for row in of_whole_runs(rows):
         ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
@@ -247,7 +235,6 @@ def _outcome(
 
 
 def _model(name: str) -> str:
-    """The model by the catalogue's name: a question may have it as a source spells it."""
     return plain_name(catalogued(name))
 
 

@@ -40,8 +40,6 @@ def noise_floor(database: Database, filters: Filters, launches: int, as_json: bo
     Args:
         database: where the results go: later checks of the same know its noise from them.
         filters: which models, on what; a small one on the CPU where nothing is named.
-        launches: a side.
-        as_json: one document instead of a table.
     """
     if launches < FEWEST_LAUNCHES:
         raise UsageError(f"{launches} launches a side say little.", "Take five or more.")
@@ -57,9 +55,10 @@ def noise_floor(database: Database, filters: Filters, launches: int, as_json: bo
         }
         print_document(document)
     else:
-        from accelbench.cli.display.noise import show
+        from accelbench.cli.display.documents import show
+        from accelbench.cli.display.noise import noise_document
 
-        show(noise_floors)
+        show(noise_document(noise_floors))
     steady = all(floor.against_itself.answer is Judgement.STEADY for floor in noise_floors)
     return EXIT_OK if steady else EXIT_CANNOT_TELL
 

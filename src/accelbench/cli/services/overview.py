@@ -65,7 +65,6 @@ def show_overview() -> None:
 
 
 def _next(found: StoreOverview) -> list[tuple[str, str]]:
-    """What to type next, of what is here: what is unsteady comes first."""
     again = next(filter(None, map(_measured_again, found.unsteady)), None)
     first = [(again, "measure again what is unsteady, in fresh processes")] if again else []
     newest = max(found.fastest, key=lambda row: str(row.get("started_at") or ""), default=None)
@@ -152,15 +151,16 @@ def _print_store(found: StoreOverview) -> None:
     print_line(f"Database: {found.name}, {held} in {counted(found.runs, 'run')}")
     if found.last is not None:
         print_line(f"Last run: {_last(found.last)}")
-    from accelbench.cli.display.console import console
+    from accelbench.cli.display.documents import show
     from accelbench.cli.display.overview import fastest_by_task, unsteady_lines
+    from accelbench.present.document import Document
 
     for line in unsteady_lines(found):
         print_line(line)
     if found.fastest:
         print_line()
         print_line("Fastest at the batch size that most devices ran, of the models measured last:")
-        console().print(fastest_by_task(found.fastest))
+        show(Document("", [fastest_by_task(found.fastest)]))
 
 
 def _last(run: LastRun) -> str:

@@ -1,7 +1,6 @@
-"""The picker: which model to measure, asked where a person typed `accelbench run` alone.
+"""The interactive choice of a model for `accelbench run` without arguments.
 
-Lines are read and written as they are, so any terminal will do. Where standard input or output is
-no terminal nothing is asked, and what is missing stays the error that it is for scripts.
+Nothing is asked if standard input or output is not a terminal.
 """
 
 from __future__ import annotations
@@ -51,12 +50,7 @@ class ModelChoice:
 
 
 def picked_models(typed: Typed, ctx: Any) -> list[str]:
-    """The models that a person picks; none where nobody is asked, or nothing is picked.
-
-    Args:
-        typed: the values of all parameters.
-        ctx: of the command, which knows what was typed.
-    """
+    """The models that a person picks; none where nobody is asked, or nothing is picked."""
     if any(typed.get(name) for name in (*_SAY_WHICH, *_NOT_FOR_PEOPLE)):
         return []
     sources = (ctx.get_parameter_source(name) for name in _MEAN_EVERY)
@@ -104,13 +98,7 @@ def _ask(shown: Sequence[ModelChoice], every: Sequence[ModelChoice]) -> list[str
 def answer_of(
     line: str, shown: Sequence[ModelChoice], every: Sequence[ModelChoice]
 ) -> list[str] | None:
-    """The models that a line names, by their numbers or whole names; None where it searches.
-
-    Args:
-        line: what was typed.
-        shown: the list that numbers are of.
-        every: all that have names.
-    """
+    """The models that a line names, by their numbers or whole names; None where it searches."""
     by_word = {choice.word.lower(): choice.word for choice in every}
     words: list[str] = []
     for part in _parts(line):
@@ -134,7 +122,6 @@ def search(line: str, every: Iterable[ModelChoice]) -> list[ModelChoice]:
 
 
 def _is_called(choice: ModelChoice, word: str) -> bool:
-    """Whether a model has a word in its names or its kind; a number is no kind."""
     about = () if word.isdecimal() else (choice.about,)
     return any(word in text.lower() for text in (choice.word, *choice.names, *about))
 
@@ -144,7 +131,6 @@ def _parts(line: str) -> list[str]:
 
 
 def _is_own(word: str) -> bool:
-    """Whether it is a path, or code of one's own: what is wrong with it, the run says."""
     return word.startswith(("./", "../", "/", "~")) or ".py:" in word or Path(word).is_file()
 
 

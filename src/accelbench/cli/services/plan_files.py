@@ -112,11 +112,7 @@ def _heading(document: PlanDocument) -> str:
 
 
 def plan_files_among(given: Sequence[str] | None) -> tuple[list[Path], list[str]]:
-    """Plan files and other words of where models are named.
-
-    Raises:
-        UsageError: a word ends as a plan file does, and is no file.
-    """
+    """Plan files and other words of where models are named."""
     files, others = [], []
     for word in given or ():
         if _ends_as_one(word) and Path(word).expanduser().is_file():
@@ -146,11 +142,7 @@ def read_plans(files: Sequence[Path], keys: PlanKeys) -> list[PlanDocument]:
 
 
 def run_values(documents: Iterable[PlanDocument], keys: PlanKeys) -> dict[str, Any]:
-    """What plan files say of the run, by the command's parameters.
-
-    Raises:
-        UsageError: two of them say something else of the same.
-    """
+    """What plan files say of the run, by the command's parameters."""
     values: dict[str, Any] = {}
     first: dict[str, PlanDocument] = {}
     for document in documents:
@@ -175,16 +167,7 @@ def blocks_of(
     keys: PlanKeys,
     narrowing: Mapping[str, Sequence[str]],
 ) -> PlannedBlocks:
-    """What plan files ask for, narrowed to what was typed beside them.
-
-    Args:
-        documents: the files.
-        keys: of plan files.
-        narrowing: by the names of keys, what was typed.
-
-    Raises:
-        UsageError: a word means nothing, or nothing is left.
-    """
+    """What plan files ask for, narrowed to what was typed beside them."""
     planned = PlannedBlocks(files=list(documents))
     lists = [key.name for key in keys.of(PlanSection.MATRIX) if key.several]
     lists = [*_FIRST_MERGED, *(name for name in reversed(lists) if name not in _FIRST_MERGED)]
@@ -382,9 +365,6 @@ def project_defaults(commands: Mapping[str, tuple[str, str]]) -> Iterator[None]:
 
     Args:
         commands: by name, the module of each that has its `app`, and what it does.
-
-    Raises:
-        UsageError: something in the file is wrong.
     """
     file = project_file()
     before = {variable: os.environ.get(variable) for variable in _EVERYWHERE.values()}
@@ -405,11 +385,7 @@ def project_defaults(commands: Mapping[str, tuple[str, str]]) -> Iterator[None]:
 
 
 def defaults_of(command: str, app: typer.Typer) -> dict[str, Any]:
-    """What the file says of a command, by its parameters.
-
-    Raises:
-        UsageError: something in it is wrong.
-    """
+    """What the file says of a command, by its parameters."""
     file = project_file()
     if file is None or len(app.registered_commands) != 1:
         return {}
@@ -483,16 +459,11 @@ def _refuse(part: Record, name: str, why: str, known: Any) -> NoReturn:
 
 
 def _path(whole: Record, key: str) -> str:
-    """A path, which is taken from the file's folder."""
     return str(whole.file.parent / Path(whole.text(key)).expanduser())
 
 
 def _value(part: Record, name: str, option: CommandOption) -> Any:
-    """The value as the command line's parser takes it.
-
-    Raises:
-        UsageError: it is of another kind.
-    """
+    """The value as the command line's parser takes it."""
     value = part.values[name]
     if option.several:
         texts = value if isinstance(value, list) else [value]

@@ -1,7 +1,4 @@
-"""What `accelbench predict` asks of the predictors of a database.
-
-What a store knows of a model whose operators nobody can read: why it is not predicted.
-"""
+"""Predictions for `accelbench predict`, from the predictors of a database."""
 
 from __future__ import annotations
 
@@ -70,12 +67,7 @@ class Predicting:
         self.memory = MemoryByDevice(_devices, database)
 
     def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
-        """The predictions of a question.
-
-        Args:
-            question: what is asked.
-            counts: say also what the operators of each model take.
-        """
+        """The predictions of a question."""
         from accelbench.predict.answers import answer
         from accelbench.predict.terms import operator_counts
 
@@ -127,7 +119,6 @@ class Predicting:
         )
 
     def _device(self, platform: str) -> str | None:
-        """A platform's device on this machine, else the one calibrated last, if there is one."""
         return device_here(platform) or next(
             (name for kind, name in reversed([*self.predictors.calibrated]) if kind == platform),
             None,
@@ -242,16 +233,7 @@ def question_of(
 
     Args:
         models: names; every model of the catalogue, where none is named.
-        batches: items in one step.
-        sizes: that are named, by the fields of a request.
         hardware: platforms, devices of them, or names of devices that are documented.
-        runtimes: that are named.
-        precisions: that are named.
-        mode: that is named.
-        files: the models of names that are files.
-
-    Raises:
-        UsageError: a model, a device, a precision or a mode is not known.
     """
     from accelbench.core.precision import parse_precision
     from accelbench.query.filters import hardware_words
@@ -282,14 +264,8 @@ def files_of(
     """The models of those names that are files, by name; a model's name goes before a file's.
 
     Args:
-        models: the names.
-        sizes: at which they are asked about.
-        hear: told what takes a while, before it does.
         check: given the names that are of no files, before one is read.
         stored: why a model that only results know is not predicted; None of any other.
-
-    Raises:
-        UsageError: nothing is known of a file's operators.
     """
     from accelbench.predict.graph_files.models import file_model, names_a_file
 
@@ -324,11 +300,7 @@ def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
 
 
 def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
-    """Batch sizes of a list option; `1..256` are the powers of two from 1 to 256.
-
-    Raises:
-        UsageError: one is no number, or a range ends before it begins.
-    """
+    """Batch sizes of a list option; `1..256` are the powers of two from 1 to 256."""
     batches: list[int] = []
     for word in words(values):
         first, dots, last = word.partition("..")
@@ -349,7 +321,6 @@ def not_predicted(database: Database | None, word: str) -> UsageError | None:
     """Why a model that was measured is not predicted, and what answers of it; None of any other.
 
     Args:
-        database: where results are.
         word: what was typed: a model's name in results, or the file or code that it was.
     """
     code = code_word(word)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.precision import UNVERIFIED
 from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.present.document import Document
 from accelbench.query.filters import catalogued, in_catalogue
 from accelbench.select.query.query import family_named
 from accelbench.select.selector import HardwareSelector
@@ -31,11 +32,11 @@ _NOT_UNDER_LIMITS = {
 
 @dataclass(frozen=True)
 class Recommendations:
-    """Answers, as a document and as people read them."""
+    """Answers as data and as a document."""
 
-    document: dict[str, Any]
+    data: dict[str, Any]
     exit_code: int
-    show: Callable[[bool], None]  # with all that speaks for it, or in short
+    document: Callable[[bool], Document]  # explained, or in short
 
 
 class Recommender:
@@ -91,7 +92,6 @@ class Recommender:
         )
 
     def _look_again(self) -> None:
-        """The database may not have been there when it was first looked for."""
         vars(self).pop("selector", None)
 
     @cached_property
@@ -126,19 +126,21 @@ class Recommender:
         now = self._measured_now(runs, replies)
         firsts = [reply["primary_recommendation"] for reply in replies]
 
-        def show(explain: bool) -> None:
-            from accelbench.cli.display.measured_now import show_measured
-            from accelbench.cli.display.recommend import show_answer, show_answers
+        def document(explain: bool) -> Document:
+            from accelbench.cli.display.recommend import (
+                answer_section,
+                answers_section,
+                measured_notes,
+            )
 
             if len(replies) == 1 or explain:
-                for reply in replies:
-                    show_answer(reply, explain)
+                sections = [answer_section(reply, explain) for reply in replies]
             else:
-                show_answers(replies)
-            show_measured(now)
+                sections = [answers_section(replies)]
+            return Document("", [*sections, measured_notes(now)])
 
-        document = {"recommendations": replies, **({"measured_now": now} if verify else {})}
-        return Recommendations(document, EXIT_NO if None in firsts else EXIT_OK, show)
+        data = {"recommendations": replies, **({"measured_now": now} if verify else {})}
+        return Recommendations(data, EXIT_NO if None in firsts else EXIT_OK, document)
 
     def ranking(self, task: str) -> Recommendations:
         """Which stored models are best at a task."""
@@ -149,25 +151,18 @@ class Recommender:
         unknown = self.selector.of_no_known_family(task)
         about = {"task": task, "batch_size": batch, "hardware": more.get("available_hardware")}
 
-        def show(explain: bool) -> None:
-            from accelbench.cli.display.recommend import show_ranking
+        def document(explain: bool) -> Document:
+            from accelbench.cli.display.recommend import ranking_document
 
-            show_ranking(ranked, task, batch, explain, unknown)
+            return ranking_document(ranked, task, batch, explain, unknown)
 
-        document = {**about, "ranking": ranked, "of_no_known_family": unknown}
-        return Recommendations(document, EXIT_OK if ranked else EXIT_CANNOT_TELL, show)
+        data = {**about, "ranking": ranked, "of_no_known_family": unknown}
+        return Recommendations(data, EXIT_OK if ranked else EXIT_CANNOT_TELL, document)
 
     def under(
         self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
     ) -> Recommendations:
-        """The best of each model under limits, and what is on its Pareto front.
-
-        Args:
-            named: the models; without any all that have results.
-            limits: what has to be kept.
-            verify: search by measuring.
-            budget: how many seconds that may take.
-        """
+        """The best of each model under limits, and what is on its Pareto front."""
         for name, option in _NOT_UNDER_LIMITS.items():
             if name in self._question:
                 raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
@@ -183,18 +178,19 @@ class Recommender:
             ]
             now = self._measured_now(runs, answers)
 
-        def show(explain: bool) -> None:
-            from accelbench.cli.display.limits import show_under
-            from accelbench.cli.display.measured_now import show_measured
+        def document(explain: bool) -> Document:
+            from accelbench.cli.display.limits import limits_section
+            from accelbench.cli.display.recommend import measured_notes
 
-            for answer in answers:
-                show_under(answer, explain)
+            sections = [limits_section(answer, explain) for answer in answers]
             # What a search found of each batch is said with its way.
-            if explain or not any(model_answer.get("searched") for model_answer in answers):
-                show_measured(now)
+            searched = any(model_answer.get("searched") for model_answer in answers)
+            return Document(
+                "", [*sections, measured_notes([] if searched and not explain else now)]
+            )
 
-        document = {"recommendations": answers, **({"measured_now": now} if verify else {})}
-        return Recommendations(document, _said_of(answers), show)
+        data = {"recommendations": answers, **({"measured_now": now} if verify else {})}
+        return Recommendations(data, _said_of(answers), document)
 
     def _searched(
         self, answers: Sequence[Mapping[str, Any]], limits: Limits, budget: float | None
@@ -229,7 +225,6 @@ class Recommender:
     def _measured_now(
         self, runs: Sequence[str], answers: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """What was measured for answers, and whether they rest on it."""
         if not runs:
             return []
         from accelbench.cli.services.measuring import rows_of, told
@@ -238,11 +233,7 @@ class Recommender:
 
     @property
     def database(self) -> Database:
-        """What results can be stored in: what was read, else the usual one.
-
-        Raises:
-            UsageError: A folder of result files was read.
-        """
+        """What results can be stored in: what was read, else the usual one."""
         from accelbench.store.lake import store_at
 
         named = store_at(self._db)
@@ -262,7 +253,6 @@ class Recommender:
         return {**answer, "measurable_here": self._measurable(answer)}
 
     def _measurable(self, answer: Mapping[str, Any]) -> list[str]:
-        """What of an answer's gaps, and of what it cannot tell apart, can be measured here."""
         is_here, scores = self.selector.is_here, answer["all_scores"]
         unclear = answer["no_clear_winner_between"]
         # Another device of the platform would not tell which of these is faster.
@@ -319,11 +309,7 @@ class Recommender:
             raise
 
     def _refuse_empty(self) -> list[str]:
-        """The models that have results.
-
-        Raises:
-            NothingMeasuredError: There is none.
-        """
+        """The models that have results."""
         from accelbench.cli.services.opening import filled_if_any
         from accelbench.query.suggestions import none_found, nothing
 
@@ -345,7 +331,6 @@ class Recommender:
         return self._batches[0] if self._batches else 1
 
     def _here(self) -> list[str]:
-        """What can be measured on this machine: no stand-in is."""
         from accelbench.hardware.detect import detect_all
         from accelbench.select.answer.local_selector import LocalSelector
 
@@ -356,7 +341,6 @@ class Recommender:
 
 
 def _said_of(answers: Sequence[Mapping[str, Any]]) -> int:
-    """No where something keeps no limit, can't tell where nobody knows whether it does."""
     without = [answer for answer in answers if not answer["best"]]
     if not without:
         return EXIT_OK
@@ -364,7 +348,6 @@ def _said_of(answers: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _nobody_knows(answer: Mapping[str, Any]) -> bool:
-    """Whether nothing is measured, or something may fit for all that is known of it."""
     options = answer["does_not_fit"]
     return not options or any(all(_is_gap(why) for why in each["why"]) for each in options)
 
@@ -374,7 +357,6 @@ def _is_gap(why: str) -> bool:
 
 
 def _models_in(database: Database, family: str | None = None) -> list[str]:
-    """The models that have results which count; of one family, where one is named."""
     where, values = ("", []) if family is None else (" AND family = ?", [family])
     _, rows = database.query(
         "SELECT DISTINCT model FROM benchmark_results"  # noqa: S608 — our words
@@ -385,7 +367,6 @@ def _models_in(database: Database, family: str | None = None) -> list[str]:
 
 
 def _refuse_other_mode(question: Mapping[str, Any]) -> None:
-    """A task has its mode."""
     from accelbench.select.query.query import task_named
 
     task, mode = question.get("task_type"), question.get("mode")

@@ -1,11 +1,4 @@
-"""A report as files.
-
-What `run --create-report` leaves: a report, and charts where a folder is named.
-
-Charts as files.
-
-What `accelbench db export` writes beside files: results in an experiment tracker.
-"""
+"""Reports and charts as files, and exports to experiment trackers."""
 
 from __future__ import annotations
 
@@ -21,8 +14,7 @@ from accelbench.core.nouns import counted, words
 from accelbench.exchange.titles import told as run_told
 from accelbench.exchange.trackers.trackers import TRACKERS, export_tracked, tracker_named
 from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
-from accelbench.query.conditions import where_of
-from accelbench.query.filters import Filters, filters_of
+from accelbench.query.filters import Filters, filters_of, where_of
 from accelbench.query.run_names import only_runs
 from accelbench.query.suggestions import none_found, refuse_unknown
 from accelbench.store.database import Database
@@ -78,13 +70,6 @@ def report_of_run(
 ) -> list[tuple[str, Path]]:
     """Write it.
 
-    Args:
-        run: the body of run_started.
-        bodies: of the run's results.
-        database: what it went into, where there is one.
-        folder: where its files go; else the report goes here.
-        prices: what figures cost by, where the user gave any.
-
     Returns:
         What was written, and where.
     """
@@ -129,12 +114,7 @@ FORMATS = ("png", "svg", "html")
 
 
 def refuse_undrawable_file(path: Path | None, option: str) -> None:
-    """Say before anything is calculated that a picture cannot be written to a file.
-
-    Raises:
-        UsageError: its name ends in no format, or is taken.
-        MissingExtraError: nothing here draws.
-    """
+    """Say before anything is calculated that a picture cannot be written to a file."""
     from accelbench.report.charts.draw import refuse_undrawable
 
     if path is None:
@@ -168,10 +148,6 @@ def drawn_into(
     """Draw each chart that has anything to show.
 
     Args:
-        folder: where.
-        subject: of what.
-        charts: which, by name.
-        forms: in which formats.
         name_of_file: of the only one; it is new. Others are made anew each time.
 
     Returns:
@@ -221,10 +197,7 @@ def to_tracker(
 
     Args:
         place: a folder, or an address where the tracker takes one.
-        word: the tracker.
-        database: where the results are.
         filters: column → the values that count; of all results if empty.
-        samples: whether each is to have its samples, too.
     """
     tracker = tracker_named(word)
     where, params = stored(filters)
@@ -249,12 +222,7 @@ def to_tracker(
 
 
 def selected(database: Database, models: Sequence[str], runs: Sequence[str]) -> Filters:
-    """Return the filter of the results to export; empty if all are.
-
-    Raises:
-        UsageError: A model or a run is not known.
-        NothingMeasuredError: There are no such results.
-    """
+    """Return the filter of the results to export; empty if all are."""
     filters = filters_of(models) | only_runs(database, words(list(runs)))
     where, params = stored(filters)
     if (

@@ -1,31 +1,29 @@
-"""What `accelbench run` does between its options and its output.
-
-What becomes of profiles while a run makes them: files, where an output folder is named.
-
-`accelbench run --compare`: what a run measured, side by side along every axis that it has.
-"""
+"""Planning, running, delivering and ending `accelbench run`."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from accelbench.cli.display.terminal import print_line, print_lines
+import typer
+
+from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.display.watch import watch_for
-from accelbench.cli.services.against import document_of, held, other_of, say
+from accelbench.cli.services.against import against_of, exit_code, held, other_of
+from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
-from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.worth import comparable
 from accelbench.exchange import profile_file
-from accelbench.exchange.prices import Prices
+from accelbench.exchange.prices import Prices, prices_at
 from accelbench.exchange.writing import inside
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
@@ -33,13 +31,19 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunResult, RunSpec
 from accelbench.run.conduct.run_record import SUFFIX as LOG
 from accelbench.run.conduct.run_record import recorded
-from accelbench.run.execute import RunRequest, execute, go_on
+from accelbench.run.execute import execute, go_on
 from accelbench.run.plan import planning
-from accelbench.run.plan.against import Against
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.ignored_options import refuse_unused
-from accelbench.run.plan.request import Plan, Request, RunSettings, joined, united
-from accelbench.run.plan.targets import NAMED, MissingTarget, named_by
+from accelbench.run.plan.request import Plan, Request, joined, united
+from accelbench.run.plan.targets import (
+    NAMED,
+    MissingTarget,
+    lacking,
+    missing_places,
+    named_by,
+    nothing_measured,
+)
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
@@ -47,19 +51,14 @@ from accelbench.store.lake import store_at
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
+    from accelbench.run.conduct.lifecycle import RunResult
     from accelbench.select.selector import HardwareSelector
 
 
 def comparisons(
     rows: Sequence[Mapping[str, Any]], prices: Prices | None, started: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Of a run's own results, by axis.
-
-    Args:
-        rows: its results.
-        prices: what figures cost by, where the user gave any.
-        started: what the run said when it began.
-    """
+    """Of a run's own results, by axis."""
     from accelbench.analysis.comparison import along_every_axis
     from accelbench.analysis.costs import with_costs
     from accelbench.analysis.machines import machine_of
@@ -80,7 +79,8 @@ def document_of_comparisons(by_axis: Mapping[str, Any], prices: Prices | None) -
 def print_comparisons(by_axis: Mapping[str, Any], prices: Prices | None, stream: IO[str]) -> None:
     """The tables."""
     from accelbench.analysis.questions import AXES
-    from accelbench.cli.display.compare import show
+    from accelbench.cli.display.compare import comparison
+    from accelbench.cli.display.documents import show
 
     if not by_axis:
         print_lines(
@@ -88,7 +88,7 @@ def print_comparisons(by_axis: Mapping[str, Any], prices: Prices | None, stream:
         )
     for name, lines in by_axis.items():
         print_line(stream=stream)
-        show(lines, AXES[name], stream=stream, prices=prices)
+        show(comparison(lines, AXES[name], {}, prices), stream)
 
 
 @dataclass
@@ -159,54 +159,44 @@ class OutputPlaces:
             database.ensure()
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """How a new run goes about its cases."""
-
-    settings: RunSettings
-    limit: int | None = None
-    label: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)  # of models by id, as they were typed
-    against: Against | None = None  # what the run is compared with, arm beside arm
-    selector: Callable[[], HardwareSelector] | None = None  # who names hardware, where nobody does
-    precisions_named: Sequence[str] = ()  # those of the request that were typed
-    plan_files: Sequence[Mapping[str, Any]] = ()  # what the run keeps of them
-    notes: Sequence[str] = ()  # what is to be said before those of the plan
-    given: frozenset[str] = frozenset()  # parameters that were typed on the command line
+def places_of(typed: Mapping[str, Any]) -> OutputPlaces:
+    """Return where the results of a run go, by the options of its command."""
+    priced = typed["compare"] or typed["create_report"]
+    return OutputPlaces(
+        database=None if typed["no_database"] else typed["db"],
+        use_database=not typed["no_database"],
+        output_dir=typed["output_dir"],
+        output_ci=typed["output_ci"],
+        report=typed["create_report"],
+        prices=prices_at(typed["prices"]) if priced else None,
+    )
 
 
-def selector_of(places: OutputPlaces) -> Callable[[], HardwareSelector]:
-    """Who names the hardware of --hardware auto, by what the run's database knows.
+def _selector(places: OutputPlaces) -> HardwareSelector:
+    """Return the selector for --hardware auto, with the run's database as its evidence."""
+    from accelbench.select.selector import HardwareSelector
 
-    Nothing is read before it is asked for.
-    """
-
-    @cache
-    def selector() -> HardwareSelector:
-        from accelbench.select.selector import HardwareSelector
-
-        database = places.open_database()
-        # The usual one may well be missing, and nobody has named it.
-        usable = database is not None and (database.there or places.database is not None)
-        return HardwareSelector(database_path=database.name if database and usable else None)
-
-    return selector
+    database = places.open_database()
+    # The usual one may well be missing, and nobody has named it.
+    usable = database is not None and (database.there or places.database is not None)
+    return HardwareSelector(database_path=database.name if database and usable else None)
 
 
 def prepare(
-    requests: Sequence[Request],
-    how: RunOptions,
+    asked: AskedRun,
+    places: OutputPlaces,
     inventory: Inventory,
     runtimes: Mapping[str, Runtime],
 ) -> RunSpec:
     """Plan on what is here: everything decided before the first case."""
+    selector_here = cache(lambda: _selector(places))
 
     def chosen(request: Request) -> Plan:
-        if how.selector is None or not is_automatic(request):
+        if not is_automatic(request):
             return planning.plan_for(request, inventory, runtimes)
         from accelbench.select.answer.local_selector import LocalSelector
 
-        here = LocalSelector(how.selector(), inventory, how.selector().database)
+        here = LocalSelector(selector_here(), inventory, selector_here().database)
         plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
         return plan
 
@@ -215,36 +205,36 @@ def prepare(
             plan = joined(map(chosen, requests))
         else:
             plan = planning.plan_of(requests, inventory, runtimes)
-        refuse_unused(united(requests), [entry.case for entry in plan.cases], how.given)
-        plan = Plan(plan.cases, (*how.notes, *plan.notes))
-        if how.limit is None or len(plan.cases) <= how.limit:
+        refuse_unused(united(requests), [entry.case for entry in plan.cases], asked.given)
+        plan = Plan(plan.cases, (*asked.notes, *plan.notes))
+        if asked.limit is None or len(plan.cases) <= asked.limit:
             return plan
-        left_out = len(plan.cases) - how.limit
-        note = f"{left_out} cases are left out by --limit {how.limit}."
-        return Plan(plan.cases[: how.limit], (*plan.notes, note))
+        left_out = len(plan.cases) - asked.limit
+        note = f"{left_out} cases are left out by --limit {asked.limit}."
+        return Plan(plan.cases[: asked.limit], (*plan.notes, note))
 
-    plan, settings = planned(requests), replace(how.settings, run_id=new_run_id())
-    other = other_of(how.against, requests, settings, plan, planned)
+    against = against_of(asked.typed.get("against"))
+    requests = asked.parts
+    plan, settings = planned(requests), replace(asked.settings, run_id=new_run_id())
+    other = other_of(against, requests, settings, plan, planned)
     about = {
         "command": _typed(),
-        "label": how.label,
-        "names": dict(how.names),
-        NAMED: named_by(requests, how.precisions_named, inventory, runtimes),
-        **({"plan_files": list(how.plan_files)} if how.plan_files else {}),
+        "label": asked.label,
+        "names": dict(asked.names),
+        NAMED: named_by(requests, asked.precisions, inventory, runtimes),
+        **({"plan_files": asked.plans.about} if asked.plans.about else {}),
     }
     return RunSpec(plan, settings, runtimes, about, simulated, other)
 
 
-def new_run(
-    requests: Sequence[Request], how: RunOptions, places: OutputPlaces, stream: IO[str], quiet: bool
-) -> RunResult:
+def new_run(asked: AskedRun, places: OutputPlaces, stream: IO[str], quiet: bool) -> RunResult:
     """Plan and run; the results are in the database when this returns."""
     with recorded() as log:
 
         def observe(spec: RunSpec, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
             run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
             watch = log.of_run(places.journals(), run_id, shown, here, _typed())
-            watch.devices(_concerned(requests, spec.plan, inventory))
+            watch.devices(_concerned(asked.parts, spec.plan, inventory))
             for note in spec.plan.notes:
                 watch.note(note)
             total = spec.measurements
@@ -259,8 +249,7 @@ def new_run(
             watch.started(run_id, total, (expected.seconds.low, expected.seconds.high))
             return watch
 
-        run_request = RunRequest(lambda *here: [prepare(requests, how, *here)], places)
-        (made,) = execute(run_request, observe)
+        (made,) = execute(lambda *here: [prepare(asked, places, *here)], places, observe)
         return made.result
 
 
@@ -298,6 +287,7 @@ def deliver(
     threshold: float | None = None,
 ) -> Check | None:
     """The files, the table, every path, and the JSON document; what arms came to, if there are."""
+    from accelbench.cli.display.documents import show
     from accelbench.cli.display.summary import (
         accuracies,
         print_frameworks,
@@ -309,6 +299,7 @@ def deliver(
         warning_lines,
     )
     from accelbench.exchange.result_file import row_of
+    from accelbench.report.check import presented
     from accelbench.runtimes.shared.names import BOTH
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
@@ -319,6 +310,8 @@ def deliver(
     rows = [row_of(row) for row in ended.rows] if as_json or compare else []
     by_axis = comparisons(rows, places.prices, started_of(journal)) if compare else {}
     arms = held(ended.rows, started_of(journal), threshold)
+    check = arms[0] if arms else None
+    verdicts = presented(*arms) if arms else None
     if as_json:
         document = {
             "run_id": ended.run_id,
@@ -332,14 +325,13 @@ def deliver(
             ),
             **({"profiles": ended.profiles} if ended.profiles else {}),
             **({"comparisons": document_of_comparisons(by_axis, places.prices)} if compare else {}),
-            **({"against": document_of(arms)} if arms else {}),
+            **({"against": verdicts.data()} if verdicts else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
         sys.stdout.flush()
     if ended.interrupted:
         # On standard error: the reader of standard output may be what went away.
         print_line(f"Interrupted. {resume_hint(ended.run_id, places)}", sys.stderr)
-    check = arms[0] if arms else None
     if quiet:
         return check
     if not as_json:
@@ -353,9 +345,9 @@ def deliver(
         print_profiles(ended.profiles, stream)
         if compare:
             print_comparisons(by_axis, places.prices, stream)
-        if arms:
+        if verdicts:
             print_line(stream=stream)
-            say(arms, stream)
+            show(verdicts, stream)
     warned = list(warning_lines(ended.rows))
     print_lines(("", *warned) if warned else (), stream)
     total = total_line(ended.rows, ended.tally.counts)
@@ -364,7 +356,6 @@ def deliver(
 
 
 def _stored(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path | str]]:
-    """Where the results are, and what to attach to a report where something failed."""
     database, log = places.open_database(), journal.with_suffix(LOG)
     paths: list[tuple[str, Path | str]] = [] if database is None else [("Database", database.name)]
     failed = not ended.tally.all_fine and log.is_file()
@@ -443,3 +434,58 @@ def _try_writing(folder: Path) -> None:
             f"Results cannot be written to {folder}: {error.strerror}.",
             "Choose a folder that can be written.",
         ) from error
+
+
+#: What a shell reports for a program that Ctrl-C ended.
+EXIT_INTERRUPTED = 130
+
+
+def finish(
+    ended: RunResult,
+    places: OutputPlaces,
+    stream: IO[str],
+    as_json: bool,
+    quiet: bool,
+    compare: bool,
+    threshold: float | None,
+    passed_over: Sequence[str] = (),
+) -> NoReturn:
+    """Deliver what was measured, and end the program. Raises typer.Exit.
+
+    What was `passed_over`, of a models file, was asked for and gave no result.
+    """
+    lacks = () if ended.interrupted else _lacks(ended, places)
+    held = deliver(ended, places, stream, as_json, quiet, compare, lacks, threshold)
+    if ended.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    nothing = nothing_measured(ended.rows)
+    if not nothing or ended.tally.all_fine:  # else every line above says that it failed
+        missing = [f"Nothing was measured {place}" for place in missing_places(lacks)]
+        for line in missing or ([nothing] if nothing else []):
+            complain(line)
+    for text in passed_over:
+        complain(f"Not measured: {text}")
+    unmeasured = bool(lacks or nothing or passed_over)
+    judged = exit_code(held) if held is not None and threshold is not None else None
+    raise typer.Exit(_exit_code(ended, unmeasured, judged))
+
+
+def _lacks(ended: RunResult, places: OutputPlaces) -> list[MissingTarget]:
+    started = started_of(places.journals() / f"{ended.run_id}{SUFFIX}")
+    return lacking(started.get(NAMED) or {}, ended.rows)
+
+
+def _exit_code(ended: RunResult, unmeasured: bool, judged: int | None) -> int:
+    """Return the exit code of a run: of several that apply, the first one here.
+
+    Args:
+        unmeasured: whether something that was named was not measured.
+        judged: the code of a comparison with a threshold; None without one.
+    """
+    if judged is not None and not unmeasured:
+        return judged
+    if ended.nothing_could_start:
+        return EXIT_ENVIRONMENT
+    if not ended.tally.all_fine:
+        return EXIT_NO  # a case that failed is an answer, even if others were not measured
+    return EXIT_ENVIRONMENT if unmeasured else EXIT_OK

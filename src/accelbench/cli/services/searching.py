@@ -1,9 +1,7 @@
-"""`recommend --verify` under limits: the largest batch that keeps them, in each precision.
+"""`recommend --verify`: measure the answer, or search for the largest batch within limits.
 
-Every way is bracketed on its own (`constraints/measurement_candidates.py`); what is to be measured
-next of all of them is one run, so that an engine starts once a round.
-
-`recommend --verify`: what an answer names is measured here, and the next answer rests on it.
+All ways are searched together (`select/constraints/measurement_candidates.py`), one run a round, so
+that an engine starts once a round.
 """
 
 from __future__ import annotations
@@ -81,12 +79,7 @@ class VerificationCase:
     energy: bool = False
 
     def request(self, inventory: Inventory, installed: Iterable[str]) -> Request:
-        """As plans are made of it.
-
-        Raises:
-            UsageError: The model is no catalogue's, the precision is nobody's here, or the engine
-                is not here and no other will do.
-        """
+        """As plans are made of it."""
         named = self.runtime in set(installed)
         if self.exact and self.runtime and not named:
             raise UsageError(f"The engine {self.runtime} is not here.")
@@ -147,8 +140,6 @@ def measured_options(database: Database, answers: Sequence[Words], shapes: Words
     """Measure what searches under limits think worth it: the runs.
 
     Args:
-        database: Where it is stored.
-        answers: Their answers.
         shapes: Sizes that were asked for, by any of their names.
     """
     sizes = shapes_named(shapes)
@@ -161,7 +152,6 @@ def case_of(words: Words, sizes: Words) -> VerificationCase:
     """What a search thinks worth measuring.
 
     Args:
-        words: of the case, as the search has them.
         sizes: sizes that were asked for, by the store's columns.
     """
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
@@ -199,11 +189,7 @@ def _named_by(answer: Words) -> Iterable[VerificationCase]:
 
 
 def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]:
-    """Run those that this machine can, in turns, and say what it cannot: the runs.
-
-    Raises:
-        SurroundingsError: It can run none of them.
-    """
+    """Run those that this machine can, in turns, and say what it cannot: the runs."""
     made = measured(database, lambda hardware, runtimes: _planned(cases, hardware, runtimes))
     _refuse_nothing(database, made)
     return made
@@ -245,7 +231,6 @@ def _planned(
 
 
 def _is_absent(cases: Iterable[VerificationCase], inventory: Inventory) -> bool:
-    """Whether the platform of some case is not here, and not the model what is the matter."""
     platforms = {case.hardware.partition(":")[0].lower() for case in cases}
     return any(
         not any(isinstance(entry, Device) for entry in inventory.get(name, ()))
@@ -272,7 +257,6 @@ def planned_here(
 
 
 def _refuse_nothing(database: Database, runs: Sequence[str]) -> None:
-    """An answer that nothing was measured for is not verified; a failure is something new."""
     rows = rows_of(database, runs)
     if rows and all(row["status"] in _NOT_TRIED for row in rows):
         raise SurroundingsError(nothing_measured(rows))
@@ -334,7 +318,6 @@ class SearchedConfiguration:
         }
 
     def _told_of(self, batch: int) -> dict[str, Any]:
-        """What became of a batch: whether it fits, or None where that is not known."""
         known = batch in self.tried and batch not in self.unsure
         fits = self.tried[batch] <= 1.0 if known else None
         why = self.unknown.get(batch) or self.aside.get(batch) or self.unsure.get(batch)
@@ -400,15 +383,7 @@ class BatchSearch:
         self._runtimes: Mapping[str, Runtime] = planning.installed_runtimes()
 
     def through(self, to_search: Iterable[Words], shapes: Words) -> list[dict[str, Any]]:
-        """Each way with what was found.
-
-        Args:
-            to_search: the ways, as an answer under limits has them.
-            shapes: sizes that were asked for.
-
-        Raises:
-            SurroundingsError: this machine can go none of them.
-        """
+        """Each way with what was found."""
         sizes = shapes_named(shapes)
         cases = [case_of(words, sizes) for words in to_search]
         ways = [SearchedConfiguration(case, case.batch_size) for case in cases]

@@ -57,7 +57,6 @@ def _asked(whole: Record, setup: Record) -> dict[str, Any]:
 
 
 def _path(whole: Record) -> str | None:
-    """The model's file, of the words that were given."""
     if not whole.has("cmd_options"):
         return None
     words = whole.of("cmd_options")

@@ -78,7 +78,6 @@ def _asked(record: Record) -> dict[str, Any]:
 
 
 def _model(record: Record) -> str:
-    """In the open division the network may be another than the one that it is named after."""
     name = record.text("Model")
     if not (record.has("Category") and record.text("Category") == "open"):
         return name

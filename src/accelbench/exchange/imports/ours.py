@@ -1,14 +1,7 @@
-"""Our own results from elsewhere: result files, and what `db export` writes as JSON and CSV.
+"""Import of accelbench's own result files, and of JSON and CSV from `db export`.
 
-They keep their identities, so that what is here already is known again. What somebody
-measured is imported here; what was predicted or simulated stays that.
-
-The plan of a result file's run: the cases and devices that its results must be of.
-
-The runs whose results files bring: on which machine each was made, and of which commit.
-
-A result keeps the run that it was of, so that runs have a history here as well. What is
-said of such a run counts only where the run itself says nothing.
+Results keep their ids, so that known ones are recognised. What a file says of a run counts only if
+the run itself says nothing.
 """
 
 from __future__ import annotations
@@ -98,7 +91,6 @@ def says_another(body: Mapping[str, Any], source: Source) -> bool:
 
 
 def _theirs(conditions: Any) -> Any:
-    """Whose a figure was before, where its conditions say it."""
     return conditions.get("source") if isinstance(conditions, Mapping) else None
 
 
@@ -280,7 +272,6 @@ def run_of(line: Record) -> Any:
 
 
 def _imported(body: dict[str, Any], source: Source, run: Any) -> dict[str, Any]:
-    """The body for the store; under "run", what is known of its run."""
     about = about_ours(run, body, source)
     provenance = body["provenance"]
     if provenance == Provenance.MEASURED:

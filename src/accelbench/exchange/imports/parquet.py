@@ -28,11 +28,6 @@ PATTERN = "*.parquet"
 def ours(file: Path, source: Source, run_id: str = "") -> str:
     """A query for an export of ours; what somebody measured is imported here.
 
-    Args:
-        file: the export.
-        source: who brings it.
-        run_id: of results that say no run of their own.
-
     Raises:
         MalformedError: a column is missing or of another type, or a value is not what it has to be.
     """
@@ -68,8 +63,6 @@ def query_of(file: Path, columns: Mapping[str, str], names: Sequence[str] = ()) 
     """A query for our columns, each by its SQL.
 
     Args:
-        file: where it reads.
-        columns: SQL over the file's columns, by ours.
         names: of the file's columns, texts whose white space is no part of what they name.
     """
     chosen = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())

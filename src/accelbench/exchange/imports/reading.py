@@ -1,7 +1,4 @@
-"""Reading files of a format into results, with the runs that they are of.
-
-Where in a file of ours a result stands: for an error that only the database could find.
-"""
+"""Reading the files of a format into results and their runs."""
 
 from __future__ import annotations
 
@@ -70,12 +67,7 @@ def read_import(
     """Read a file, or all of a format in a folder: every one of them, or none.
 
     Args:
-        kind: The format's name.
-        path: A file, or a folder.
         source: Whose figures they are; else the format's owner, or its name.
-        commit: The version of the source.
-        licence: The source's.
-        measured_at: When, for files that do not say it themselves.
 
     Raises:
         UsageError: There is no such format, file or moment, or a file is malformed.
@@ -120,7 +112,6 @@ def _read(form: Kind, files: Sequence[Path], whose: Source, own: Run) -> Importe
 
 
 def _runs_of(bodies: Iterable[dict[str, Any]]) -> list[Run]:
-    """The runs that results say they are of; what is known of them is taken out of the results."""
     runs: dict[str, Run] = {}
     for body in bodies:
         about = body.pop(RUN, None)
@@ -189,7 +180,6 @@ def placed(kind: str, files: Sequence[Path], conflict: ConflictError) -> Excepti
 
 
 def _first(lines: Sequence[tuple[int, Any]], value: Any) -> int | None:
-    """The first line that says a value."""
     return next((line for line, figure in lines if figure == value), None)
 
 

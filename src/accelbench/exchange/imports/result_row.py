@@ -1,7 +1,4 @@
-"""A figure of somebody else's as a row of ours: what it is of, whose it is, its identity.
-
-A result as a file tells it, held to what a result can be; refused by its line and field.
-"""
+"""An imported value as a row of the store, checked against the columns."""
 
 from __future__ import annotations
 
@@ -29,7 +26,6 @@ def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
     """Refuse what a column cannot hold, nothing can be, or another figure of it contradicts.
 
     Args:
-        record: where it stands.
         body: by our columns; what is beside them is not looked at.
         rates: how many times off a rate may be; None where it need not follow from the latency.
     """
@@ -141,12 +137,7 @@ def hold_samples(record: Record, body: Mapping[str, Any]) -> None:
 
 
 def wrong_samples(samples: Any, count: int | None) -> str:
-    """Why samples cannot be what they are said to be; empty where they can.
-
-    Args:
-        samples: nanoseconds by phase.
-        count: how many the result says it has of whole steps.
-    """
+    """Why samples cannot be what they are said to be; empty where they can."""
     if not isinstance(samples, Mapping):
         return "phases with lists were expected"
     for phase, values in samples.items():
@@ -229,11 +220,8 @@ def imported(
     """The body of a result that was measured elsewhere.
 
     Args:
-        source: whose it is.
-        columns: by our names; what is None is not known.
         conditions: what a comparison has to say of it: versions, job numbers and such.
         samples_ms: every sample of a phase, where the file has them.
-        at: where it stands, for who has to look there.
         rates: how many times off its rate may be from its latency, where one follows from the
             other: requests that run beside each other, or tokens, are another count.
 

@@ -1,7 +1,4 @@
-"""Parquet files as what they bring: a query for their results, and the runs that those are of.
-
-Of runs a line each is read, however many results they have.
-"""
+"""Parquet files as a query for their results, and the runs of these."""
 
 from __future__ import annotations
 
@@ -63,7 +60,6 @@ def _count(con: DuckDBPyConnection, file: Path, where: str = "true") -> int:
 
 
 def _theirs(con: DuckDBPyConnection, file: Path, names: set[str]) -> int:
-    """How many of our results were somebody else's already."""
     if "conditions" not in names:
         return 0
     imported = quoted(Provenance.IMPORTED.value)
@@ -106,7 +102,6 @@ def _sources(con: DuckDBPyConnection, file: Path, source: Source, own: Run) -> l
 
 
 def _alike(least: Any, most: Any) -> str:
-    """What all lines say; nothing where they differ."""
     return str(least) if least is not None and least == most else ""
 
 

@@ -72,7 +72,6 @@ def query(file: Path, source: Source, run_id: str = "") -> str:
     """A query for a table of public measurements.
 
     Args:
-        file: the table.
         source: who brings it; each line says whose its figure is.
         run_id: what the ids of runs begin with, which are one a source; without it there are none.
 
@@ -115,7 +114,6 @@ def lines_of(file: Path, result_id: str, column: str) -> list[tuple[int, Any]]:
 
 
 def _names(types: Mapping[str, str]) -> list[str]:
-    """The columns whose words are names; white space around them makes no other thing of it."""
     return [name for name in _NAMES if types.get(name) == "VARCHAR"]
 
 
@@ -161,7 +159,6 @@ def _hold_extra(con: DuckDBPyConnection, file: Path) -> None:
 
 
 def _hold_figures(con: DuckDBPyConnection, file: Path, names: set[str]) -> None:
-    """The figures of a line beside each other."""
     scenario = f"coalesce({_scenario(names)}, '')"
     none = f"latency_ms IS NULL OR {scenario} NOT IN {_RATED}"
     hold(con, file, "latency_ms", none, "no latency is the result of that scenario")

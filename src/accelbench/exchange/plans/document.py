@@ -1,13 +1,4 @@
-"""What a plan file says, read and checked; what its words mean is not known here.
-
-Keys of a plan file: one for each option of `run` that says what is measured, or how.
-
-The command line hands them in, made of its own options: a new option is a new key here.
-
-A plan file as it is written: YAML, TOML or JSON, by its suffix.
-
-The JSON Schema of plan files, made of their keys, for editors to complete and check by.
-"""
+"""Plan files: their keys, reading and checking, writing, and their JSON Schema."""
 
 from __future__ import annotations
 
@@ -364,7 +355,6 @@ def _key(name: str) -> str:
 
 
 def _toml_value(value: Any) -> str:
-    """As JSON has it, which TOML reads but for a character that only it wants escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,13 +1,11 @@
-"""A document of YAML, TOML or JSON as one object whose keys know their lines.
-
-optimum-benchmark's configs as plans: what they measure is read, what they set beside it is told.
+"""YAML, TOML and JSON documents that know their lines, and optimum-benchmark's configs as plans.
 
     defaults: [benchmark, scenario: inference, launcher: process, backend: pytorch, _self_]
     backend: {device: cpu, model: google-bert/bert-base-uncased, no_weights: true}
     scenario: {input_shapes: {batch_size: 1, sequence_length: 128}}
 
-A config is one case. What would change what is measured, and has no counterpart here, is refused;
-what changes only how it is isolated or reported is passed over with a note.
+A config is one case. A setting that changes what is measured and has no counterpart is refused; one
+that changes only isolation or reporting is skipped with a note.
 """
 
 from __future__ import annotations
@@ -232,7 +230,6 @@ def _refuse(part: Record, name: str, where: str) -> NoReturn:
 
 
 def _set(part: Record, name: str) -> bool:
-    """Whether a key says more than nothing."""
     value = part.values.get(name)
     if isinstance(value, (Mapping, list)):
         return bool(value)

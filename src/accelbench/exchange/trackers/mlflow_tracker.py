@@ -44,10 +44,6 @@ _SETTINGS = {
 def write_mlflow(place: str, results: Iterable[TrackedResult]) -> int:
     """Write results that are not there yet; how many.
 
-    Args:
-        place: a folder, or the address of a store or a server.
-        results: what to write.
-
     Raises:
         MissingExtraError: there is no MLflow.
         SurroundingsError: it cannot write there.
@@ -94,7 +90,6 @@ def _experiment(client: MlflowClient, name: str) -> str:
 
 
 def _known(client: MlflowClient, experiment: str) -> set[str]:
-    """The ids of the results that are there."""
     ids: set[str] = set()
     token = None
     while True:

@@ -42,10 +42,6 @@ _CURVES = ("latency", "throughput", "memory", "tokens", "energy", "ttft", "tpot"
 def write_tensorboard(place: str, results: Iterable[TrackedResult]) -> int:
     """Write results that are not there yet; how many.
 
-    Args:
-        place: a folder, for `tensorboard --logdir`.
-        results: what to write.
-
     Raises:
         MissingExtraError: there is no tensorboardX.
         UsageError: an address, which it does not write to.
@@ -166,7 +162,6 @@ def _session(result: TrackedResult, figures: list[str]) -> list[tuple[str, HPara
 
 
 def _told(result: TrackedResult) -> dict[str, str]:
-    """Of the tags what a table of sessions is filtered by."""
     names = ("status", "provenance", "source", "emulated", "quality", "verification", "label")
     return {name: result.tags[name] for name in (*names, "git_commit") if name in result.tags}
 
@@ -180,13 +175,11 @@ def _add(writer: SummaryWriter, tag: str, about: HParamsPluginData, moment: floa
 
 
 def _folder(name: str, *apart: str) -> str:
-    """A folder's name that people can read, and that no other one has."""
     mark = hashlib.sha256("\0".join([name, *apart]).encode()).hexdigest()[:10]
     return f"{safe_name(name)[:_LONGEST]}-{mark}"
 
 
 def _ids(place: Path) -> list[str]:
-    """The results that are in a folder."""
     mark = place / _MARK
     if not mark.is_file():
         return []

@@ -107,7 +107,6 @@ def tracked(row: Row, run: Row) -> TrackedResult:
 
     Args:
         row: the result, with its samples if those are wanted.
-        run: what its run says of itself.
     """
     if row.get("run_id"):
         row = {**row, "run_id": nameless(str(row["run_id"]))}
@@ -139,7 +138,6 @@ def tracked(row: Row, run: Row) -> TrackedResult:
 
 
 def _mark(row: Row) -> str:
-    """What keeps a figure from being one that was measured here on that device."""
     provenance = str(row.get("provenance") or "")
     source = source_of(row)
     words = ["" if provenance in ("", Provenance.MEASURED) else provenance]
@@ -193,7 +191,6 @@ def _name(text: str) -> str:
 
 
 def _without_homes(known: Any) -> Any:
-    """A document in which no path says whose home it is in."""
     if isinstance(known, Mapping):
         return {str(_without_homes(name)): _without_homes(item) for name, item in known.items()}
     if isinstance(known, (list, tuple)):

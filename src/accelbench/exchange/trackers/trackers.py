@@ -81,14 +81,7 @@ def export_tracked(
     rows: Sequence[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]],
 ) -> TrackedExport:
-    """Write results into a tracker: each once, however often it is asked for.
-
-    Args:
-        tracker: which.
-        place: a folder, or an address where it takes one.
-        rows: the results.
-        runs: what their runs say of themselves, by id.
-    """
+    """Write results into a tracker: each once, however often it is asked for."""
     results = [
         tracked(row, runs.get(str(row["run_id"])) or {})
         for row in of_whole_runs(rows)  # wrong in one launch is wrong in all

@@ -31,10 +31,6 @@ _SETTINGS = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 def write_wandb(place: str, results: Iterable[TrackedResult]) -> int:
     """Write results that are not there yet; how many.
 
-    Args:
-        place: a folder, in which `wandb` is made.
-        results: what to write.
-
     Raises:
         MissingExtraError: there is no wandb.
         UsageError: an address, which nothing is sent to from here.
@@ -66,7 +62,6 @@ def write_wandb(place: str, results: Iterable[TrackedResult]) -> int:
 
 
 def _known(folder: Path) -> set[str]:
-    """The ids of the results that are there as a whole."""
     marks = (folder / "wandb").glob(f"offline-run-*/{_MARK}")
     return {mark.parent.name.rpartition("-")[2] for mark in marks}
 
@@ -111,7 +106,6 @@ def _write(module: Any, folder: Path, result: TrackedResult) -> None:
 
 
 def _tags(result: TrackedResult) -> list[str]:
-    """What runs are picked by with a click."""
     words = [result.tags.get(name, "") for name in ("provenance", "quality", "source", "label")]
     if result.tags.get("emulated") == "true":
         words.append("emulated")

@@ -1,15 +1,7 @@
 """All findings of some results, the most important first. Pure.
 
-What is fastest, cheapest and most precise, as sentences. Pure.
-
-What changed since the runs before, by the verdicts of `check`. Pure.
-
-What came to no figure and why, and whose outputs were wrong. Pure.
-
-What nobody measured and is worth measuring, with the command that does. Pure.
-
-Worth is by evidence alone: what was faster for certain over the models that ran it, of models that
-were measured on the same device and never with it. Whether it would be is not foretold.
+A configuration is worth measuring by evidence alone: it was faster for certain over other models of
+the same device. Nothing is predicted here.
 """
 
 from __future__ import annotations
@@ -73,7 +65,6 @@ def unmeasured_findings(
     Args:
         rows: of one machine, of every status: what failed was measured.
         every: what was compared with each other, with the axis: runtime or precision.
-        several: platforms with several devices.
     """
     for axis, versus in every:
         row = versus.row
@@ -147,12 +138,7 @@ _CAUSES = 3
 
 
 def failure_findings(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[StoreFinding]:
-    """Of configurations that have no figure now; what answered later is mended.
-
-    Args:
-        rows: results of one machine, of every status.
-        points: what of them has figures.
-    """
+    """Of configurations that have no figure now; what answered later is mended."""
     latest: dict[tuple[str, str], str] = {}
     for point in points:
         for where in (_device(point.row), _NOWHERE):
@@ -195,7 +181,6 @@ def _device(row: Row) -> str:
 
 
 def _launched(row: Row, place: str) -> tuple[str, str, str]:
-    """What the launches of a configuration in a run have in common."""
     return str(row.get("run_id") or ""), _case(row), place
 
 
@@ -479,15 +464,7 @@ def findings_of(
     check: Check | None = None,
     sign: str = "$",
 ) -> Findings:
-    """What results of one machine say.
-
-    Args:
-        rows: of every status.
-        points: what of them has figures.
-        known: the older runs of these.
-        check: the newest run against those before.
-        sign: of the currency that costs are in.
-    """
+    """What results of one machine say."""
     several = crowded(rows)
     tasks = best_of_tasks(points, known, several, sign)
     engines = every_versus(rows, "runtime", known)

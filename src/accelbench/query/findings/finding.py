@@ -1,9 +1,4 @@
-"""A finding: one sentence that is true by its evidence, with what it rests on. Plain values.
-
-How findings name things and say how sure a ratio is. Pure.
-
-What a store says has changed: the newest run against what was measured before it.
-"""
+"""Findings as plain values, and what a store shows to have changed."""
 
 from __future__ import annotations
 
@@ -175,7 +170,6 @@ def question(row: Row, *, sizes: bool = True) -> str:
     """What was asked of a model beside its name: batch 1, seq 128.
 
     Args:
-        row: one of its results.
         sizes: with those of an item, which each model of several may have its own of.
     """
     words = [
@@ -270,9 +264,7 @@ def changed_in(
     """The check of the newest run that was measured here; None where nothing was before it.
 
     Args:
-        database: the store.
         filters: column → the values that count; runs among them are what is checked.
-        machine: by its name; else that of the newest run.
     """
     return check_or_why(database, filters, machine)[0]
 

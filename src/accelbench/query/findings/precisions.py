@@ -1,11 +1,4 @@
-"""What a lower precision brings, and what it costs in outputs or in task accuracy. Pure.
-
-Engine against engine over the models that both ran, with the losers named. Pure.
-
-What is unsteady and why, and what rests on a single launch. Pure.
-
-The command that measures some configurations, by the words of `query.suggestions`. Pure.
-"""
+"""Findings on precisions, engines, unsteady results and single launches. Pure."""
 
 from __future__ import annotations
 
@@ -51,12 +44,7 @@ MOST_MODELS = 6
 
 
 def command_of(rows: Iterable[Row], more: str = "") -> str:
-    """The command that measures these again, and what lies between them.
-
-    Args:
-        rows: of the configurations, one each is enough.
-        more: options behind what is measured.
-    """
+    """The command that measures these again, and what lies between them."""
     columns: dict[str, dict[Value, None]] = {name: {} for name in _SAID}
     for row in rows:
         for name, known in columns.items():
@@ -249,7 +237,6 @@ def _price(lines: Sequence[Compared]) -> str:
 
 
 def _loss(cost: AccuracyCost) -> float:
-    """How much worse it became; of a perplexity more is worse."""
     value = cost.difference.value if cost.difference is not None else 0.0
     return value if cost.metric is AccuracyMetric.PERPLEXITY else -value
 

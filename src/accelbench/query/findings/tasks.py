@@ -80,14 +80,7 @@ class TaskBest:
 def best_of_tasks(
     points: Iterable[Point], known: Histories, several: frozenset[str], sign: str = "$"
 ) -> list[TaskBest]:
-    """Every task that has an answer, those with most configurations first.
-
-    Args:
-        points: of one machine.
-        known: the older runs of these.
-        several: platforms with several devices.
-        sign: of the currency that costs are in.
-    """
+    """Every task that has an answer, those with most configurations first."""
     tasks: dict[tuple[str, str], list[Point]] = {}
     for point in points:
         if point.timed and point.usable and comparable(point.row) and point.times:
@@ -190,7 +183,6 @@ def _fastest(points: Sequence[Point], known: Histories, several: frozenset[str])
 
 
 def _is_faster(held: Ratio | None) -> bool:
-    """Whether that is certain."""
     return held is not None and held.ends[0] > 1.0
 
 
@@ -209,7 +201,6 @@ def _rivals(
 
 
 def _left_out(points: Sequence[Point], exact: Sequence[Point], among: Sequence[Point]) -> str:
-    """How many of a task the best is not best of, and why; "" of none."""
     kept, known = {id(point) for point in exact}, {id(point) for point in among}
     whys = [
         not_exact(point.rows) if id(point) not in kept else "not alike"
@@ -221,13 +212,11 @@ def _left_out(points: Sequence[Point], exact: Sequence[Point], among: Sequence[P
 
 
 def _named(points: Sequence[Point], beside: Point, several: frozenset[str]) -> str:
-    """One of them by name, and how many more there are."""
     more = f" and {len(points) - 1:,} more" if len(points) > 1 else ""
     return f"{_name(points[0], beside, several)}{more}"
 
 
 def _may_meet(best: Point, other: Point, several: frozenset[str]) -> bool:
-    """Whether two may be compared with each other: another way of it, or another model."""
     models = best.row.get("model") != other.row.get("model")
     if _same_way(best, other, several):
         return False
@@ -241,7 +230,6 @@ def _same_way(best: Point, other: Point, several: frozenset[str]) -> bool:
 
 
 def _name(point: Point, beside: Point, several: frozenset[str]) -> str:
-    """What is next, by what it differs in."""
     named = way(point.row, several)
     same = point.row.get("model") == beside.row.get("model")
     if same:
@@ -284,7 +272,6 @@ def _cheapest(points: Sequence[Point], several: frozenset[str], sign: str) -> Be
 
 
 def _costs_more(point: Point, most: float | None) -> bool:
-    """Whether something certainly costs more than this."""
     low = point.cost.sure[0] if point.cost is not None and point.cost.sure else None
     return most is not None and low is not None and most < low
 
@@ -316,7 +303,6 @@ def _precise(points: Sequence[Point], several: frozenset[str]) -> Best | None:
 
 
 def _error(point: Point) -> float | None:
-    """Of launches that were compared with a reference the worst; the reference itself is none."""
     if any(row.get("verification") != "ok" for row in point.rows):
         return None
     errors = [error_of(row) for row in point.rows]
@@ -348,6 +334,5 @@ def _most_accurate(scored: Sequence[tuple[Point, TaskAccuracy]], several: frozen
 
 
 def _is_better(best: Point, other: Point) -> bool:
-    """Whether a task accuracy is certainly better, on the same samples in pairs."""
     cost = accuracy_against(best.rows, other.rows)
     return cost is not None and cost.difference is not None and cost.difference.told

@@ -134,9 +134,6 @@ def every_versus(
     """Each place of an axis against the base, device by device.
 
     Args:
-        rows: of one machine.
-        axis_name: runtime, or precision.
-        known: the older runs of these.
         base: what others are compared with; else, of each device, what answered most questions.
     """
     groups: dict[Key, list[Row]] = {}
@@ -157,7 +154,6 @@ def every_versus(
 
 
 def _most_common(rows: Sequence[Row], axis_name: str) -> str:
-    """The place that answered most questions together with another; PyTorch of equals."""
     axis = AXES[axis_name]
     questions: dict[Key, set[str]] = {}
     for row in rows:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from accelbench.core.visible import markdown as text_of
 from accelbench.core.visible import visible
-from accelbench.exchange.table_export import table as table_lines
+from accelbench.present.document import columns
+from accelbench.present.markdown import table_lines
 from accelbench.report.charts.chart import Picture, Spec
 from accelbench.report.charts.draw import still
 from accelbench.report.full_report.contents import RESULTS, Block, Figure, Report, Table, Text
@@ -86,8 +87,7 @@ def _table(table: Table) -> Iterator[str]:
     elif table.caption:
         command = f" {_code(table.command)}" if table.command else ""
         yield from (f"**{text_of(table.caption)}**{command}", "")
-    right = {table.headers[place] for place in table.figures}
-    yield from (*table_lines(table.headers, table.rows, right), "")
+    yield from (*table_lines(columns(table.headers, table.figures), table.rows), "")
     if table.folded:
         yield from ("</details>", "")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.facts import utc_now
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
-from accelbench.query.conditions import marks
+from accelbench.query.filters import marks
 from accelbench.query.findings.finding import changed_in
 from accelbench.query.stored_results import of_machine, runs_to_judge
 from accelbench.report.chart_data import Filters, pictured_where, subject_in, subject_of

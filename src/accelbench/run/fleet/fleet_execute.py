@@ -29,7 +29,7 @@ from accelbench.hardware.environment import environment
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
 from accelbench.run.conduct.run_record import arm_settled, settled
-from accelbench.run.execute import ResultPlaces, RunRequest, fill, resumable
+from accelbench.run.execute import Planner, ResultPlaces, fill, resumable
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_nodes import (
     Cluster,
@@ -113,7 +113,8 @@ def nodes_of(cluster: Cluster, note: Callable[[str], None]) -> list[FleetNode]:
 
 def execute_on(
     cluster: Cluster,
-    request: RunRequest,
+    planner: Planner,
+    places: ResultPlaces,
     observe: Observe,
     options: FleetOptions | None = None,
     note: Callable[[str], None] = lambda _: None,
@@ -122,21 +123,22 @@ def execute_on(
 
     Args:
         cluster: the nodes.
-        request: what is run, and where results go.
+        planner: plans what is run.
+        places: where results go.
         observe: who watches; a FleetObserver hears of nodes as well.
         options: how.
         note: who hears of nodes that cannot measure.
     """
     nodes = nodes_of(cluster, note)
     inventory = FleetInventory(nodes)
-    specs = list(request.planner(inventory, planning.installed_runtimes()))
+    specs = list(planner(inventory, planning.installed_runtimes()))
     if specs:
-        request.places.check()
+        places.check()
     executed = []
     for spec in specs:
         surroundings = environment()
         watch = _watching(observe(spec, inventory, surroundings))
-        ended = _start(cluster, nodes, spec, request.places, watch, surroundings, options)
+        ended = _start(cluster, nodes, spec, places, watch, surroundings, options)
         executed.append((spec, ended))
     return executed
 

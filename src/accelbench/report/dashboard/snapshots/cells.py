@@ -23,7 +23,7 @@ from accelbench.core.figures import Spread, Statistic
 from accelbench.core.nouns import digits
 from accelbench.core.rows import Json, Row, number, text
 from accelbench.measure.launches import interval_of, spread_of
-from accelbench.query.conditions import marks
+from accelbench.query.filters import marks
 from accelbench.query.stored_results import accuracies_in
 from accelbench.report.dashboard.asked import FACETS, PAGE, PageQuery
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot

@@ -1,0 +1,1 @@
+"""Documents that commands show, and their forms for files."""

@@ -1,0 +1,136 @@
+"""A document: the blocks that a command shows, and the same as data. Pure.
+
+A command builds one document. A renderer makes a terminal's text, Markdown, CSV or JSON of it, so
+that no command has a second implementation of its tables and notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Tone(StrEnum):
+    """The meaning that a terminal shows as a colour and a page as a sign."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    OPEN = "open"  # not decided
+    FAINT = "faint"
+
+
+class TonedText(str):
+    """A text with a tone, and with further lines below it.
+
+    A plain text is one line, whatever it contains: a name with a line break must forge no row.
+    """
+
+    __slots__ = ("further", "tone")
+    tone: Tone
+    further: tuple[str, ...]
+
+    def __new__(cls, text: str, tone: Tone = Tone.PLAIN, further: Iterable[str] = ()) -> TonedText:
+        made = super().__new__(cls, text)
+        made.tone, made.further = tone, tuple(further)
+        return made
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a cell, a label or a value."""
+    return [str(text), *text.further] if isinstance(text, TonedText) else [text]
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a table; numbers are aligned to the right and never broken."""
+
+    label: str
+    is_number: bool = False
+    is_whole: bool = False  # its words stand in one line
+
+
+def columns(labels: Iterable[str], numbers: Container[int] = ()) -> list[TableColumn]:
+    """Return columns by their labels; `numbers` are the places of numeric ones."""
+    return [TableColumn(label, place in numbers) for place, label in enumerate(labels)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells; a column without any text is left out."""
+
+    columns: Sequence[TableColumn]
+    rows: Sequence[Sequence[str]]
+    row_ends: Container[int] = ()  # rows after which there is a line
+    repeated: int = 0  # leading columns that stand in each part of a table that is too wide
+    #: Columns of intervals → those of their values, below which they stand if there is no room.
+    intervals: Mapping[int, int] = field(default_factory=dict)
+    is_compact: bool = False  # a terminal has no lines in it, and one space between columns
+
+    def filled(self) -> list[int]:
+        """Return the columns that have a text in any row."""
+        return [n for n in range(len(self.columns)) if any(row[n] for row in self.rows)]
+
+
+@dataclass(frozen=True)
+class TableGroup:
+    """Rows of one subject."""
+
+    title: str
+    rows: Sequence[Sequence[str]]
+    state: str = ""
+    tone: Tone = Tone.PLAIN
+    is_minor: bool = False  # a page folds it away
+
+
+@dataclass(frozen=True)
+class GroupedTable:
+    """A table in which each subject has its own rows, and its title stands once."""
+
+    subject: str  # the label of the titles
+    columns: Sequence[TableColumn]
+    groups: Sequence[TableGroup]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences, each a paragraph or an item of its own."""
+
+    sentences: Sequence[str]
+    is_list: bool = False
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with what is known of them; a value may have several lines."""
+
+    pairs: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class DocumentSection:
+    """Blocks under a heading."""
+
+    title: str
+    blocks: Sequence[Table | GroupedTable | Notes | Facts]
+
+
+Block = Table | GroupedTable | Notes | Facts | DocumentSection
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a command shows.
+
+    The data are computed when a renderer for programs asks for them.
+    """
+
+    title: str
+    blocks: Sequence[Block]
+    data: Callable[[], Mapping[str, object]] = dict  # the JSON document
+    records: Callable[[], Iterable[Mapping[str, object]]] = list  # the lines of a CSV file
+    verdict: str = ""  # the answer in a sentence
+    tone: Tone = Tone.PLAIN  # of the verdict
