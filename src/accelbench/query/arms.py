@@ -48,7 +48,9 @@ def check_of_arms(
         for column, wanted in sought.filters.items():
             where.append(one_of(column, wanted))
             values += wanted
-        rows = named_apart(rows_of(database, [*columns, "arm"], " AND ".join(where), values))
+        rows = named_apart(
+            rows_of(database, [*columns, "arm"], " AND ".join(where), values, launches=True)
+        )
         labels = labels_of(database, [run])
         environment = _environment(database, run)
     names = names_of_arms(rows)

@@ -354,4 +354,4 @@ def _rows(
             " arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"  # some say no moment
             " OVER (PARTITION BY case_id, device_fingerprint, threads)"
         )
-    return rows_of(database, COLUMNS, condition, [*values, *runs])
+    return rows_of(database, COLUMNS, condition, [*values, *runs], launches=True)

@@ -15,7 +15,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import THIS_ARM_SQL, failing_in, failing_sql, marked
+from accelbench.core.worth import THIS_ARM_SQL
 from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
@@ -71,9 +71,9 @@ def subject_in(
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
         stands = f"{of_it} AND {standing_sql(_CELL, of_it)}"
-        stored = rows_of(database, [*dict.fromkeys(_COLUMNS)], stands, 2 * [*values, *ours])
-        failing = failing_in(database.query(failing_sql())[1])
-        priced = with_costs(marked(stored, failing), prices, dict.fromkeys(ours, here))
+        given = 2 * [*values, *ours]
+        stored = rows_of(database, [*dict.fromkeys(_COLUMNS)], stands, given, launches=True)
+        priced = with_costs(stored, prices, dict.fromkeys(ours, here))
         newer = newer_sql(_CELL, of_it)
         of_cells = _with_newer(database, named_apart(priced), newer, [*values, *ours])
         rows = _with_ranks(database, of_cells)

@@ -38,7 +38,6 @@ from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
 from accelbench.core.worth import (
     ANSWERED_SQL,
-    REASON_UNUSABLE_SQL,
     SETTLED_SQL,
     USABLE_SQL,
     WRONG_SQL,
@@ -289,7 +288,6 @@ def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[
             "{0}",
             others=others,
             fine=fine,
-            unusable=REASON_UNUSABLE_SQL,
         ),
         values,
     )

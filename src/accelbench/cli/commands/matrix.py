@@ -165,7 +165,8 @@ def _made(
     marks = ", ".join("?" * len(ours))
     where += f" AND coalesce(run_id, '') IN ({marks})"
     given = [*values, *ours]
-    raw_rows = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
+    columns = _columns(database, where, given)
+    raw_rows = rows_of(database, columns, where, given, most=_MOST, launches=True)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in raw_rows]
     made = matrix_on(
         rows,

@@ -41,6 +41,7 @@ from accelbench.core.worth import (
     OF_IMPORT_SQL,
     OF_WORTH,
     REASON_COLUMNS,
+    UNUSABLE_REASON,
     USABLE_SQL,
 )
 from accelbench.query.histories import OF_NO_CHECK_SQL
@@ -109,7 +110,7 @@ _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
-        coalesce(machine, '') AS machine, {failed}, {launched},
+        coalesce(machine, '') AS machine, {failed}, {launched}, {reason},
         coalesce({version}, '') AS versions,
         conditions->>'kin' AS kin, conditions->'source'->>'name' AS source,
         coalesce(run_id, '') || CASE
@@ -131,6 +132,7 @@ WITH answered AS (
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
     any_value(kin) AS kin, any_value(source) AS source, machine,
     any_value({failed}) AS {failed}, any_value({launched}) AS {launched},
+    any_value({reason}) AS {reason},
     max(memory_peak_mb) AS memory_highest_mb, bool_and(counts) AS counts, max(run_id) AS run_id,
     max(started_at) AS moment, {engine} AS engine_version,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
@@ -254,6 +256,7 @@ def cells_sql(where: str) -> str:
         machines=_MACHINES,
         failed=FAILED,
         launched=LAUNCHED,
+        reason=UNUSABLE_REASON,
         owned=OWNED_SQL,
         same_software=same_software_sql("series, machine, versions"),
         worth=worth_sql("true"),

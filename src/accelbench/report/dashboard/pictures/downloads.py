@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
 from accelbench.core.visible import csv_cell, in_quotes
+from accelbench.evidence.launches import with_reported_outputs
 from accelbench.report.charts.chart import Chart
 from accelbench.report.charts.palette import DARK, DARK_PAPER, LIGHT, LIGHT_PAPER, Look, on_dark
 from accelbench.report.charts.theme import DIM
@@ -64,7 +65,7 @@ class Downloads:
         cell = self._pages.named(snapshot, request.path_params["key"])
         database = self.site.database
         with database.asking():
-            rows = details.rows_of(database, cell["results"])
+            rows = with_reported_outputs(details.launches_in(database, cell["results"]))
             samples = step_samples(database, cell["results"])
             run = details.run_of(database, str(cell["run_id"]))
         whole: dict[str, object] = {

@@ -12,6 +12,7 @@ from accelbench.analysis.matrix import RULE, Matrix
 from accelbench.analysis.matrix import MatrixCell as Rated
 from accelbench.analysis.ranks import ranks_of
 from accelbench.core.rows import number
+from accelbench.evidence.launches import with_reported_outputs
 from accelbench.query.matrices import matrix_on
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard.asked import PageQuery, exactly_named
@@ -38,7 +39,8 @@ class Pages:
         cell = self.named(snapshot, request.path_params["key"])
         database = self.site.database
         with database.asking():
-            rows = details.rows_of(database, cell["results"][: details.MOST_LAUNCHES])
+            ids = cell["results"][: details.MOST_LAUNCHES]
+            rows = with_reported_outputs(details.launches_in(database, ids))
             run = details.run_of(database, str(cell["run_id"]))
             accuracy = cell_accuracy(database, snapshot, cell, rows)
             metric = details.BY_METRIC["latency"]
@@ -70,7 +72,7 @@ class Pages:
         query = self._of_one(snapshot, query)
         chosen = cells.of_matrix(snapshot, query, _MOST_OF_MATRIX)
         ids = [key for cell in chosen for key in cell["results"]]
-        rows = details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX])
+        rows = details.launches_in(self.site.database, ids[:_MOST_OF_MATRIX])
         machine = snapshot.machines.get(next(iter(query.chosen.get("machine", ())), ""))
         best = not query.chosen.get("precision")
         made = matrix_on(rows, machine, self.site.local, best_precision=best)

@@ -22,6 +22,7 @@ from accelbench.core.rows import Json, Row, number
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.query.histories import OF_NO_CHECK_SQL
+from accelbench.query.stored_results import rows_of
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -42,13 +43,6 @@ _LISTED = (
     *("status", "reason", "message", "provenance", "emulated", "quality"),
     *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )
-#: Results by their ids: found by one column, and read whole by where they lie. Of a million results
-#: that takes 41 ms of processor time for five of them; a list of ids beside all columns takes 237.
-_OF_RESULTS = """
-SELECT {columns} FROM fact_result WHERE rowid IN (
-    SELECT rowid FROM fact_result WHERE result_id IN (SELECT unnest(?::VARCHAR[])))
-ORDER BY started_at, launch, result_id
-"""
 #: Of which results a cell's line is made.
 _OF_CELLS = "series_key IN ({marks}) AND {comparable} AND {ours}"
 #: Of which what came to nothing: what failed before it had an engine is of no series.
@@ -71,25 +65,18 @@ class RunSummary:
     environment: Json
 
 
-def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
-    """Those results, every column, JSON as what it holds; in order of time."""
+def launches_in(database: Database, results: Sequence[str]) -> list[Row]:
+    """Return the launches with these ids, every column, in order of time."""
     if not results:
         return []
-    with database.asking():
-        known = ", ".join(f'"{name}"' for name in BY_NAME)
-        names, rows = database.query(_OF_RESULTS.format(columns=known), [list(results)])
-    return [
-        {name: _plain(value, BY_NAME[name].kind) for name, value in zip(names, row, strict=True)}
-        for row in rows
-    ]
+    of_them = "result_id IN (SELECT unnest(?::VARCHAR[]))"
+    rows = rows_of(database, list(BY_NAME), of_them, [list(results)], launches=True)
+    return sorted(rows, key=_moment)
 
 
-def _plain(value: object, kind: str) -> object:
-    if value is None:
-        return None
-    if kind == "json":
-        return json.loads(str(value))
-    return str(value) if kind == "time" else value
+def _moment(row: Row) -> tuple[bool, str, bool, float]:
+    moment, launch = row.get("started_at"), number(row, "launch")
+    return moment is None, str(moment or ""), launch is None, launch or 0.0
 
 
 def run_of(database: Database, run_id: str) -> RunSummary | None:

@@ -25,13 +25,17 @@ from accelbench.core.identity import canonical
 from accelbench.core.worth import (
     ANSWERED_SQL,
     COMPARABLE,
+    FAILED,
+    LAUNCHED,
     OF_IMPORT_SQL,
     OF_WORTH,
     QUALITY_OF_SQL,
     REASON_COLUMNS,
-    REASON_UNUSABLE_SQL,
     THIS_ARM_SQL,
     USABLE_SQL,
+)
+from accelbench.evidence.launches import (
+    UNUSABLE_REASON_SQL,
     WHOLE_RUNS_COLUMNS,
     failing_sql,
     same_configuration_sql,
@@ -70,7 +74,7 @@ _SAID_BY_SOME = {
     "reason": "CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value(reason) END",
 }
 _QUALITY = f"""{QUALITY_OF_SQL} AS quality,
-    string_agg(DISTINCT {REASON_UNUSABLE_SQL}, ', or ')
+    list(DISTINCT {UNUSABLE_REASON_SQL} ORDER BY {UNUSABLE_REASON_SQL})
         FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL}) AS why_unusable
 """
 _NEEDED = (
@@ -88,7 +92,7 @@ SELECT {{columns}}, fact_result.rowid AS place, machine, software,
     coalesce(series_key, concat_ws(chr(31), {{asked}})) AS series,
     {{version}} AS versions,
     CASE WHEN {OF_IMPORT_SQL} THEN started_at::DATE END AS brought,
-    failing.launched AS tried, failing.failed AS failed,
+    failing.launched AS {LAUNCHED}, failing.failed AS {FAILED},
     coalesce(failing.wrong, false) AS wrong
 FROM fact_result LEFT JOIN ran USING (run_id) LEFT JOIN failing ON {{same_configuration}}
 WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
@@ -170,7 +174,8 @@ WITH cell AS (
         {said_by_some},
         CASE WHEN bool_or(wrong) THEN 'failed' WHEN bool_or(status = 'ok') THEN 'ok'
             ELSE arg_max(status, started_at) END AS status, bool_or(wrong) AS wrong,
-        greatest(count(*), coalesce(max(tried), 0)) AS launches, coalesce(max(failed), 0) AS failed,
+        greatest(count(*), coalesce(max({launched}), 0)) AS launches,
+        coalesce(max({failed_launches}), 0) AS failed,
         count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count)::BIGINT AS samples,
         {latency_of} AS latency_of, {of_latency}, {times} AS times, {means} AS means,
@@ -349,6 +354,8 @@ def _cells(runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]) 
         explored=_EXPLORED,
         spoilt=spoilt,
         kinds=", ".join(repr(kind.value) for kind in COMPARABLE),
+        launched=LAUNCHED,
+        failed_launches=FAILED,
         **_IDENTITIES,
         said_by_some=", ".join(
             [
