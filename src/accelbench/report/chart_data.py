@@ -10,12 +10,13 @@ from accelbench.analysis.accuracies import accuracy_places
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.analysis.run_noise import histories
-from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
+from accelbench.analysis.standing import NEWER
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.core.worth import THIS_ARM_SQL
+from accelbench.evidence.measurements import cell_of, current_sql, newer_sql
 from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import catalogued
 from accelbench.query.hardware_words import has_one_of
@@ -70,7 +71,7 @@ def subject_in(
         runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
-        stands = f"{of_it} AND {standing_sql(_CELL, of_it)}"
+        stands = f"{of_it} AND {current_sql(_CELL, of_it)}"
         given = 2 * [*values, *ours]
         stored = rows_of(database, [*dict.fromkeys(_COLUMNS)], stands, given, launches=True)
         priced = with_costs(stored, prices, dict.fromkeys(ours, here))

@@ -33,7 +33,7 @@ from accelbench.analysis.history import (
 )
 from accelbench.analysis.judging import METRICS, UNIT_SQL, Metric
 from accelbench.analysis.republished import job_of
-from accelbench.analysis.standing import SOFTWARE, Software, software
+from accelbench.analysis.standing import Software, software
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
 from accelbench.core.worth import (
@@ -42,6 +42,7 @@ from accelbench.core.worth import (
     USABLE_SQL,
     WRONG_SQL,
 )
+from accelbench.evidence.measurements import SOFTWARE
 from accelbench.query.conditions import marks
 from accelbench.query.stored_results import rows_of
 from accelbench.report.other_series import (

@@ -1,6 +1,6 @@
 """Cells out of the store's results, in SQL: which run stands for each, and what its launches say.
 
-The SQL has the rules of `analysis.standing`, `core.worth` and `core.figures`; tests hold them
+The SQL has the rules of `core.figures` and `measure.launches`; tests hold them
 against each other on random histories.
 """
 
@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
-from accelbench.analysis.standing import (
-    OWNED,
-    OWNED_SQL,
-    SOFTWARE,
-    same_owned_sql,
-    version_sql,
-    worth_sql,
-)
+from accelbench.analysis.standing import version_sql
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import FEWEST_LAUNCHES, OF_A_STEP, TAILS_SQL
-from accelbench.core.identity import canonical
+from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.worth import (
     ANSWERED_SQL,
     COMPARABLE,
@@ -39,6 +31,10 @@ from accelbench.evidence.launches import (
     WHOLE_RUNS_COLUMNS,
     failing_sql,
     same_configuration_sql,
+)
+from accelbench.evidence.measurements import (
+    MEASUREMENT_COLUMNS,
+    configurations_sql,
 )
 from accelbench.measure.launches import typical_sql
 from accelbench.store.duck import quoted
@@ -88,7 +84,7 @@ _NEEDED = (
 #: at once: each is a cell of its own, as in every chart. Of a run's two arms one is shown, and
 #: nothing of what a check measured for itself, as no command shows it.
 _ROWS = f"""
-SELECT {{columns}}, fact_result.rowid AS place, machine, software,
+SELECT {{columns}}, fact_result.rowid AS place, machine,
     coalesce(series_key, concat_ws(chr(31), {{asked}})) AS series,
     {{version}} AS versions,
     CASE WHEN {OF_IMPORT_SQL} THEN started_at::DATE END AS brought,
@@ -98,57 +94,11 @@ FROM fact_result LEFT JOIN ran USING (run_id) LEFT JOIN failing ON {{same_config
 WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
     AND {THIS_ARM_SQL} {{of_runs}}
 """  # noqa: S608 — our words
-#: The newest run of each cell. By few columns, as all results are looked through for it.
-_NEWEST = """
+#: The current measurement of each cell.
+_CURRENT = """
 CREATE TEMP TABLE newest AS
-WITH one AS (
-    SELECT {identity}, run_id, brought, max(started_at) AS moment
-    FROM ({rows}) GROUP BY ALL
-)
-SELECT {identity_new}, arg_max(run_id, place) AS new_run_id, arg_max(brought, place) AS new_brought,
-    count(*) AS runs, 0 AS set_aside
-FROM (SELECT *, row(coalesce(moment, 'epoch'::TIMESTAMP), run_id) AS place FROM one) GROUP BY ALL
-"""
-#: Cells of several runs of which the newest says less than a run can: another may stand for them.
-#: Where the newest came to nothing, that is what is to be seen.
-_OPEN = """
-CREATE TEMP TABLE other AS SELECT {identity_new} FROM ({rows}) JOIN newest ON {same}
-WHERE runs > 1 GROUP BY {identity} HAVING count(*) FILTER ({answered}) > 0 AND {worth} <> {most}
-"""
-#: Of those the run that stands, as `analysis.standing` has it: of the newest software the one that
-#: says most.
-_STANDING = """
-CREATE TEMP TABLE standing AS
-WITH one AS (
-    SELECT {identity}, run_id, brought, any_value(software) AS software, max({owned}) AS owned,
-        coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
-        count(*) FILTER ({answered}) AS answered, {worth} AS worth
-    FROM ({rows}) JOIN other ON {same} GROUP BY {identity}, run_id, brought
-), ranked AS (
-    SELECT *, row(software IS NOT DISTINCT FROM first_value(software) OVER newest AND {same_owned}
-        AND (NOT {unsaid} OR row(run_id, brought) IS NOT DISTINCT FROM
-            first_value(row(run_id, brought)) OVER newest),
-        worth, moment, run_id) AS rank
-    FROM one WINDOW newest AS (PARTITION BY {identity} ORDER BY moment DESC, run_id DESC)
-), best AS (
-    SELECT {identity_new}, arg_max(run_id, rank) AS new_run_id,
-        arg_max(brought, rank) AS new_brought, count(*) AS runs, arg_max(moment, rank) AS stood,
-        list({{'moment': moment, 'answered': answered}}) AS every
-    FROM ranked GROUP BY {identity}
-)
-SELECT * EXCLUDE (stood, every),
-    coalesce(list_sum([one.answered for one in every if one.moment > stood]), 0)::INTEGER
-        AS set_aside
-FROM best
-"""
-#: An import that names no software: only its newest day stands, as nobody knows that others had
-#: the same.
-_UNSAID = (
-    f"({OF_IMPORT_SQL} AND coalesce(software, '') IN ('', '{canonical(dict.fromkeys(SOFTWARE))}'))"
-)
-_REPLACED = """
-DELETE FROM newest WHERE EXISTS (FROM standing WHERE {alike});
-INSERT INTO newest BY NAME FROM standing
+SELECT {identity_new}, run_id AS new_run_id, day AS new_brought, runs, newer::INTEGER AS set_aside
+FROM ({configurations})
 """
 #: Launches whose times do not count, as most others of their run and cell do.
 _SPOILED = """
@@ -231,7 +181,7 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     """Every cell of the store.
 
     Args:
-        con: of the store, with a table `ran` of each run's machine and software.
+        con: of the store, with a table `ran` of each run's machine.
     """
     con.execute(f"CREATE TEMP TABLE failing AS {failing_sql('fact_result')}")
     _choose_runs(con)
@@ -242,32 +192,11 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
 
 
 def _choose_runs(con: DuckDBPyConnection) -> None:
-    """Which run of each cell stands for it: mostly the newest."""
-    whole = (*_LIGHT, "status", "verification", *OF_WORTH)
-    words = {
-        "answered": _ANSWERED,
-        "worth": worth_sql(_ANSWERED),
-        "most": f"(true, {FEWEST_LAUNCHES}, true)",
-        **_IDENTITIES,
-        "identity_new": ", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
-    }
-    con.execute(_NEWEST.format(rows=_rows(_LIGHT), **words))
-    runs = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
-    of_runs = _of_runs([run for (run,) in runs])
-    same = _same((*_IDENTITY, "run_id", "brought"))
-    con.execute(_OPEN.format(rows=_rows(whole, of_runs), same=same, **words))
-    if con.execute("SELECT 1 FROM other LIMIT 1").fetchone() is None:
-        return
-    words |= {"owned": OWNED_SQL, "same_owned": same_owned_sql(words["identity"], "run_id")}
-    con.execute(
-        _STANDING.format(
-            rows=_rows((*whole, *OWNED)), same=_same(_IDENTITY), unsaid=_UNSAID, **words
-        )
-    )
-    alike = " AND ".join(
-        f"newest.new_{name} IS NOT DISTINCT FROM standing.new_{name}" for name in _IDENTITY
-    )
-    con.execute(_REPLACED.format(alike=alike))
+    """Find the current measurement of each cell."""
+    needed = (*_LIGHT, "status", "verification", *OF_WORTH, *MEASUREMENT_COLUMNS)
+    new = ", ".join(f"{name} AS new_{name}" for name in _IDENTITY)
+    chosen = configurations_sql(_IDENTITY, f"({_rows(needed)})")
+    con.execute(_CURRENT.format(identity_new=new, configurations=chosen))
 
 
 def _same(names: Sequence[str]) -> str:
