@@ -40,8 +40,9 @@ def measurements_sql(cell: Sequence[str], rows: str) -> str:
     """Return a query with a row for each configuration and run.
 
     Its columns are those of the configuration, `run`, `run_id`, `day` (of an import), `moment`,
-    `answered` (how many launches succeeded), `worth`, and `rank`, which is greatest for the current
-    measurement. A run without results is current if it is the newest: that is to be seen.
+    `answered` (how many launches succeeded), `usable_times` (whether more than half of those are
+    usable), and `rank`, which is greatest for the current measurement. A run without results is
+    current if it is the newest: that is to be seen.
 
     Args:
         cell: columns that identify a configuration.
@@ -57,7 +58,7 @@ def measurements_sql(cell: Sequence[str], rows: str) -> str:
                 AND (owned = '' OR owned = first_value(owned) OVER owner)
                 AND (NOT (starts_with(run, '{IMPORT}') AND software = '{nothing}')
                     OR run = first_value(run) OVER newest),
-            worth, moment, run) AS rank
+            worth, moment, run) AS rank, struct_extract_at(worth, 1) AS usable_times
         FROM (
             SELECT * EXCLUDE (conditions), concat_ws(chr(31), {ran}) AS software FROM (
                 SELECT {cells}, {RUN_SQL} AS run, any_value(run_id) AS run_id,
@@ -82,7 +83,7 @@ def configurations_sql(cell: Sequence[str], rows: str) -> str:
         cell, rows: as for `measurements_sql`.
     """
     cells = ", ".join(cell)
-    current = ("run", "run_id", "day", "moment", "worth")
+    current = ("run", "run_id", "day", "moment", "usable_times")
     chosen = ", ".join(f"arg_max_null({name}, rank) AS {name}" for name in current)
     return f"""
         SELECT * EXCLUDE (every),

@@ -12,6 +12,7 @@ from accelbench.core.rows import ResultRow
 from accelbench.core.vocabulary import Mode, Provenance, Quality, Status
 from accelbench.core.worth import ANSWERED_SQL
 from accelbench.evidence.measurements import current_sql
+from accelbench.query.conditions import marks
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -159,7 +160,7 @@ def _fastest(database: Database) -> list[str]:
 def _rows(database: Database, names: list[str]) -> dict[str, ResultRow]:
     if not names:
         return {}
-    marks = ", ".join("?" * len(names))
     return {
-        str(row["result_id"]): row for row in database.results(f"result_id IN ({marks})", names)
+        str(row["result_id"]): row
+        for row in database.results(f"result_id IN ({marks(names)})", names)
     }

@@ -245,8 +245,7 @@ def _kinds_of_runs(
     differ = sorted(key for key, kinds in alike.items() if kinds is None)
     each: dict[tuple[str, str], KindsAndOutputs] = {}
     if differ:
-        marks = ", ".join("?" * len(differ))
-        sql = _sql(_DIFFERENT, metric, where[0], "", keys=marks)
+        sql = _sql(_DIFFERENT, metric, where[0], "", keys=marks(differ))
         _, records = database.query(sql, [*where[1], *differ])
         each = {(str(key), str(run)): reading.of(more) for key, run, *more in records}
     return cases, {key: kinds for key, kinds in alike.items() if kinds is not None}, each
@@ -358,9 +357,8 @@ def _looked_at(
     keys = sorted({str(series.row["series_key"]) for series in off.values()})
     if not keys:
         return all_series
-    marks = ", ".join("?" * len(keys))
     listed = "list({0} ORDER BY started_at, launch) FILTER ({0} > 0)"
-    sql = _sql(_EACH, metric, where[0], listed, keys=marks)
+    sql = _sql(_EACH, metric, where[0], listed, keys=marks(keys))
     _, records = database.query(sql, [*where[1], *keys])
     rows = cast("list[tuple[str, str, bool, *tuple[Sequence[float], ...]]]", records)
     each = {(key, run): (settled, values) for key, run, settled, *values in rows}

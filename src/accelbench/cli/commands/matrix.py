@@ -20,7 +20,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.worth import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.hardware.detect import platforms_named
-from accelbench.query.conditions import where_of
+from accelbench.query.conditions import marks, where_of
 from accelbench.query.filters import Filters, by_word, filters_of, words_of
 from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.query.suggestions import refuse_unknown
@@ -162,8 +162,7 @@ def _made(
     where, values = where_of(filters)
     runs = runs_to_judge(database, filters, where, values)
     machine, ours, others = of_machine(runs, machine_name)
-    marks = ", ".join("?" * len(ours))
-    where += f" AND coalesce(run_id, '') IN ({marks})"
+    where += f" AND coalesce(run_id, '') IN ({marks(ours)})"
     given = [*values, *ours]
     columns = _columns(database, where, given)
     raw_rows = rows_of(database, columns, where, given, most=_MOST, launches=True)

@@ -34,6 +34,7 @@ from accelbench.core.worth import (
 from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import typical
 from accelbench.query.baselines import rows_of_runs
+from accelbench.query.conditions import marks
 from accelbench.query.filters import catalogued
 from accelbench.query.histories import RERUN_OF
 from accelbench.run.conduct import lifecycle
@@ -154,8 +155,7 @@ _WAY = ("model", "hardware", "device_name", "runtime", "precision", "batch_size"
 
 def rows_of(database: Database, runs: Sequence[str]) -> list[Row]:
     """The results of runs."""
-    marks = ", ".join("?" for _ in runs)
-    return launches_of(database.results(f"run_id IN ({marks})", runs)) if runs else []
+    return launches_of(database.results(f"run_id IN ({marks(runs)})", runs)) if runs else []
 
 
 def step(row: Row) -> tuple[float, Statistic] | None:

@@ -116,7 +116,7 @@ WITH answered AS (
         {run} AS run
     FROM {results} LEFT JOIN {machines} USING (run_id) WHERE {real} AND {answered} AND {where}
 ), newest AS (
-    SELECT series, machine, versions, run, struct_extract_at(worth, 1) AS counts
+    SELECT series, machine, versions, run, usable_times AS counts
     FROM ({configurations})
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,

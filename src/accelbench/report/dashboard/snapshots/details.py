@@ -21,6 +21,7 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.rows import Json, Row, number
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.query.conditions import marks
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.query.stored_results import rows_of
 from accelbench.report.dashboard.asked import PageQuery
@@ -150,7 +151,7 @@ def _history_of(
 ) -> list[Series]:
     keys = sorted({key for key, _ in about})
     words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
-    where = _OF_CELLS.format(marks=_marks(keys), **words)
+    where = _OF_CELLS.format(marks=marks(keys), **words)
     lines: dict[tuple[str, str | None], Line] = {}
     for key, line in points_in(database, metric, where, keys).items():
         for point in line.points:
@@ -161,7 +162,7 @@ def _history_of(
                     lines[of] = replace(line, points=[])
                 lines[of].points.append(point)
     cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
-    failed = _FAILED.format(marks=_marks(keys), cases=_marks(cases) or "NULL", **words)
+    failed = _FAILED.format(marks=marks(keys), cases=marks(cases) or "NULL", **words)
     nothing = nothing_in(database, metric, failed, [*keys, *cases])
 
     def ours(row: Row, run: str) -> bool:
@@ -214,10 +215,6 @@ def why_empty(rows: Sequence[Row]) -> dict[str, str]:
             for name, why in nulls.items():
                 reasons.setdefault(str(name), str(why))
     return dict(sorted(reasons.items()))
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
 
 
 #: Words of a search that count.

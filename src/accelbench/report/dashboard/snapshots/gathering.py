@@ -97,22 +97,9 @@ WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
 #: The current measurement of each cell.
 _CURRENT = """
 CREATE TEMP TABLE newest AS
-SELECT {identity_new}, run_id AS new_run_id, day AS new_brought, runs, newer::INTEGER AS set_aside
+SELECT {identity_new}, run_id AS new_run_id, day AS new_brought, runs, usable_times,
+    newer::INTEGER AS set_aside
 FROM ({configurations})
-"""
-#: Launches whose times do not count, as most others of their run and cell do.
-_SPOILED = """
-CREATE TEMP TABLE spoiled AS
-WITH whole AS (
-    SELECT {identity}, list(result_id) FILTER ({answered} AND NOT {usable}) AS useless,
-        count(*) FILTER ({answered}) AS answered
-    FROM ({rows}) JOIN newest ON {same}
-    WHERE concat_ws(chr(31), {identity_text}) IN (
-        SELECT concat_ws(chr(31), {identity_text}) FROM ({rows})
-        WHERE {answered} AND NOT {usable})
-    GROUP BY {identity}
-)
-SELECT unnest(useless) AS result_id FROM whole WHERE 2 * len(useless) < answered
 """
 #: First by what tells launches apart, then what they have in common from the first of them: to take
 #: forty columns along through the grouping costs as much again.
@@ -120,7 +107,7 @@ _CELLS = """
 WITH cell AS (
     SELECT
         {identity}, series_key, run_id, first(runs) AS runs, min(place) AS place,
-        first(set_aside) AS set_aside, count(*) FILTER (spoilt) AS left_out,
+        first(set_aside) AS set_aside, count(*) FILTER ({left_out}) AS left_out,
         {said_by_some},
         CASE WHEN bool_or(wrong) THEN 'failed' WHEN bool_or(status = 'ok') THEN 'ok'
             ELSE arg_max(status, started_at) END AS status, bool_or(wrong) AS wrong,
@@ -139,7 +126,7 @@ WITH cell AS (
         max(started_at) AS moment,
         list(result_id) AS results
     FROM (
-        SELECT *, {rate} AS rate, {tails}, {spoilt} AS spoilt
+        SELECT *, {rate} AS rate, {tails}
         FROM ({rows})
     ) JOIN newest ON {same}
     GROUP BY series_key, {identity}, run_id
@@ -153,7 +140,9 @@ FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
 """
 #: Times of a stand-in for a device mean nothing, and are no cell's figures.
 _ANSWERED = ANSWERED_SQL
-_COUNTED = f"{ANSWERED_SQL} AND NOT spoilt"
+#: An unusable launch among usable ones is left out.
+_LEFT_OUT = f"{ANSWERED_SQL} AND NOT {USABLE_SQL} AND usable_times"
+_COUNTED = f"{ANSWERED_SQL} AND NOT ({_LEFT_OUT})"
 _TIMED = f"{_COUNTED} AND NOT coalesce(emulated, false)"
 #: Figures that no table shows, and that points are placed by.
 _EXPLORED = ", ".join(
@@ -187,8 +176,7 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     _choose_runs(con)
     chosen = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
     runs = [run for (run,) in chosen]
-    spoilt = _spoilt(con, runs)
-    return con.sql(_cells(runs, spoilt, _latency(con, runs)))
+    return con.sql(_cells(runs, _latency(con, runs)))
 
 
 def _choose_runs(con: DuckDBPyConnection) -> None:
@@ -208,17 +196,6 @@ def _of_runs(runs: Sequence[str | None]) -> str:
     if not 0 < len(runs) <= _FEW_RUNS or None in runs:
         return ""
     return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
-
-
-def _spoilt(con: DuckDBPyConnection, runs: Sequence[str | None]) -> str:
-    """That a launch is left out of its cell's figures, in SQL: `counting_launches` of each cell."""
-    rows = _rows((*_LIGHT, "result_id", "status", "verification", "quality"), _of_runs(runs))
-    useless = f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND NOT {USABLE_SQL} LIMIT 1"  # noqa: S608
-    if con.execute(useless).fetchone() is None:
-        return "false"
-    words = {"answered": _ANSWERED, "usable": USABLE_SQL, **_IDENTITIES}
-    con.execute(_SPOILED.format(rows=rows, same=_same((*_IDENTITY, "run_id", "brought")), **words))
-    return "result_id IN (SELECT result_id FROM spoiled)"
 
 
 def _latency(con: DuckDBPyConnection, runs: Sequence[str | None]) -> dict[str, str]:
@@ -267,7 +244,7 @@ def _most(figure: str, where: str) -> str:
     return f"max({figure}) FILTER ({where})"
 
 
-def _cells(runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]) -> str:
+def _cells(runs: Sequence[str | None], latency: Mapping[str, str]) -> str:
     """The cells, from the rows of those runs: of a long history a small part."""
     return _CELLS.format(
         rows=_rows(_NEEDED, _of_runs(runs)),
@@ -281,7 +258,7 @@ def _cells(runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]) 
         typical_memory=typical_sql("memory_peak_mb", _COUNTED),
         typical_cost=typical_sql("cost_usd", _TIMED),
         explored=_EXPLORED,
-        spoilt=spoilt,
+        left_out=_LEFT_OUT,
         kinds=", ".join(repr(kind.value) for kind in COMPARABLE),
         launched=LAUNCHED,
         failed_launches=FAILED,
