@@ -1,12 +1,7 @@
-"""What a figure is worth: whether anything is judged or chosen by it, and how its interval is told.
+"""Whether a result counts: its provenance, its quality, and why its times are unusable.
 
-A figure whose quality is `unusable` stays where it is shown, with its interval, and counts nowhere
-where one figure is compared with another: not in a verdict, not as the best of several.
-
-Whose figures may be compared with others: the one place that says it.
-
-What compares, warns of regressions, learns or recommends asks here, so that a figure that
-nobody measured can never slip into it.
+An unusable result is shown with its interval, and never compared, learned from or recommended.
+Rules that depend on several launches are in `evidence`.
 """
 
 from __future__ import annotations
@@ -20,13 +15,11 @@ from accelbench.core.device_facts import describe_rate
 from accelbench.core.rows import Json, Row, number, text
 from accelbench.core.vocabulary import Provenance, Quality, Status
 
-#: Measured, here or elsewhere. What was predicted or simulated is nobody's measurement.
+#: Measured here or elsewhere. Predictions and simulations are not measurements.
 COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
 
-#: The same for rows of benchmark_results.
-#: The arm of an interleaved run that is measured as a run without arms is; the other may be of
-#: another environment, commit or setting, and speaks only in what the two are compared with each
-#: other for.
+#: The arm of an interleaved run that is measured like a run without arms. The other arm may have
+#: another environment, commit or setting, and is only compared with this one.
 THIS_ARM = "this"
 
 THIS_ARM_SQL = f"coalesce(arm, '') IN ('', '{THIS_ARM}')"
@@ -35,8 +28,8 @@ COMPARABLE_SQL = (
     f"provenance IN ({', '.join(repr(source.value) for source in COMPARABLE)}) AND {THIS_ARM_SQL}"
 )
 
-#: How the run begins that a table of somebody else's came in. Our own results keep the runs that
-#: they are of, on whatever machine those were: who measured is told by the provenance.
+#: How the name of an imported table's run begins. Results of our own keep their runs, on whatever
+#: machine those were.
 IMPORT = "import-"
 
 #: `of_import` of a row of benchmark_results.
@@ -50,21 +43,20 @@ SIMULATION = "simulation"
 
 
 def comparable(row: Row) -> bool:
-    """Whether a result's figures may be compared with others, learned from and recommended by."""
+    """Return whether a result may be compared, learned from and recommended."""
     return row.get("provenance") in COMPARABLE and of_this_arm(row)
 
 
 def of_import(row: Row) -> bool:
-    """Whether a result came in a table of somebody else's, and is of no run of ours.
+    """Return whether a result is of an imported table, which may span years and many versions.
 
-    Such a table may have figures of years and of many versions, none of which takes another's
-    place; results of ours, measured here or brought in by their files, are launches of runs.
+    Results of our own are launches of runs, also if their files were imported.
     """
     return str(row.get("run_id") or "").startswith(IMPORT)
 
 
 def of_this_arm(row: Row) -> bool:
-    """Whether a result is of a run without arms, or of the arm that is measured as one is."""
+    """Return whether a result is of a run without arms, or of its arm that is measured like one."""
     return (row.get("arm") or THIS_ARM) == THIS_ARM
 
 
@@ -163,7 +155,7 @@ _FAIRLY_NARROW = 0.05
 
 
 def usable(row: Row) -> bool:
-    """Whether anything may be judged or chosen by a result's times; it may, if nothing is said."""
+    """Return whether a result's times may decide anything; they may, if no quality is known."""
     return row.get("quality") != Quality.UNUSABLE
 
 
@@ -213,10 +205,9 @@ def wide_sql(slack: float = 0.0) -> str:
 
 
 def settled(row: Row) -> bool:
-    """Whether its samples bear a result's time out: it converged, or would have been said to.
+    """Return whether a result converged, or would have with its fixed number of samples.
 
-    Nothing judged whether a fixed number of samples suffices; its interval says it, where enough
-    independent ones carry that. Fewer than twenty never do, whatever quality they have.
+    Of a fixed number, the interval decides, if at least twenty independent samples support it.
     """
     quality = row.get("quality")
     if quality != Quality.FIXED:
@@ -259,9 +250,9 @@ OF_WORTH = (
 
 
 def answered(row: Row) -> bool:
-    """Whether it ran, and its outputs are not known to be wrong.
+    """Return whether a launch succeeded, and its outputs are not known to be wrong.
 
-    A run of ours stores such outputs as failed; files of others may say ok beside them.
+    Our runs store wrong outputs as failed; files of others may have the status ok next to them.
     """
     return row.get("status") == Status.OK and row.get("verification") != "failed"
 
@@ -271,10 +262,10 @@ ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
 
 
 def usable_launches(rows: Iterable[Launch]) -> list[Launch]:
-    """The launches whose times count; none where half of them or more do not.
+    """Return the usable launches, or none if half of all launches or more are unusable.
 
-    One launch among many that met a bad moment says little of the others; of more, what is left
-    would be chosen by how it came out.
+    One disturbed launch among many says little about the others. If there are more, those that
+    are left were selected by their outcome.
     """
     every = list(rows)
     kept = [row for row in every if usable(row)]
@@ -282,9 +273,9 @@ def usable_launches(rows: Iterable[Launch]) -> list[Launch]:
 
 
 def counting_launches(rows: Iterable[Launch]) -> list[Launch]:
-    """The launches that a figure is of: the usable ones, or all where most are not.
+    """Return the launches that a value is calculated from: the usable ones, or all without them.
 
-    Of the latter nothing is judged; what shows them marks them.
+    The latter decide nothing, and views mark them.
     """
     every = list(rows)
     return usable_launches(every) or every

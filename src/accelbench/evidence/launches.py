@@ -19,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from accelbench.core.columns import ASKED, BY_NAME, SQL_TYPES
+from accelbench.core.identity import plain
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import (
@@ -201,7 +202,11 @@ def derived_values(row: Row) -> dict[str, object]:
 def _derived(rows: Iterable[tuple[int, Row]]) -> Iterable[tuple[int, dict[str, object]]]:
     """Compute the relation in memory: the place of each row, and what it has otherwise."""
     text = json.dumps(
-        [{"place": place, **{name: _plain(row.get(name)) for name in _READ}} for place, row in rows]
+        [
+            {"place": place, **{name: _plain(row.get(name)) for name in _READ}}
+            for place, row in rows
+        ],
+        default=str,
     )
     types = {"place": "BIGINT"} | {name: SQL_TYPES[BY_NAME[name].kind] for name in _READ}
     changed = ("verification", "quality", *DERIVED)
@@ -219,7 +224,7 @@ def _derived(rows: Iterable[tuple[int, Row]]) -> Iterable[tuple[int, dict[str, o
 
 
 def _plain(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else plain(value)
 
 
 @cache
