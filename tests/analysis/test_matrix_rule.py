@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrix_rows import failed, row
 
@@ -443,6 +443,7 @@ def results(draw: st.DrawFn) -> dict[str, Any]:
 ROWS = st.lists(results(), min_size=1, max_size=24, unique_by=lambda r: r["result_id"])
 
 
+@settings(deadline=None)
 @given(ROWS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(rows, random):
     shuffled = list(rows)
@@ -450,6 +451,7 @@ def test_the_order_of_rows_does_not_matter(rows, random):
     assert matrix(shuffled) == matrix(rows)
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_no_cell_is_untrue(rows):
     for line in matrix(rows).models:
@@ -470,6 +472,7 @@ def test_no_cell_is_untrue(rows):
                 assert any(r["hardware"] == "cpu" for r in rows if r["model"] == line.name)
 
 
+@settings(deadline=None)
 @given(ROWS, st.floats(1.0, 100.0), st.sampled_from(["cpu", "openvino", "cuda"]))
 def test_a_faster_platform_is_never_rated_lower_and_lifts_no_other(rows, times, hardware):
     faster = [

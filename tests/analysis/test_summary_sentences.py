@@ -9,7 +9,7 @@ import pytest
 from accelbench.analysis.points import points
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import _failed_since, summary
-from accelbench.core.worth import of_whole_runs
+from accelbench.evidence.launches import launches_of
 from asked_rows import row
 
 
@@ -161,7 +161,7 @@ def test_what_is_unusable_is_never_the_fastest_and_is_counted() -> None:
 def test_what_is_left_of_a_run_that_mostly_failed_is_told_as_that() -> None:
     lost = {"status": "failed", "reason": "crash", "latency_p50_ms": None}
     rows = [row(case_id="c", launch=n, **(lost if n else {})) for n in range(3)]
-    said = " ".join(told(*of_whole_runs(rows)))
+    said = " ".join(told(*launches_of(rows)))
     assert "1 launch unusable: of their configurations more than half" in said
     assert "did not become as steady" not in said
 

@@ -15,7 +15,7 @@ from stored_rows import store
 
 from accelbench.analysis.judging import METRICS
 from accelbench.cli.display.history import spark
-from accelbench.core.worth import UnusableText
+from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.measure.launches import interval_of, typical
 from accelbench.query.stored_results import NOISE
 from accelbench.store.database import Database
@@ -99,9 +99,12 @@ WRONG = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"
         ([{**CRASH, "series_key": None}], "crash"),  # it never got as far as an engine
         ([{}, {**CRASH, "launch": 1}, {**CRASH, "launch": 2}], "2 of 3 launches failed: crash"),
         ([{}, {}, {**WRONG, "launch": 2}], "wrong outputs"),
-        ([{"quality": "unusable"}], UnusableText.NOISY),
-        ([{"quality": "unusable", "cpu_wait_share": 0.7}], UnusableText.WAITED),
-        ([{"quality": "unusable", "unexplained_share": 0.7}], UnusableText.UNACCOUNTED),
+        ([{"quality": "unusable"}], REASON_TEXTS[UnusableReason.TOO_NOISY]),
+        ([{"quality": "unusable", "cpu_wait_share": 0.7}], REASON_TEXTS[UnusableReason.WAITED]),
+        (
+            [{"quality": "unusable", "unexplained_share": 0.7}],
+            REASON_TEXTS[UnusableReason.UNACCOUNTED],
+        ),
     ],
 )
 def test_a_newest_run_without_a_figure_is_told(

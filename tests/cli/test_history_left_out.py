@@ -10,7 +10,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.core.worth import UnusableText
+from accelbench.core.worth import REASON_TEXTS, UnusableReason
 
 DB = "accelbench.duckdb"
 
@@ -45,8 +45,8 @@ def test_what_a_series_leaves_out_is_counted_with_its_reason(
     left_out = series["left_out"]
     (run,) = left_out["runs"]
     assert run["run_id"] == "r2"
-    assert UnusableText.UNACCOUNTED in run["why"]
-    assert UnusableText.NOISY not in run["why"]
+    assert REASON_TEXTS[UnusableReason.UNACCOUNTED] in run["why"]
+    assert REASON_TEXTS[UnusableReason.TOO_NOISY] not in run["why"]
     (other,) = left_out["other_series"]
     assert other == {"series_key": "t1", "runs": 1, "differs": {"threads": "1"}}
     code, out, _ = shell("--all")

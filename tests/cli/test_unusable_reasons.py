@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
 import pytest
 from shells import Command
 from stored_rows import store
@@ -16,25 +14,25 @@ from accelbench.cli.commands import compare, matrix
 from accelbench.core.errors import EXIT_CANNOT_TELL
 from accelbench.core.worth import (
     REASON_COLUMNS,
-    REASON_UNUSABLE_SQL,
-    UnusableText,
-    reason_unusable,
+    REASON_TEXTS,
+    UnusableReason,
     reasons_unusable,
 )
+from accelbench.evidence.launches import launches_of
 from accelbench.query import baselines
 
 DB = "accelbench.duckdb"
 CAUSES = [
-    ({}, UnusableText.NOISY),
-    ({"cpu_wait_share": 0.7}, UnusableText.WAITED),
-    ({"unexplained_share": 0.7}, UnusableText.UNACCOUNTED),
+    ({}, REASON_TEXTS[UnusableReason.TOO_NOISY]),
+    ({"cpu_wait_share": 0.7}, REASON_TEXTS[UnusableReason.WAITED]),
+    ({"unexplained_share": 0.7}, REASON_TEXTS[UnusableReason.UNACCOUNTED]),
 ]
 each_cause = pytest.mark.parametrize(("cause", "reason"), CAUSES)
 
 
 @each_cause
 def test_check_names_the_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableText
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: str
 ) -> None:
     before = [{"launch": n, "series_key": "s"} for n in range(3)]
     store(tmp_path / DB, *before, run="r1", about={"label": "main"})
@@ -46,7 +44,7 @@ def test_check_names_the_reason(
 
 @each_cause
 def test_compare_names_the_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableText
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: str
 ) -> None:
     gpu = {"hardware": "cuda", "device_name": "A GPU", "latency_mean_ms": 2.0}
     store(tmp_path / DB, {}, {**gpu, "quality": "unusable", **cause})
@@ -60,7 +58,7 @@ def test_compare_names_the_reason(
 
 @each_cause
 def test_launches_that_are_left_out_have_their_reason(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableText
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: str
 ) -> None:
     gpus = [{"hardware": "cuda", "device_name": "A GPU", "launch": n} for n in range(3)]
     gpus[0] |= {"quality": "unusable", **cause}
@@ -78,40 +76,14 @@ def test_every_reader_reads_what_names_the_reason_and_nothing_twice(
 
 
 def test_several_launches_have_each_reason_once() -> None:
-    rows = [{"quality": "unusable", **cause} for cause, _ in (*CAUSES, *CAUSES)]
+    rows = launches_of({"status": "ok", "quality": "unusable", **cause} for cause, _ in 2 * CAUSES)
     assert reasons_unusable(rows).split(", or ") == [reason for _, reason in CAUSES]
     assert reasons_unusable([{"quality": "fixed", "cpu_wait_share": 0.7}]) == ""
 
 
-def test_python_and_sql_find_the_same_reason() -> None:
-    by = random.Random(0)
-    shares = (None, 0.2, 0.7)
-    with duckdb.connect() as con:
-        for _ in range(60):
-            row = {
-                "quality": "unusable",
-                "cpu_wait_share": by.choice(shares),
-                "unexplained_share": by.choice(shares),
-                "latency_ci_low_ms": by.choice((None, 1.0, 1.9)),
-                "latency_ci_high_ms": by.choice((None, 2.1, 4.0)),
-                "latency_p50_ms": by.choice((None, 2.0)),
-                "latency_mean_ms": by.choice((None, 2.0)),
-                "implausible_rate": by.choice((None, None, {"documented_peak": 1e12})),
-            }
-            kinds = {"implausible_rate": "MAP(VARCHAR, DOUBLE)"}
-            values = ", ".join(
-                f"${name}::{kinds.get(name, 'DOUBLE')} AS {name}"
-                for name in row
-                if name != "quality"
-            )
-            numbers = {name: value for name, value in row.items() if name != "quality"}
-            query = f"SELECT {REASON_UNUSABLE_SQL} FROM (SELECT {values})"
-            assert con.execute(query, numbers).fetchone() == (str(reason_unusable(row)),), row
-
-
 @each_cause
 def test_check_states_once_and_first_that_times_are_unusable(
-    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: UnusableText
+    tmp_path: Path, command: Callable[..., Command], cause: dict[str, float], reason: str
 ) -> None:
     bad = {"quality": "unusable", "memory_peak_mb": 100.0, **cause}
     rows = [

@@ -65,7 +65,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def rows_of(database: Database) -> list[dict[str, Any]]:
     _, found = database.query("SELECT result_id FROM benchmark_results")
-    return details.rows_of(database, [key for (key,) in found])
+    return details.launches_in(database, [key for (key,) in found])
 
 
 def said(database: Database, *words: str) -> str:

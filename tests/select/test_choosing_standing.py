@@ -21,11 +21,11 @@ from accelbench.core.worth import (
     SETTLED_SQL,
     USABLE_SQL,
     answered,
-    of_whole_runs,
     settled,
     usable,
     usable_launches,
 )
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import typical
 from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.store.database import Database
@@ -81,7 +81,7 @@ def _launch(
 
 def expected(rows: list[Row]) -> list[Row]:
     """By Python: what answered, of the run that stands, as far as it is of use."""
-    known = [row for row in of_whole_runs(rows) if answered(row)]
+    known = [row for row in launches_of(rows) if answered(row)]
     return usable_launches(standing(known).run) if known else []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
-from accelbench.core.worth import UnusableText
+from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.select.selector import HardwareSelector
 
 NO_USE = {"quality": "unusable", "memory_peak_mb": 38.9, "latency_p50_ms": 12.0}
@@ -84,14 +84,12 @@ def test_where_nothing_else_was_measured_it_is_all_that_is_said(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("cause", "reason"),
     [
-        ({}, UnusableText.NOISY),
-        ({"cpu_wait_share": 0.7}, UnusableText.WAITED),
-        ({"unexplained_share": 0.7}, UnusableText.UNACCOUNTED),
+        ({}, REASON_TEXTS[UnusableReason.TOO_NOISY]),
+        ({"cpu_wait_share": 0.7}, REASON_TEXTS[UnusableReason.WAITED]),
+        ({"unexplained_share": 0.7}, REASON_TEXTS[UnusableReason.UNACCOUNTED]),
     ],
 )
-def test_recommend_names_the_reason(
-    tmp_path: Path, cause: dict[str, float], reason: UnusableText
-) -> None:
+def test_recommend_names_the_reason(tmp_path: Path, cause: dict[str, float], reason: str) -> None:
     chosen = selector(tmp_path, result(), result(batch_size=8, **NO_USE, **cause))
     found = chosen.select_hardware(
         model_name="bert-tiny", available_hardware=["cpu", "cuda"], batch_size=8

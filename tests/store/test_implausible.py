@@ -11,7 +11,8 @@ import pytest
 from bodies import body
 
 from accelbench.core.device_facts import bits_of, documented_peak
-from accelbench.core.worth import UnusableText, reason_unusable, usable
+from accelbench.core.worth import REASON_TEXTS, UnusableReason, reason_unusable, usable
+from accelbench.evidence.launches import launches_of
 from accelbench.predict.stored_cases import stored_cases
 from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.store.database import Database
@@ -57,7 +58,7 @@ def test_a_rate_beyond_three_times_the_peak_is_marked_with_its_calculation(tmp_p
     }
     quick, slow = sorted(database.results(), key=lambda row: row["latency_mean_ms"] or 0)
     assert not usable(quick)
-    assert reason_unusable(quick) is UnusableText.IMPLAUSIBLE
+    assert reason_unusable(launches_of([quick])[0]) == REASON_TEXTS[UnusableReason.IMPLAUSIBLE]
     assert usable(slow)
     listed: Any = database.status()["implausible"]
     assert [one["result_id"] for one in listed] == ["r0"]
@@ -91,7 +92,7 @@ def test_predictions_and_recommendations_leave_it_out(tmp_path: Path) -> None:
     evidence = EvidenceStore(database)
     assert [cell.counts for cell in evidence.cells(["resnet-50"])] == []
     (aside,) = evidence.unusable(["resnet-50"])
-    assert reason_unusable(aside.row) is UnusableText.IMPLAUSIBLE
+    assert reason_unusable(aside.row) == REASON_TEXTS[UnusableReason.IMPLAUSIBLE]
 
 
 def test_a_merge_marks_what_the_other_store_has_not_marked(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from accelbench.core.worth import UnusableReason
 from accelbench.store.database import Database
 from accelbench.store.duck import connect
-from accelbench.store.schema import UnusableReason
 
 WIDE = {"latency_p50_ms": 4.0, "latency_ci_low_ms": 1.0, "latency_ci_high_ms": 9.0}
 UNUSABLE = {"quality": "unusable"}

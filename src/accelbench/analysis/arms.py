@@ -32,7 +32,8 @@ from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import THIS_ARM, answered, of_whole_runs, reasons_unusable, usable
+from accelbench.core.worth import THIS_ARM, answered, reasons_unusable, usable
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import (
     HUGE,
     LEAST_EFFECT,
@@ -138,7 +139,7 @@ def checked_arms(
         allow: of `comparison.REFUSED`, what is compared with each other although not alike.
     """
     sides_by_question: dict[Key, tuple[list[Row], list[Row]]] = {}
-    for row in of_whole_runs(rows):
+    for row in launches_of(rows):
         sides = sides_by_question.setdefault(values(row, _ALIKE), ([], []))
         sides[(row.get("arm") or THIS_ARM) == THIS_ARM].append(row)
     # A launch that another arm has not had yet stands beside nothing.

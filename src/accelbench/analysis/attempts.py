@@ -28,11 +28,11 @@ from accelbench.core.vocabulary import Belongs, Provenance
 from accelbench.core.worth import (
     answered,
     of_import,
-    times_of_whole_runs,
     usable,
     usable_launches,
     why_unusable,
 )
+from accelbench.evidence.launches import with_reported_outputs
 from accelbench.measure.launches import interval_of, typical
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on
@@ -145,7 +145,7 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
         any_precision: a precision is a way of answering, and no part of the question.
     """
     tried: dict[tuple[Question, str, tuple[object, ...]], list[Row]] = defaultdict(list)
-    for row in times_of_whole_runs(rows):
+    for row in with_reported_outputs(rows):
         # What was skipped says nothing, and must not stand before what was measured.
         if row["status"] != "skipped":
             question_key = question(row, any_precision=any_precision)

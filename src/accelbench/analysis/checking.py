@@ -59,10 +59,10 @@ from accelbench.core.worth import (
     answered,
     is_decisive,
     is_wrong,
-    of_whole_runs,
     usable_launches,
     why_unusable,
 )
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import (
     ALPHA,
     LEAST_EFFECT,
@@ -438,8 +438,8 @@ def as_outputs_are(
 def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = None) -> Check:
     """Hold what was measured now, on one machine, against a baseline."""
     rules = rules or Rules()
-    tried = [row for row in of_whole_runs(before) if row.get("status") != Status.SKIPPED]
-    pairs = list(paired(of_whole_runs(now), tried, rules.told))
+    tried = [row for row in launches_of(before) if row.get("status") != Status.SKIPPED]
+    pairs = list(paired(launches_of(now), tried, rules.told))
     both = [pair for pair in pairs if pair.now and pair.before]
     few = sum(min(len(pair.now), len(pair.before)) < FEWEST_LAUNCHES for pair in both)
     return Check(

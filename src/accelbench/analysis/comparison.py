@@ -24,10 +24,10 @@ from accelbench.core.worth import (
     is_wrong,
     launches_failed,
     mostly_failed,
-    of_whole_runs,
     source_of,
     why_unusable,
 )
+from accelbench.evidence.launches import launches_of
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")
@@ -84,7 +84,7 @@ def compared(
         allow: of `REFUSED`, what is compared all the same.
         known: the older runs of what is compared.
     """
-    rows, groups = of_whole_runs(rows), []
+    rows, groups = launches_of(rows), []
     for by_place in sides(rows, axis, lambda places: _place_of(places, axis, baseline), fewest=2):
         ordered = _ordered(by_place, axis)
         place = _place_of(by_place, axis, baseline)

@@ -14,7 +14,8 @@ from accelbench.analysis.sides import Side, matched, of_standing, ways_of
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import statistic_of, times_by
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import answered, of_whole_runs
+from accelbench.core.worth import answered
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import typical
 
 #: What a line is of: how it ran.
@@ -78,7 +79,7 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
         sort: one of SORTS.
     """
     tables: dict[Key, dict[Key, dict[int, list[Row]]]] = {}
-    for row in of_whole_runs(rows):
+    for row in launches_of(rows):
         if not answered(row) or statistic_of(row) is None or row.get("emulated"):
             continue
         lines = tables.setdefault((physical(row), *values(row, _TABLE)), {})

@@ -27,7 +27,8 @@ from accelbench.core.figures import (
 )
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import COMPARABLE, answered, of_this_arm, of_whole_runs, usable_launches
+from accelbench.core.worth import COMPARABLE, answered, of_this_arm, usable_launches
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import interval_of, spread_of, typical
 
 _FIGURES = {metric.name: metric for metric in METRICS}
@@ -231,7 +232,7 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     """
     known = machines or {}
     cases: dict[Key, list[Row]] = {}
-    for row in of_whole_runs(rows):
+    for row in launches_of(rows):
         if answered(row) and statistic_of(row) is not None and of_this_arm(row):
             cases.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row

@@ -47,10 +47,10 @@ from accelbench.core.worth import (
     answered,
     counting_launches,
     of_import,
-    of_whole_runs,
     reasons_unusable,
     usable_launches,
 )
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import typical
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
@@ -391,7 +391,7 @@ def meet(rows: Iterable[Row], axis: ComparisonAxis) -> bool:
 
 def _answers(rows: Iterable[Row], axis: ComparisonAxis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
-    for row in of_whole_runs(rows):
+    for row in launches_of(rows):
         statistic = statistic_of(row) if answered(row) else None
         if statistic is not None and any(part not in (None, "") for part in axis.value(row)):
             yield row, str(statistic) if statistic in TAILS else ""

@@ -26,7 +26,7 @@ from accelbench.analysis.ratios import Faster
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import sides
 from accelbench.core.rows import Row, text
-from accelbench.core.worth import of_whole_runs
+from accelbench.evidence.launches import launches_of
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def speed_ups(
         known: the older runs of these.
     """
     both = {base, other}
-    here = [row for row in of_whole_runs(rows) if axis.value(row) in both]
+    here = [row for row in launches_of(rows) if axis.value(row) in both]
     pairs = sides(here, axis, lambda places: base if base in places else None, fewest=2)
     lines = [
         compared_side(places[other], places[base], axis, (), known)

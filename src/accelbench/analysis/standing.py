@@ -1,9 +1,6 @@
-"""Which launches stand for a question at one place, where it was measured more than once. Pure.
+"""The current launches of a question that was measured more than once. Pure.
 
-Of runs with the same software the best evidence stands: launches whose times count before such as
-do not, five before one, settled ones before noisy ones, and only of equals the newer. A lone noisy
-launch is no reason to forget five. Other software is another question: there the newest stands. So
-is a file or code of an owner's that was changed since.
+The rule is that of `evidence.measurements`, for rows in memory.
 """
 
 from __future__ import annotations
@@ -16,17 +13,14 @@ from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.identity import canonical
 from accelbench.core.rows import Json, Row, record
 from accelbench.core.worth import (
-    ANSWERED_SQL,
-    IMPORT,
     OF_IMPORT_SQL,
-    SETTLED_SQL,
-    USABLE_SQL,
     counting_launches,
     of_import,
     settled,
     usable,
     usable_launches,
 )
+from accelbench.evidence.measurements import SOFTWARE
 
 #: In a row that was read without those that do not stand: how many of them are newer.
 NEWER = "newer_launches_set_aside"
@@ -108,124 +102,11 @@ def worth(run: Sequence[Row]) -> tuple[bool, int, bool]:
     return bool(kept), min(len(run), FEWEST_LAUNCHES), known
 
 
-def worth_sql(answered: str) -> str:
-    """`worth` of a run's rows in SQL, in a query that groups by runs.
-
-    Args:
-        answered: which rows have figures.
-    """
-    return (
-        f"(2 * count(*) FILTER ({answered} AND {USABLE_SQL}) > count(*) FILTER ({answered}),"
-        f" least(count(*) FILTER ({answered}), {FEWEST_LAUNCHES}),"
-        f" 2 * count(*) FILTER ({answered} AND {SETTLED_SQL}) > count(*) FILTER ({answered}))"
-    )
-
-
-def standing_sql(cell: Sequence[str], where: str) -> str:
-    """That a row of benchmark_results is of the run that stands for its cell, in SQL.
-
-    A run that came to nothing stands where it is the newest: that is to be seen, and beside it the
-    figures of the one that stood before.
-
-    Args:
-        cell: the columns of a cell.
-        where: the rows that count; its parameters are needed once more.
-    """
-    return f"""({_key(cell)}, {_RUN_SQL}) IN (
-        SELECT cell, unnest([arg_max(run, rank), arg_max(run, rank) FILTER (answered > 0)])
-        FROM ({_ranked(cell, where)}) GROUP BY cell)"""  # noqa: S608 — our words
-
-
-def newer_sql(cell: Sequence[str], where: str) -> str:
-    """A query for the launches that are newer than those that stand and say less, a row a cell.
-
-    Args:
-        cell: the columns of a cell; the query's first column holds them as `cell_of` does.
-        where: the rows that count; its parameters are needed once.
-    """
-    return f"""SELECT cell, sum(answered)::BIGINT FROM (
-            SELECT *, arg_max(moment, rank) OVER (PARTITION BY cell) AS stands
-            FROM ({_ranked(cell, where)}))
-        WHERE moment > stands AND answered > 0 GROUP BY cell"""  # noqa: S608 — our words
-
-
-def cell_of(row: Row, cell: Sequence[str]) -> str:
-    """The cell of a row, as `newer_sql` writes it."""
-    return chr(31).join("" if row.get(name) is None else str(row[name]) for name in cell)
-
-
-def _key(cell: Sequence[str]) -> str:
-    return f"concat_ws(chr(31), {', '.join(_text(name) for name in cell)})"
-
-
-def _ranked(cell: Sequence[str], where: str) -> str:
-    """The runs of each cell with how much each says, in SQL."""
-    return f"""SELECT cell, run, moment, answered, row(
-            answered = 0 AND moment = max(moment) OVER (PARTITION BY cell),
-            {same_software_sql("cell")}, worth, moment, run) AS rank
-        FROM (
-            SELECT {_key(cell)} AS cell, {_RUN_SQL} AS run,
-                any_value(conditions) AS conditions, max({OWNED_SQL}) AS owned,
-                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
-                count(*) FILTER ({ANSWERED_SQL}) AS answered, {worth_sql(ANSWERED_SQL)} AS worth
-            FROM launches WHERE {where} GROUP BY 1, 2)"""  # noqa: S608 — our words
-
-
-#: `by_run` in SQL: of what names no run, and of an import, a day is a run.
-_RUN_SQL = (
-    f"CASE WHEN coalesce(run_id, '') = '' OR {OF_IMPORT_SQL}"
-    " THEN concat_ws(chr(31), coalesce(run_id, ''), coalesce(started_at::DATE::VARCHAR, ''))"
-    " ELSE run_id END"
-)
-
-
-def same_software_sql(cell: str) -> str:
-    """That a run, with its `conditions`, `owned` and `moment`, ran what the newest of its cell did.
-
-    Args:
-        cell: columns of a cell, in a query whose rows are runs that begin with their names.
-    """
-    ran = ", ".join(f"coalesce((conditions->'{name}')::VARCHAR, '')" for name in SOFTWARE)
-    software = f"concat_ws(chr(31), {ran})"
-    newest = f"OVER (PARTITION BY {cell} ORDER BY moment DESC, run DESC)"
-    # Of an import that names none only the newest day: nobody knows that others had the same.
-    unsaid = f"(starts_with(run, '{IMPORT}') AND {software} = '{chr(31) * (len(SOFTWARE) - 1)}')"
-    return (
-        f"{software} = first_value({software}) {newest} AND {same_owned_sql(cell, 'run')}"
-        f" AND (NOT {unsaid} OR run = first_value(run) {newest})"
-    )
-
-
-#: What an owner's file or code is told apart by; nothing of what a config builds.
-OWNED_SQL = "CASE WHEN weights IN ('file', 'code') THEN coalesce(weights_digest, '') ELSE '' END"
-#: The columns of that.
-OWNED = ("weights", "weights_digest")
-
-
-def same_owned_sql(cell: str, run: str) -> str:
-    """That a run, with its `owned` and `moment`, was of the file or code that the newest had.
-
-    A run that failed before it had read it may have been of any.
-
-    Args:
-        cell: columns of a cell.
-        run: the column of its name.
-    """
-    order = f"ORDER BY owned = '', moment DESC, {run} DESC"
-    return f"(owned = '' OR owned = first_value(owned) OVER (PARTITION BY {cell} {order}))"
-
-
-def _text(name: str) -> str:
-    return f"coalesce({name}::VARCHAR, '')"
-
-
 def newest(rows: Sequence[Row]) -> list[Row]:
     """The launches of the newest run alone: what is judged now, whatever came before."""
     return max(by_run(rows), key=last_moment)
 
 
-#: Of a run's environment what its results' conditions have of it, and is software.
-SOFTWARE = ("packages", "python", "kernel")
 Software = tuple[tuple[str, str], ...]
 
 

@@ -273,7 +273,7 @@ def compare(
         of_runs = held if axis.name == "run" else ()
         where, values, chosen, _ = on_one_machine(database, filters, machine, of_runs)
         names = [column.name for column in COLUMNS]
-        rows: Sequence[Row] = rows_of(database, names, where, values)
+        rows: Sequence[Row] = rows_of(database, names, where, values, launches=True)
         known = histories_on(database, rows, chosen)
     groups = compared(named_apart(rows), axis, held, allowed, known=known)
     if not groups:

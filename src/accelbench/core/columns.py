@@ -35,6 +35,18 @@ from accelbench.core.vocabulary import (
 )
 
 Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "floats", "map"]
+#: The type of each kind in DuckDB.
+SQL_TYPES: dict[Kind, str] = {
+    "text": "VARCHAR",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "time": "TIMESTAMP",
+    "json": "JSON",
+    "list": "VARCHAR[]",
+    "floats": "DOUBLE[]",
+    "map": "MAP(VARCHAR, DOUBLE)",
+}
 Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import UnusableText
+from accelbench.core.worth import REASON_TEXTS, REASONS_OF_TIMES
 
 #: One phrase each; docs/measuring.md has the rules.
 QUALITY_SAID: Mapping[str, str] = {
@@ -15,5 +15,5 @@ QUALITY_SAID: Mapping[str, str] = {
     Quality.UNSTEADY: "the step changed while it was measured",
     Quality.THROTTLED: "the device slowed down",
     Quality.FIXED: "as many samples as were asked for: nothing judged whether they suffice",
-    Quality.UNUSABLE: ", or ".join(UnusableText),
+    Quality.UNUSABLE: ", or ".join(REASON_TEXTS[one] for one in REASONS_OF_TIMES),
 }

@@ -1,43 +1,25 @@
-"""What a figure is worth: whether anything is judged or chosen by it, and how its interval is told.
+"""Whether a result counts: its provenance, its quality, and why its times are unusable.
 
-A figure whose quality is `unusable` stays where it is shown, with its interval, and counts nowhere
-where one figure is compared with another: not in a verdict, not as the best of several.
-
-Launches of a run that failed, and what they say of the figures of those beside them.
-
-A *configuration* is what a run launches several times: a case on a device. Outputs that were wrong
-in one of its launches are wrong in all of the run, which then has no figures of it. Where more than
-half of the launches failed, what is left was chosen by how it came out: it is unusable. Nobody
-knows which lines of an import of somebody else's are launches of one configuration; each of them
-speaks for itself.
-
-Whose figures may be compared with others: the one place that says it.
-
-What compares, warns of regressions, learns or recommends asks here, so that a figure that
-nobody measured can never slip into it.
+An unusable result is shown with its interval, and never compared, learned from or recommended.
+Rules that depend on several launches are in `evidence`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from accelbench.core.columns import ASKED, STEP_MS, step_ms
+from accelbench.core.columns import STEP_MS, step_ms
 from accelbench.core.device_facts import describe_rate
-from accelbench.core.identity import canonical
-from accelbench.core.rows import Json, Row, number
+from accelbench.core.rows import Json, Row, number, text
 from accelbench.core.vocabulary import Provenance, Quality, Status
 
-#: Measured, here or elsewhere. What was predicted or simulated is nobody's measurement.
+#: Measured here or elsewhere. Predictions and simulations are not measurements.
 COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
 
-#: The same for rows of benchmark_results.
-#: The arm of an interleaved run that is measured as a run without arms is; the other may be of
-#: another environment, commit or setting, and speaks only in what the two are compared with each
-#: other for.
+#: The arm of an interleaved run that is measured like a run without arms. The other arm may have
+#: another environment, commit or setting, and is only compared with this one.
 THIS_ARM = "this"
 
 THIS_ARM_SQL = f"coalesce(arm, '') IN ('', '{THIS_ARM}')"
@@ -46,8 +28,8 @@ COMPARABLE_SQL = (
     f"provenance IN ({', '.join(repr(source.value) for source in COMPARABLE)}) AND {THIS_ARM_SQL}"
 )
 
-#: How the run begins that a table of somebody else's came in. Our own results keep the runs that
-#: they are of, on whatever machine those were: who measured is told by the provenance.
+#: How the name of an imported table's run begins. Results of our own keep their runs, on whatever
+#: machine those were.
 IMPORT = "import-"
 
 #: `of_import` of a row of benchmark_results.
@@ -61,21 +43,20 @@ SIMULATION = "simulation"
 
 
 def comparable(row: Row) -> bool:
-    """Whether a result's figures may be compared with others, learned from and recommended by."""
+    """Return whether a result may be compared, learned from and recommended."""
     return row.get("provenance") in COMPARABLE and of_this_arm(row)
 
 
 def of_import(row: Row) -> bool:
-    """Whether a result came in a table of somebody else's, and is of no run of ours.
+    """Return whether a result is of an imported table, which may span years and many versions.
 
-    Such a table may have figures of years and of many versions, none of which takes another's
-    place; results of ours, measured here or brought in by their files, are launches of runs.
+    Results of our own are launches of runs, also if their files were imported.
     """
     return str(row.get("run_id") or "").startswith(IMPORT)
 
 
 def of_this_arm(row: Row) -> bool:
-    """Whether a result is of a run without arms, or of the arm that is measured as one is."""
+    """Return whether a result is of a run without arms, or of its arm that is measured like one."""
     return (row.get("arm") or THIS_ARM) == THIS_ARM
 
 
@@ -101,13 +82,41 @@ def source_of(row: Row) -> str:
 Launch = TypeVar("Launch", bound=Row)
 
 
-class UnusableText(StrEnum):
-    """Why the times of a launch decide nothing; the value is the end of a sentence."""
+class UnusableReason(StrEnum):
+    """Values of the column `unusable_reason` of the view `launches`."""
 
-    NOISY = "interval wider than ±25 %"
-    WAITED = "its threads waited for other processes longer than they ran"
-    UNACCOUNTED = "more than half of the measured time is in no step"
-    IMPLAUSIBLE = "its rate exceeds three times the documented peak of the device"
+    SKIPPED = "skipped"
+    WRONG_OUTPUTS = "wrong_outputs"
+    FAILED = "failed"
+    EMULATED = "emulated"
+    SIMULATED = "simulated"
+    PREDICTED = "predicted"
+    IMPLAUSIBLE = "implausible_rate"
+    MOST_LAUNCHES_FAILED = "most_launches_failed"
+    WAITED = "waited_for_cpus"
+    UNACCOUNTED = "time_not_accounted_for"
+    TOO_NOISY = "too_noisy"
+
+
+#: Each reason as the end of a sentence.
+REASON_TEXTS = {
+    UnusableReason.SKIPPED: "it was skipped",
+    UnusableReason.WRONG_OUTPUTS: "its outputs are wrong",
+    UnusableReason.FAILED: "it failed",
+    UnusableReason.EMULATED: "its device is emulated",
+    UnusableReason.SIMULATED: "it is simulated",
+    UnusableReason.PREDICTED: "it is predicted",
+    UnusableReason.IMPLAUSIBLE: "its rate exceeds three times the documented peak of the device",
+    UnusableReason.MOST_LAUNCHES_FAILED: "more than half of the launches failed",
+    UnusableReason.WAITED: "its threads waited for other processes longer than they ran",
+    UnusableReason.UNACCOUNTED: "more than half of the measured time is in no step",
+    UnusableReason.TOO_NOISY: "interval wider than ±25 %",
+}
+#: The reasons of a launch that ran and whose own times have the quality `unusable`.
+REASONS_OF_TIMES = (
+    *(UnusableReason.TOO_NOISY, UnusableReason.WAITED, UnusableReason.UNACCOUNTED),
+    UnusableReason.IMPLAUSIBLE,
+)
 
 
 #: What follows the cause in the warning of an unusable launch.
@@ -122,7 +131,7 @@ MOST_WAITING = 0.5
 MOST_UNACCOUNTED = 0.5
 #: Columns that `wide_sql` reads.
 WIDTH_COLUMNS = ("latency_ci_low_ms", "latency_ci_high_ms", "latency_p50_ms", "latency_mean_ms")
-#: Columns that `reason_unusable` reads.
+#: Columns that the reason of unusable times depends on.
 REASON_COLUMNS = (
     *("quality", "cpu_wait_share", "unexplained_share", "implausible_rate"),
     *WIDTH_COLUMNS,
@@ -146,18 +155,23 @@ _FAIRLY_NARROW = 0.05
 
 
 def usable(row: Row) -> bool:
-    """Whether anything may be judged or chosen by a result's times; it may, if nothing is said."""
+    """Return whether a result's times may decide anything; they may, if no quality is known."""
     return row.get("quality") != Quality.UNUSABLE
 
 
-def reason_unusable(row: Row) -> UnusableText:
-    """Return why a result's times are unusable; the noise, if its row names no other cause."""
-    if row.get("implausible_rate"):
-        return UnusableText.IMPLAUSIBLE
-    if (number(row, "cpu_wait_share") or 0.0) > MOST_WAITING:
-        return UnusableText.WAITED
-    hidden = (number(row, "unexplained_share") or 0.0) > MOST_UNACCOUNTED
-    return UnusableText.UNACCOUNTED if hidden and not _is_wide(row) else UnusableText.NOISY
+#: Columns of the view `launches` that Python reads in addition to those of the results.
+UNUSABLE_REASON, REPORTED_VERIFICATION = "unusable_reason", "reported_verification"
+
+
+def reason_unusable(row: Row) -> str:
+    """Return the text of a launch's `unusable_reason`; noise, if its row has none."""
+    return REASON_TEXTS[UnusableReason(text(row, UNUSABLE_REASON) or UnusableReason.TOO_NOISY)]
+
+
+def reason_texts(reasons: object) -> str:
+    """Return the texts of a list of different reasons, joined by "or"; "" without a list."""
+    known = reasons if isinstance(reasons, list | tuple) else ()
+    return ", or ".join(REASON_TEXTS[UnusableReason(one)] for one in known)
 
 
 def reasons_unusable(rows: Iterable[Row]) -> str:
@@ -177,14 +191,6 @@ def add_calculation(reason: str, row: Row) -> str:
     return f"{reason} ({calculation})" if calculation else reason
 
 
-def _is_wide(row: Row) -> bool:
-    low, high = number(row, "latency_ci_low_ms"), number(row, "latency_ci_high_ms")
-    middle = number(row, "latency_p50_ms") or number(row, "latency_mean_ms")
-    if low is None or high is None or not middle:
-        return False
-    return bool((high - low) / 2.0 > UNUSABLE_WIDTH * middle)
-
-
 def wide_sql(slack: float = 0.0) -> str:
     """Return SQL for whether the interval of a row is too wide; never NULL.
 
@@ -198,19 +204,10 @@ def wide_sql(slack: float = 0.0) -> str:
     )
 
 
-#: `reason_unusable` of a row in SQL.
-REASON_UNUSABLE_SQL = f"""CASE
-    WHEN implausible_rate IS NOT NULL THEN '{UnusableText.IMPLAUSIBLE}'
-    WHEN coalesce(cpu_wait_share, 0) > {MOST_WAITING} THEN '{UnusableText.WAITED}'
-    WHEN coalesce(unexplained_share, 0) > {MOST_UNACCOUNTED} AND NOT {wide_sql()}
-    THEN '{UnusableText.UNACCOUNTED}' ELSE '{UnusableText.NOISY}' END"""
-
-
 def settled(row: Row) -> bool:
-    """Whether its samples bear a result's time out: it converged, or would have been said to.
+    """Return whether a result converged, or would have with its fixed number of samples.
 
-    Nothing judged whether a fixed number of samples suffices; its interval says it, where enough
-    independent ones carry that. Fewer than twenty never do, whatever quality they have.
+    Of a fixed number, the interval decides, if at least twenty independent samples support it.
     """
     quality = row.get("quality")
     if quality != Quality.FIXED:
@@ -253,9 +250,9 @@ OF_WORTH = (
 
 
 def answered(row: Row) -> bool:
-    """Whether it ran, and its outputs are not known to be wrong.
+    """Return whether a launch succeeded, and its outputs are not known to be wrong.
 
-    A run of ours stores such outputs as failed; files of others may say ok beside them.
+    Our runs store wrong outputs as failed; files of others may have the status ok next to them.
     """
     return row.get("status") == Status.OK and row.get("verification") != "failed"
 
@@ -265,10 +262,10 @@ ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
 
 
 def usable_launches(rows: Iterable[Launch]) -> list[Launch]:
-    """The launches whose times count; none where half of them or more do not.
+    """Return the usable launches, or none if half of all launches or more are unusable.
 
-    One launch among many that met a bad moment says little of the others; of more, what is left
-    would be chosen by how it came out.
+    One disturbed launch among many says little about the others. If there are more, those that
+    are left were selected by their outcome.
     """
     every = list(rows)
     kept = [row for row in every if usable(row)]
@@ -276,9 +273,9 @@ def usable_launches(rows: Iterable[Launch]) -> list[Launch]:
 
 
 def counting_launches(rows: Iterable[Launch]) -> list[Launch]:
-    """The launches that a figure is of: the usable ones, or all where most are not.
+    """Return the launches that a value is calculated from: the usable ones, or all without them.
 
-    Of the latter nothing is judged; what shows them marks them.
+    The latter decide nothing, and views mark them.
     """
     every = list(rows)
     return usable_launches(every) or every
@@ -319,86 +316,11 @@ def percentile_text(row: Row, name: str, words: Callable[[float | None], str]) -
     return f"~{text}" if row.get(rough_column(name)) else text
 
 
-Key = tuple[object, ...]
-
 #: In a row that has figures: of how many launches, and how many of them failed.
 FAILED, LAUNCHED = "failed_launches", "launches_tried"
 _WRONG = "wrong_outputs"
 #: `is_wrong` in SQL.
 WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '{_WRONG}')"
-_CONFIGURATION = ("run_id", "case_id", "device_fingerprint", "arm")
-_SEPARATOR = chr(31)
-#: What was asked, where a row does not name its case. Who failed does not know its threads.
-_ASKED = tuple(name for name in ASKED if name != "threads")
-
-
-@dataclass(frozen=True)
-class Failing:
-    """A configuration some of whose launches failed, in one run."""
-
-    launched: int
-    failed: int
-    wrong: bool  # the outputs of one of them at least
-
-    @property
-    def mostly(self) -> bool:
-        """Whether what did not fail is of no use."""
-        return 2 * self.failed > self.launched
-
-    def of(self, row: Row, *, outputs: bool = True) -> Row:
-        """A launch that has figures, as the others have it."""
-        if FAILED in row or not answered(row):
-            return row
-        more: dict[str, object] = {FAILED: self.failed, LAUNCHED: self.launched}
-        if self.wrong:
-            more |= {"verification": "failed"} if outputs else {}
-        elif self.mostly:
-            more["quality"] = Quality.UNUSABLE.value
-        return {**row, **more}
-
-
-def of_whole_runs(rows: Iterable[Row]) -> list[Row]:
-    """Results as all launches of their configurations have them; those that failed stay.
-
-    Args:
-        rows: of any status: without those that failed nothing can be seen.
-    """
-    every = list(rows)
-    return marked(every, failing_of(every))
-
-
-def times_of_whole_runs(rows: Iterable[Row]) -> list[Row]:
-    """The same of times alone, for who tells of each output himself whether it is wrong."""
-    every = list(rows)
-    known = failing_of(every)
-    return [_of(row, known, outputs=False) for row in every] if known else every
-
-
-def marked(rows: Sequence[Row], known: Mapping[Key, Failing]) -> list[Row]:
-    """The same by configurations that are known, as `failing_sql` finds them."""
-    return [_of(row, known) for row in rows] if known else list(rows)
-
-
-def _of(row: Row, known: Mapping[Key, Failing], *, outputs: bool = True) -> Row:
-    failing = known.get(_key(row))
-    return row if failing is None else failing.of(row, outputs=outputs)
-
-
-def failing_of(rows: Sequence[Row]) -> dict[Key, Failing]:
-    """The configurations of which a launch failed."""
-    lost: dict[Key, list[Row]] = {}
-    for row in rows:
-        if _failed(row):
-            lost.setdefault(_key(row), []).append(row)
-    if not lost:
-        return {}
-    launched = Counter(
-        key for row in rows if row.get("status") != Status.SKIPPED and (key := _key(row)) in lost
-    )
-    return {
-        key: Failing(launched[key], len(several), any(map(is_wrong, several)))
-        for key, several in lost.items()
-    }
 
 
 def is_wrong(row: Row) -> bool:
@@ -410,7 +332,7 @@ def launches_failed(rows: Sequence[Row]) -> str:
     """How many launches of a configuration failed, in words; "" where none did.
 
     Args:
-        rows: its launches with figures, as `of_whole_runs` has them.
+        rows: its launches with figures, as `launches_of` has them.
     """
     first = rows[0] if rows else {}
     failed = first.get(FAILED)
@@ -421,102 +343,10 @@ def why_unusable(rows: Sequence[Row]) -> str:
     """Return why the times of launches are unusable, as the end of a sentence."""
     if mostly_failed(rows):
         return launches_failed(rows)
-    return reasons_unusable(rows) or UnusableText.NOISY
+    return reasons_unusable(rows) or REASON_TEXTS[UnusableReason.TOO_NOISY]
 
 
 def mostly_failed(rows: Sequence[Row]) -> bool:
     """Whether launches with figures are the few that did not fail."""
     first = rows[0] if rows else {}
     return 2 * (number(first, FAILED) or 0) > (number(first, LAUNCHED) or 0)
-
-
-def _failed(row: Row) -> bool:
-    if answered(row) or row.get("status") == Status.SKIPPED:
-        return False
-    return bool(row.get("run_id")) and not of_import(row)
-
-
-def _key(row: Row) -> Key:
-    case = row.get("case_id") or _SEPARATOR.join(_text(row.get(name)) for name in _ASKED)
-    return row.get("run_id"), case, row.get("device_fingerprint") or "", row.get("arm") or ""
-
-
-def _text(value: object) -> str:
-    """A value as SQL writes it."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return str(value).lower() if isinstance(value, bool) else canonical(value)
-
-
-def failing_sql(table: str = "benchmark_results") -> str:
-    """`failing_of` all results: run, case, device and arm, launches, failed ones, and `is_wrong`.
-
-    Args:
-        table: of results.
-    """
-    failed = (
-        f"NOT {ANSWERED_SQL} AND status <> '{Status.SKIPPED}'"
-        f" AND coalesce(run_id, '') <> '' AND NOT {OF_IMPORT_SQL}"
-    )
-    key = ", ".join(_part(name) for name in _CONFIGURATION)
-    return f"""
-        SELECT {key}, count(*) AS launched, count(*) FILTER ({failed}) AS failed,
-            coalesce(bool_or({WRONG_SQL}) FILTER ({failed}), false) AS wrong
-        FROM {table} WHERE status <> '{Status.SKIPPED}' AND run_id IN (
-            SELECT run_id FROM {table} WHERE {failed})
-        GROUP BY ALL HAVING count(*) FILTER ({failed}) > 0"""  # noqa: S608 — our words
-
-
-def failing_in(rows: Iterable[Sequence[object]]) -> dict[Key, Failing]:
-    """What `failing_sql` found, for `marked`."""
-    return {
-        tuple(key): Failing(launched, failed, bool(wrong))
-        for *key, launched, failed, wrong in rows
-        if isinstance(launched, int) and isinstance(failed, int)
-    }
-
-
-def whole_runs_sql(table: str = "benchmark_results") -> str:
-    """`of_whole_runs` in SQL: what may stand for the table of results in a query.
-
-    Args:
-        table: of results.
-    """
-    replaced = ", ".join(f"{sql} AS {name}" for name, sql in WHOLE_RUNS_COLUMNS.items())
-    return f"""(SELECT result.* REPLACE ({replaced}), failing.failed AS {FAILED},
-            failing.launched AS {LAUNCHED}
-        FROM {table} AS result LEFT JOIN ({failing_sql(table)}) AS failing
-        ON {same_configuration_sql("failing")})"""  # noqa: S608
-
-
-#: What a result has otherwise than it stands in the store, beside the configuration `failing`.
-WHOLE_RUNS_COLUMNS = {
-    "verification": (
-        f"CASE WHEN failing.wrong AND {ANSWERED_SQL} THEN 'failed' ELSE verification END"
-    ),
-    "quality": (
-        "CASE WHEN 2 * failing.failed > failing.launched AND NOT failing.wrong"
-        f" AND {ANSWERED_SQL} THEN '{Quality.UNUSABLE}' ELSE quality END"
-    ),
-}
-
-
-def same_configuration_sql(failing: str) -> str:
-    """That a result is of a configuration that `failing_sql` found.
-
-    Args:
-        failing: the name of what it found.
-    """
-    return " AND ".join(
-        f"{_part(name, named=False)} = {failing}.of_{name}" for name in _CONFIGURATION
-    )
-
-
-def _part(name: str, *, named: bool = True) -> str:
-    value = f"coalesce({name}, '')"
-    if name == "run_id":
-        value = name
-    elif name == "case_id":
-        texts = ", ".join(f"coalesce({column}::VARCHAR, '')" for column in _ASKED)
-        value = f"coalesce({name}, concat_ws(chr({ord(_SEPARATOR)}), {texts}))"
-    return f"{value} AS of_{name}" if named else value

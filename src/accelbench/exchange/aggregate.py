@@ -35,7 +35,8 @@ from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical
 from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.core.worth import answered, comparable, of_whole_runs, usable_launches
+from accelbench.core.worth import answered, comparable, usable_launches
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.writing import inside, write_over
@@ -161,7 +162,7 @@ def _counts(words: Iterable[Any], known: type[Status] | type[Provenance]) -> dic
 def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the results of one question say together."""
     first = rows[0]
-    usable = [r for r in of_whole_runs(rows) if answered(r) and not r.get("emulated")]
+    usable = [r for r in launches_of(rows) if answered(r) and not r.get("emulated")]
     by_batch = _by_batch(usable)
     batches = [_batch(size, of) for size, of in sorted(by_batch.items())]
     # Nothing is the best by a time that is of no use.

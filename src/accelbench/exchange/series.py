@@ -15,7 +15,8 @@ from accelbench.core.columns import STEP_MS
 from accelbench.core.devices import mark_of
 from accelbench.core.identity import canonical
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import answered, comparable, of_whole_runs, source_of, usable_launches
+from accelbench.core.worth import answered, comparable, source_of, usable_launches
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]
@@ -162,7 +163,7 @@ def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
     What nobody measured is left out, and so is what was emulated: its times are nobody's.
     """
     by_question: dict[str, list[Row]] = {}
-    for row in of_whole_runs(rows):
+    for row in launches_of(rows):
         if comparable(row) and not row.get("emulated"):
             by_question.setdefault(title(row), []).append(row)
     for question, group in sorted(by_question.items()):

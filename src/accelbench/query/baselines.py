@@ -359,7 +359,7 @@ def _rows(
             " arg_max(coalesce(run_id, ''), coalesce(started_at, 'epoch'))"  # some say no moment
             " OVER (PARTITION BY case_id, device_fingerprint, threads)"
         )
-    return rows_of(database, COLUMNS, condition, [*values, *runs])
+    return rows_of(database, COLUMNS, condition, [*values, *runs], launches=True)
 
 
 #: How a baseline is measured that a check can judge by.
@@ -386,7 +386,9 @@ def check_of_arms(
         for column, wanted in sought.filters.items():
             where.append(one_of(column, wanted))
             values += wanted
-        rows = named_apart(rows_of(database, [*columns, "arm"], " AND ".join(where), values))
+        rows = named_apart(
+            rows_of(database, [*columns, "arm"], " AND ".join(where), values, launches=True)
+        )
         labels = labels_of(database, [run])
         environment = _environment(database, run)
     names = names_of_arms(rows)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.standing import standing_sql
 from accelbench.core.columns import STEP_MS
 from accelbench.core.rows import ResultRow
 from accelbench.core.vocabulary import Mode, Provenance, Quality, Status
 from accelbench.core.worth import ANSWERED_SQL
+from accelbench.evidence.measurements import current_sql
+from accelbench.query.filters import marks
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -150,7 +151,7 @@ def _fastest(database: Database) -> list[str]:
         configuration=", ".join(_CONFIGURATION),
         usable=_USABLE,
         of_them=of_them,
-        stands=standing_sql(_CONFIGURATION, f"{_OURS} AND {of_them}"),
+        stands=current_sql(_CONFIGURATION, f"{_OURS} AND {of_them}"),
     )
     # The rule of what stands asks for the models twice, as it says itself.
     return [str(name) for (name,) in database.query(query, [*models, *models])[1]]
@@ -159,7 +160,7 @@ def _fastest(database: Database) -> list[str]:
 def _rows(database: Database, names: list[str]) -> dict[str, ResultRow]:
     if not names:
         return {}
-    marks = ", ".join("?" * len(names))
     return {
-        str(row["result_id"]): row for row in database.results(f"result_id IN ({marks})", names)
+        str(row["result_id"]): row
+        for row in database.results(f"result_id IN ({marks(names)})", names)
     }

@@ -12,6 +12,8 @@ from accelbench.analysis.accuracies import AccuracyPlace, accuracy_places
 from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.rows import ResultRow, Row
+from accelbench.core.worth import UNUSABLE_REASON
+from accelbench.evidence.launches import DERIVED, derived_values, launches_sql
 from accelbench.query.filters import marks, where_of, words_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.query.suggestions import Asked, none_found, nothing, refuse_unknown
@@ -36,8 +38,19 @@ ORDER BY benchmark_results.started_at, result_id LIMIT {most}
 """
 _LYING = """
 SELECT {columns} FROM fact_result AS benchmark_results
-WHERE rowid IN (SELECT unnest(?::BIGINT[])) ORDER BY benchmark_results.started_at, result_id
+WHERE rowid IN (SELECT unnest($places::BIGINT[])) ORDER BY benchmark_results.started_at, result_id
 """
+#: The same of the relation `launches`; only failures of the same runs are looked for.
+_LAUNCHES_LYING = f"""
+WITH known AS (FROM ({
+    launches_sql(
+        "(SELECT *, rowid AS place FROM fact_result)",
+        "SELECT run_id FROM fact_result WHERE rowid IN (SELECT unnest($places::BIGINT[]))",
+    )
+}))
+SELECT {{columns}} FROM known AS benchmark_results
+WHERE place IN (SELECT unnest($places::BIGINT[])) ORDER BY benchmark_results.started_at, result_id
+"""  # noqa: S608 — our words
 
 
 def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> Database:
@@ -183,8 +196,18 @@ def rows_of(
     where: str,
     values: Sequence[object],
     most: int | None = None,
+    *,
+    launches: bool = False,
 ) -> list[ResultRow]:
     """Some columns of results in the order they were taken, JSON as what it holds.
+
+    Args:
+        database: the store.
+        columns: the columns.
+        where: the results, in SQL.
+        values: parameters of `where`.
+        most: the largest number of results.
+        launches: whether rows are those of the relation `launches`, with its derived columns.
 
     Raises:
         UsageError: They are more than anybody wants to see side by side.
@@ -192,10 +215,10 @@ def rows_of(
     from accelbench.core.columns import BY_NAME
 
     most = _MOST if most is None else most
-    shown = [
-        f'"{name}"::VARCHAR AS "{name}"' if BY_NAME[name].kind in ("json", "time") else f'"{name}"'
-        for name in columns
-    ]
+    texts = {name for name in columns if BY_NAME[name].kind in ("json", "time")}
+    read = list(dict.fromkeys((*columns, "verification", *DERIVED) if launches else columns))
+    shown = [f'"{name}"::VARCHAR AS "{name}"' if name in texts else f'"{name}"' for name in read]
+    lying = _LAUNCHES_LYING if launches else _LYING
     with database.asking():  # both are of one moment
         _, found = database.query(_PLACES.format(where=where, most=most + 1), values)
         if len(found) > most:
@@ -204,8 +227,8 @@ def rows_of(
                 "Name models, platforms, batch sizes or a machine.",
             )
         places = [place for (place,) in found]
-        names, rows = database.query(_LYING.format(columns=", ".join(shown)), [places])
-    parsed = [i for i, name in enumerate(names) if BY_NAME[name].kind == "json"]
+        names, rows = database.query(lying.format(columns=", ".join(shown)), {"places": places})
+    parsed = [i for i, name in enumerate(names) if name in texts and BY_NAME[name].kind == "json"]
     # Thousands of results share a few texts, and nobody changes what they say.
     cache: dict[object, object] = {None: None}
     records = []
@@ -216,8 +239,12 @@ def rows_of(
             if text not in cache:
                 cache[text] = json.loads(str(text))
             cells[i] = cache[text]
+        record = dict(zip(names, cells, strict=True))
+        if launches:
+            derived = {UNUSABLE_REASON: None} | derived_values(record)
+            record = {name: record[name] for name in columns} | derived
         # Of each column what the registry says of it.
-        records.append(cast("ResultRow", dict(zip(names, cells, strict=True))))
+        records.append(cast("ResultRow", record))
     return records
 
 

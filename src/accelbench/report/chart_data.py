@@ -10,13 +10,14 @@ from accelbench.analysis.accuracies import accuracy_places
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import Point, points
 from accelbench.analysis.run_noise import histories
-from accelbench.analysis.standing import NEWER, cell_of, newer_sql, standing_sql
+from accelbench.analysis.standing import NEWER
 from accelbench.core.calibration import CalibratedLimits, TimedCollectives
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import THIS_ARM_SQL, failing_in, failing_sql, marked
+from accelbench.core.worth import THIS_ARM_SQL
+from accelbench.evidence.measurements import cell_of, current_sql, newer_sql
 from accelbench.hardware.rooflines import is_called, rooflines_of
 from accelbench.query.calibrations import stored_collectives, stored_limits
 from accelbench.query.filters import catalogued, marks, where_of
@@ -68,10 +69,10 @@ def subject_in(
         runs = runs_to_judge(database, filters, where, values)
         here, ours, _ = of_machine(runs, machine)
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
-        stands = f"{of_it} AND {standing_sql(_CELL, of_it)}"
-        stored = rows_of(database, [*dict.fromkeys(_COLUMNS)], stands, 2 * [*values, *ours])
-        failing = failing_in(database.query(failing_sql())[1])
-        priced = with_costs(marked(stored, failing), prices, dict.fromkeys(ours, here))
+        stands = f"{of_it} AND {current_sql(_CELL, of_it)}"
+        given = 2 * [*values, *ours]
+        stored = rows_of(database, [*dict.fromkeys(_COLUMNS)], stands, given, launches=True)
+        priced = with_costs(stored, prices, dict.fromkeys(ours, here))
         newer = newer_sql(_CELL, of_it)
         of_cells = _with_newer(database, named_apart(priced), newer, [*values, *ours])
         rows = _with_ranks(database, of_cells)

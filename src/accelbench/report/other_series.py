@@ -14,7 +14,14 @@ from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
 from accelbench.core.visible import visible
-from accelbench.core.worth import FAILED, LAUNCHED, OF_IMPORT_SQL, launches_failed, mostly_failed
+from accelbench.core.worth import (
+    FAILED,
+    LAUNCHED,
+    OF_IMPORT_SQL,
+    launches_failed,
+    mostly_failed,
+    reason_texts,
+)
 
 #: Columns in which another series of a question is the same.
 QUESTION = (
@@ -102,7 +109,8 @@ SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id,
     min(started_at)::VARCHAR, max(started_at)::VARCHAR, {OF_IMPORT_SQL},
     {{others}}
     max({LAUNCHED}), max({FAILED}), bool_or({{wrong}}), bool_or({{answered}}),
-    string_agg(DISTINCT {{unusable}}, ', or ') FILTER (NOT {{usable}}), bool_or({{emulated}}),
+    list(DISTINCT unusable_reason ORDER BY unusable_reason) FILTER (NOT {{usable}}),
+    bool_or({{emulated}}),
     arg_max(coalesce(reason, status), started_at) FILTER (NOT {{answered}})
 FROM {{results}}
 WHERE {{where}} AND NOT coalesce({{fine}} AND {{value}} > 0, false)
@@ -147,7 +155,7 @@ class Nothing:
             entry = self._of.setdefault(key, _OfSeries())
             counts = {FAILED: failed, LAUNCHED: launched}
             wrong, ran, emulated = map(bool, (wrong, ran, emulated))
-            why = _why(metric, counts, reason, wrong, ran, emulated, str(useless or ""))
+            why = _why(metric, counts, reason, wrong, ran, emulated, reason_texts(useless))
             gap = Gap(str(last), str(run), why)
             if not imported:  # of an import, what lacks a figure is no run that came to nothing
                 entry.gaps.append(gap)

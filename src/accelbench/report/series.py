@@ -33,16 +33,16 @@ from accelbench.analysis.history import (
 )
 from accelbench.analysis.judging import METRICS, UNIT_SQL, Metric
 from accelbench.analysis.republished import job_of
-from accelbench.analysis.standing import SOFTWARE, Software, software
+from accelbench.analysis.standing import Software, software
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
 from accelbench.core.worth import (
     ANSWERED_SQL,
-    REASON_UNUSABLE_SQL,
     SETTLED_SQL,
     USABLE_SQL,
     WRONG_SQL,
 )
+from accelbench.evidence.measurements import SOFTWARE
 from accelbench.query.filters import marks
 from accelbench.query.stored_results import rows_of
 from accelbench.report.other_series import (
@@ -245,8 +245,7 @@ def _kinds_of_runs(
     differ = sorted(key for key, kinds in alike.items() if kinds is None)
     each: dict[tuple[str, str], KindsAndOutputs] = {}
     if differ:
-        marks = ", ".join("?" * len(differ))
-        sql = _sql(_DIFFERENT, metric, where[0], "", keys=marks)
+        sql = _sql(_DIFFERENT, metric, where[0], "", keys=marks(differ))
         _, records = database.query(sql, [*where[1], *differ])
         each = {(str(key), str(run)): reading.of(more) for key, run, *more in records}
     return cases, {key: kinds for key, kinds in alike.items() if kinds is not None}, each
@@ -289,7 +288,6 @@ def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[
             "{0}",
             others=others,
             fine=fine,
-            unusable=REASON_UNUSABLE_SQL,
         ),
         values,
     )
@@ -359,9 +357,8 @@ def _looked_at(
     keys = sorted({str(series.row["series_key"]) for series in off.values()})
     if not keys:
         return all_series
-    marks = ", ".join("?" * len(keys))
     listed = "list({0} ORDER BY started_at, launch) FILTER ({0} > 0)"
-    sql = _sql(_EACH, metric, where[0], listed, keys=marks)
+    sql = _sql(_EACH, metric, where[0], listed, keys=marks(keys))
     _, records = database.query(sql, [*where[1], *keys])
     rows = cast("list[tuple[str, str, bool, *tuple[Sequence[float], ...]]]", records)
     each = {(key, run): (settled, values) for key, run, settled, *values in rows}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accelbench.core.facts import RESULT_REFUSED
+from accelbench.core.worth import UnusableReason
 from accelbench.store.fit import spell_time
 from accelbench.store.implausible import implausible_results
-from accelbench.store.schema import TABLES, UnusableReason
+from accelbench.store.schema import TABLES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

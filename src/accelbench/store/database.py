@@ -115,7 +115,11 @@ class Database:
         )
 
     def query(
-        self, sql: str, params: Sequence[object] = (), *, sealed: bool = False
+        self,
+        sql: str,
+        params: Sequence[object] | Mapping[str, object] = (),
+        *,
+        sealed: bool = False,
     ) -> tuple[list[str], list[tuple[object, ...]]]:
         """Run SQL that reads this database: column names and rows. From people, it is sealed."""
         if not sealed and (con := self._open.get(get_ident())) is not None:
@@ -263,12 +267,13 @@ class Database:
 
 
 def _answered(
-    con: DuckDBPyConnection, sql: str, params: Sequence[object]
+    con: DuckDBPyConnection, sql: str, params: Sequence[object] | Mapping[str, object]
 ) -> tuple[list[str], list[tuple[object, ...]]]:
     import duckdb
 
     try:
-        done = con.execute(sql, list(params) or None)
+        values = params if isinstance(params, Mapping) else list(params)
+        done = con.execute(sql, values or None)
         if done is None or not done.description:  # nothing was asked
             return [], []
         return [str(about[0]) for about in done.description], done.fetchall()

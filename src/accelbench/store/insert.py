@@ -18,14 +18,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.core.columns import BY_NAME, COLUMNS, Column, Kind
+from accelbench.core.columns import BY_NAME, COLUMNS, SQL_TYPES, Column, Kind
 from accelbench.core.facts import RESULT_REFUSED
 from accelbench.core.identity import canonical
 from accelbench.core.possible import out_of_range, wrong_with
 from accelbench.store.contradictions import COLUMNS_READ, Contradiction, find_contradictions
 from accelbench.store.duck import NO_ROOM, explain_duck, file_errors, quoted
 from accelbench.store.fit import Fitted, fit, miscounted, readable
-from accelbench.store.schema import SQL_TYPES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

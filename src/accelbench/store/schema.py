@@ -4,101 +4,22 @@ Tables only ever grow rows. `fact` holds everything small as it was said;
 results have typed columns, generated from the registry, and their samples lie
 apart so that no scan of results reads them. There is no unique index: it costs
 two thirds of an ingest, and the anti-join on ids keeps doubles out.
-
-The view `launches`: every result, whether it may decide anything, and why not.
-
-A launch that is not usable is shown, and takes no part in comparisons, predictions or
-recommendations. This is the one place with that rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any
 
 from accelbench import __version__
-from accelbench.core.columns import COLUMNS, Column, Kind
-from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.core.worth import (
-    FAILED,
-    LAUNCHED,
-    MOST_UNACCOUNTED,
-    MOST_WAITING,
-    WRONG_SQL,
-    whole_runs_sql,
-    wide_sql,
-)
-
-
-class UnusableReason(StrEnum):
-    """Reasons in the column `unusable_reason`; the first that applies is recorded."""
-
-    SKIPPED = "skipped"
-    WRONG_OUTPUTS = "wrong_outputs"
-    FAILED = "failed"
-    EMULATED = "emulated"
-    SIMULATED = "simulated"
-    PREDICTED = "predicted"
-    IMPLAUSIBLE = "implausible_rate"
-    MOST_LAUNCHES_FAILED = "most_launches_failed"
-    WAITED = "waited_for_cpus"
-    UNACCOUNTED = "time_not_accounted_for"
-    TOO_NOISY = "too_noisy"
-
-
-#: Conditions in the order of the reasons. The last four describe a quality of `unusable`.
-_CONDITIONS = {
-    UnusableReason.SKIPPED: f"status = '{Status.SKIPPED}'",
-    UnusableReason.WRONG_OUTPUTS: WRONG_SQL,
-    UnusableReason.FAILED: f"status <> '{Status.OK}'",
-    UnusableReason.EMULATED: "emulated",
-    UnusableReason.SIMULATED: f"provenance = '{Provenance.SIMULATED}'",
-    UnusableReason.PREDICTED: f"provenance = '{Provenance.PREDICTED}'",
-    UnusableReason.IMPLAUSIBLE: "implausible_rate IS NOT NULL",
-}
-_CONDITIONS_OF_TIMES = {
-    UnusableReason.MOST_LAUNCHES_FAILED: f"2 * {FAILED} > {LAUNCHED}",
-    UnusableReason.WAITED: f"cpu_wait_share > {MOST_WAITING}",
-    UnusableReason.UNACCOUNTED: f"unexplained_share > {MOST_UNACCOUNTED} AND NOT {wide_sql()}",
-}
-
-
-def _whens(conditions: dict[UnusableReason, str]) -> str:
-    return " ".join(f"WHEN {sql} THEN '{reason}'" for reason, sql in conditions.items())
-
-
-#: The view's definition.
-LAUNCHES = f"""
-CREATE VIEW launches AS
-SELECT *, unusable_reason IS NULL AS usable FROM (
-    SELECT *, CASE {_whens(_CONDITIONS)}
-        WHEN quality = '{Quality.UNUSABLE}' THEN CASE
-            {_whens(_CONDITIONS_OF_TIMES)} ELSE '{UnusableReason.TOO_NOISY}' END
-        END AS unusable_reason
-    FROM {whole_runs_sql()}
-)
-"""  # noqa: S608 — our words
-
+from accelbench.core.columns import COLUMNS, SQL_TYPES, Column
+from accelbench.evidence.launches import launches_sql
 
 APPLICATION = "accelbench"
 
-SQL_TYPES: dict[Kind, str] = {
-    "text": "VARCHAR",
-    "int": "BIGINT",
-    "float": "DOUBLE",
-    "bool": "BOOLEAN",
-    "time": "TIMESTAMP",
-    "json": "JSON",
-    "list": "VARCHAR[]",
-    "floats": "DOUBLE[]",
-    "map": "MAP(VARCHAR, DOUBLE)",
-}
-
-
 #: The version of tables and views. A database of another version is refused: change this number
 #: with every change of the columns, the tables or the views.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 #: The documents' tables, and the calibrations of devices.
 TABLES = (
@@ -236,7 +157,7 @@ def statements(columns: Sequence[Column] = COLUMNS) -> list[str]:
         f"CREATE VIEW benchmark_results AS SELECT {names} FROM fact_result",  # noqa: S608
         _SAMPLES,
         _CALIBRATIONS,
-        LAUNCHES,
+        f"CREATE VIEW launches AS {launches_sql()}",
     ]
 
 

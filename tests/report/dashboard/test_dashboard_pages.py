@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from accelbench.analysis.machines import machine_of
 from accelbench.cli.main import app
 from accelbench.core.protocols import Absent
-from accelbench.core.worth import UnusableText
+from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.query import matrices
 from accelbench.report.charts import CHARTS
 from accelbench.store.database import Database
@@ -95,13 +95,13 @@ def test_a_cell_that_is_unusable_says_so_beside_its_figure(
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
-        ("latency_ci_high_ms", UnusableText.NOISY),
-        ("cpu_wait_share", UnusableText.WAITED),
-        ("unexplained_share", UnusableText.UNACCOUNTED),
+        ("latency_ci_high_ms", REASON_TEXTS[UnusableReason.TOO_NOISY]),
+        ("cpu_wait_share", REASON_TEXTS[UnusableReason.WAITED]),
+        ("unexplained_share", REASON_TEXTS[UnusableReason.UNACCOUNTED]),
     ],
 )
 def test_a_cell_names_the_reason_of_its_unusable_launches(
-    tmp_path: Path, column: str, reason: UnusableText, unusable: int, of: int
+    tmp_path: Path, column: str, reason: str, unusable: int, of: int
 ) -> None:
     database = Database(tmp_path / "a.duckdb")
     database.ensure()

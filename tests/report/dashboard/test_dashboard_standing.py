@@ -68,7 +68,7 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> Non
         snapshot = taken(database, "now")
         found = cells.every(snapshot, PageQuery())
         every = [str(key) for key in _all(database)]
-        there = {one.row["model"]: one for one in points(details.rows_of(database, every))}
+        there = {one.row["model"]: one for one in points(details.launches_in(database, every))}
         figures = [one for one in found if one["latency"] is not None]
         wrong += sum(one["wrong"] for one in found)
         for one in figures:
@@ -143,7 +143,9 @@ def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path: P
     bert, vit = found["bert-tiny"], found["vit-tiny"]
     assert (bert["latency"], bert["latency_of"], bert["latency_high"]) == (4.0, "p50", 4.0)
     assert (vit["latency"], vit["latency_of"]) == (None, None)
-    charts = {one.row["model"]: one for one in points(details.rows_of(database, _all(database)))}
+    charts = {
+        one.row["model"]: one for one in points(details.launches_in(database, _all(database)))
+    }
     assert {name: one.latency and one.latency.value for name, one in charts.items()} == {
         "bert-tiny": 4.0,
         "vit-tiny": None,
@@ -184,7 +186,7 @@ def test_what_says_nothing_of_how_it_ran_makes_no_other_cell_of_an_import(tmp_pa
     ]
     store(database, "import-1", *rows, result(**theirs, model="vit-tiny"))
     found = cells.every(taken(database, "now"), PageQuery())
-    charts = points(details.rows_of(database, _all(database)))
+    charts = points(details.launches_in(database, _all(database)))
     assert len(found) == len(charts) == 3
     assert sorted(one["launches"] for one in found) == [1, 1, 2]
     assert sorted(one["latency"] for one in found) == pytest.approx(
@@ -209,7 +211,7 @@ def test_a_tail_is_of_the_percentile_that_all_launches_have(tmp_path: Path) -> N
         result(**TAIL_ALONE, **both, launch=1, latency_p90_rough=True),
     )
     (cell,) = cells.every(taken(database, "now"), PageQuery())
-    (point,) = points(details.rows_of(database, _all(database)))
+    (point,) = points(details.launches_in(database, _all(database)))
     assert (cell["tail"], cell["tail_of"]) == point.percentile == (9.0, "p99")
 
 
@@ -259,7 +261,7 @@ def test_of_an_import_that_names_no_software_the_newest_day_stands(tmp_path: Pat
     database.ensure()
     store(database, "import-1", *days, machine={})
     (cell,) = cells.every(taken(database, "now"), PageQuery())
-    (point,) = points(details.rows_of(database, [str(key) for key in _all(database)]))
+    (point,) = points(details.launches_in(database, [str(key) for key in _all(database)]))
     assert point.latency is not None
     assert (point.latency.value, cell["latency"]) == (9.0, 9.0)
     (drawn,) = subject_in(database, {}, None).points

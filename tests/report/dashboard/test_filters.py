@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dashboard_world import result, store, visitor
 
-from accelbench.core.worth import UnusableText
+from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.report.dashboard.snapshots.cells import MOST_CHOICES
 from accelbench.store.database import Database
 
@@ -48,9 +48,9 @@ def test_an_unusable_cell_shows_its_own_reason_alone(tmp_path: Path) -> None:
     site = visitor(database)
     (address,) = set(re.findall(r'href="(/cell/[0-9a-f]{16})"', site.get("/results").text))
     for page in (site.get(address).text, site.get("/model/bert-tiny").text):
-        assert UnusableText.UNACCOUNTED in page
-        assert UnusableText.NOISY not in page
-        assert UnusableText.WAITED not in page
+        assert REASON_TEXTS[UnusableReason.UNACCOUNTED] in page
+        assert REASON_TEXTS[UnusableReason.TOO_NOISY] not in page
+        assert REASON_TEXTS[UnusableReason.WAITED] not in page
 
 
 def test_an_implausible_result_is_listed_with_its_calculation(tmp_path: Path) -> None:

@@ -67,9 +67,11 @@ def lived(path: Path, seed: int) -> Database:
     for night in range(_NIGHTS):
         for name, questions in ours.items():
             torch = "2.12" if night < _NIGHTS // 2 else "2.13"
-            machine = {**_MACHINES[name], "packages": {"torch": torch}}
+            software = {"packages": {"torch": torch}}
+            machine = {**_MACHINES[name], **software}
             asked = [one for one in questions if by.random() < 0.4]
-            rows = [row for one in asked for row in _launches(by, one, night)]
+            launches = (row for one in asked for row in _launches(by, one, night))
+            rows = [{**row, "conditions": software} for row in launches]
             _stored(database, f"{name}-{night}", rows, machine, night)
     for number in range(2):
         _stored(database, f"import-{number}", list(_theirs(by, number)), None, number)

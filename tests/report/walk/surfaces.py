@@ -142,7 +142,7 @@ def drawn(database: Database, models: Sequence[str]) -> Iterator[Surface]:
     """The data of every chart, as it is handed to whatever draws it."""
     where = "" if not models else f"WHERE model IN ({', '.join('?' * len(models))})"
     _, found = database.query(f"SELECT result_id FROM benchmark_results {where}", list(models))
-    rows = details.rows_of(database, [key for (key,) in found])
+    rows = details.launches_in(database, [key for (key,) in found])
     subject = Subject(points(rows), rows=rows)
     for name, chart in CHARTS.items():
         made = picture(chart, subject)

@@ -132,7 +132,7 @@ def compare(
         where, values, chosen, others = on_one_machine(
             database, filters, machine, held if axis.name == "run" else ()
         )
-        rows: Sequence[Row] = rows_of(database, _COLUMNS, where, values)
+        rows: Sequence[Row] = rows_of(database, _COLUMNS, where, values, launches=True)
         labels = _labels(database, rows, axis)
         known = histories_on(database, rows, chosen)
     names = [str(other) for other in others]

@@ -21,7 +21,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.worth import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.hardware.detect import platforms_named
-from accelbench.query.filters import Filters, by_word, filters_of, where_of, words_of
+from accelbench.query.filters import Filters, by_word, filters_of, marks, where_of, words_of
 from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.query.suggestions import refuse_unknown
 
@@ -159,10 +159,10 @@ def _made(
     where, values = where_of(filters)
     runs = runs_to_judge(database, filters, where, values)
     machine, ours, others = of_machine(runs, machine_name)
-    marks = ", ".join("?" * len(ours))
-    where += f" AND coalesce(run_id, '') IN ({marks})"
+    where += f" AND coalesce(run_id, '') IN ({marks(ours)})"
     given = [*values, *ours]
-    raw_rows = rows_of(database, _columns(database, where, given), where, given, most=_MOST)
+    columns = _columns(database, where, given)
+    raw_rows = rows_of(database, columns, where, given, most=_MOST, launches=True)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in raw_rows]
     made = matrix_on(
         rows,

@@ -10,7 +10,8 @@ from accelbench.analysis.standing import newest
 from accelbench.core.nouns import counted
 from accelbench.core.plugins import ENGINES, registered
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import answered, is_wrong, of_whole_runs
+from accelbench.core.worth import answered, is_wrong
+from accelbench.evidence.launches import launches_of
 from accelbench.query.filters import by_word
 from accelbench.query.hardware_words import has_one_of
 
@@ -55,7 +56,7 @@ def not_shown(
 def distrusted(rows: Iterable[Row]) -> list[str]:
     """A sentence for what has no figure as its outputs were wrong when it was last measured."""
     ways: dict[tuple[Any, ...], list[Row]] = {}
-    for row in of_whole_runs(rows):
+    for row in launches_of(rows):
         if row.get("status") != Status.SKIPPED:
             ways.setdefault(values(row, _WAY), []).append(row)
     sentences = []

@@ -40,13 +40,8 @@ from accelbench.core.figures import (
 from accelbench.core.nouns import NO_DATA, counted, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import (
-    answered,
-    of_whole_runs,
-    simulation_of,
-    usable,
-    usable_launches,
-)
+from accelbench.core.worth import answered, simulation_of, usable, usable_launches
+from accelbench.evidence.launches import launches_of
 from accelbench.present.document import Document, Notes, Table, TableColumn
 from accelbench.run.plan.targets import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
@@ -293,7 +288,7 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     """A sentence a model and size, by the ratio that every comparison gives."""
     first, second = pair
     groups: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
-    for row in of_whole_runs(measured_of(rows)):
+    for row in launches_of(measured_of(rows)):
         counts = answered(row) and not row.get("emulated") and statistic_of(row) is not None
         if row["runtime"] in pair and counts:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))

@@ -21,15 +21,15 @@ from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
 from accelbench.core.worth import (
     answered,
     counting_launches,
-    of_whole_runs,
     reason_unusable,
     usable,
     usable_launches,
     why_unusable,
 )
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import typical
 from accelbench.query.baselines import rows_of_runs
-from accelbench.query.filters import catalogued
+from accelbench.query.filters import catalogued, marks
 from accelbench.query.histories import RERUN_OF
 from accelbench.run.conduct import lifecycle
 from accelbench.run.execute import Planner, StoredResults, execute
@@ -147,8 +147,7 @@ _WAY = ("model", "hardware", "device_name", "runtime", "precision", "batch_size"
 
 def rows_of(database: Database, runs: Sequence[str]) -> list[Row]:
     """The results of runs."""
-    marks = ", ".join("?" for _ in runs)
-    return list(database.results(f"run_id IN ({marks})", runs)) if runs else []
+    return launches_of(database.results(f"run_id IN ({marks(runs)})", runs)) if runs else []
 
 
 def step(row: Row) -> tuple[float, Statistic] | None:
@@ -175,7 +174,7 @@ def why_failed(row: Row) -> str:
 def told(rows: Iterable[Row], answers: Sequence[Words]) -> list[dict[str, Any]]:
     """Each thing that was measured, and why it is not in the answer, where it is not."""
     ways: dict[tuple[Any, ...], list[Row]] = {}
-    for row in of_whole_runs(rows):
+    for row in launches_of(rows):
         ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
     figures = [figure for answer in answers for figure in _figures(answer)]
     return [_told(way, launches, figures) for way, launches in ways.items()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.axes import columns
-from accelbench.core.columns import BY_NAME
+from accelbench.core.columns import BY_NAME, SQL_TYPES
 from accelbench.core.identity import IDENTITY_VERSION, canonical, digest
 from accelbench.core.possible import OURS, contradiction, impossible
 from accelbench.core.ranges import TIME_MS
@@ -17,7 +17,6 @@ from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance, Status, 
 from accelbench.exchange.imports.records import Record
 from accelbench.store.contradictions import COLUMNS_OF_LIMITS, COLUMNS_READ, find_contradictions
 from accelbench.store.fit import MisfitError, as_kind
-from accelbench.store.schema import SQL_TYPES
 
 _MOST_NS = int(TIME_MS.most * 1e6)
 

@@ -10,7 +10,7 @@ from typing import Any
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import meant
 from accelbench.core.visible import in_quotes
-from accelbench.core.worth import of_whole_runs
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange.trackers.mlflow_tracker import write_mlflow
 from accelbench.exchange.trackers.tensorboard_tracker import write_tensorboard
 from accelbench.exchange.trackers.tracked_result import TrackedResult, tracked, was_run
@@ -84,7 +84,7 @@ def export_tracked(
     """Write results into a tracker: each once, however often it is asked for."""
     results = [
         tracked(row, runs.get(str(row["run_id"])) or {})
-        for row in of_whole_runs(rows)  # wrong in one launch is wrong in all
+        for row in launches_of(rows)  # wrong in one launch is wrong in all
         if was_run(row)
     ]
     new = tracker.write(place, results)

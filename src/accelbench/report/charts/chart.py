@@ -15,7 +15,7 @@ from accelbench.core.calibration import TimedCollectives
 from accelbench.core.figures import Statistic
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
-from accelbench.core.worth import UnusableText, launches_failed, why_unusable
+from accelbench.core.worth import REASON_TEXTS, UnusableReason, launches_failed, why_unusable
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.report.charts.axes import Spec as Spec
 from accelbench.report.charts.palette import by_device, expected_size, narrowed
@@ -176,7 +176,7 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     marked = [f"{kind}: {meaning}" for kind, meaning in _MARKS.items() if kind in foreign]
     if useless := sum("quality" in record for record in drawn.records):
         why = dict.fromkeys(why_unusable(point.rows) for point in points if not point.usable)
-        reasons = listed(list(why) or [UnusableText.NOISY], 2)
+        reasons = listed(list(why) or [REASON_TEXTS[UnusableReason.TOO_NOISY]], 2)
         marked.append(f"{counted(useless, 'figure')} unusable (dashed outline): {reasons}")
     lost = [point for point in points if point.usable and launches_failed(point.rows)]
     if lost:

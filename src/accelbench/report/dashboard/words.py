@@ -20,6 +20,7 @@ from accelbench.core.worth import (
     add_calculation,
     mostly_failed,
     percentile_text,
+    reason_texts,
     why_unusable,
 )
 from accelbench.report.charts.words import figure, safe, short_device
@@ -92,7 +93,7 @@ def unit(row: Row) -> str:
 def why_not(cell: Row) -> str:
     """Return why a cell's times are unusable."""
     lost = {FAILED: cell["failed"], LAUNCHED: cell["launches"]}
-    return why_unusable([lost]) if mostly_failed([lost]) else str(cell["why_unusable"])
+    return why_unusable([lost]) if mostly_failed([lost]) else reason_texts(cell["why_unusable"])
 
 
 def explain_cell(cell: Row) -> str:

@@ -59,6 +59,7 @@ class EvidenceRow(ResultRow, total=False):
         versions: of the software that it ran with.
         memory_highest_mb: of the launch that took most.
         failed_launches: how many of `launches_tried` came to nothing.
+        unusable_reason: why its times are unusable, as the view `launches` has it.
     """
 
     machine: str | None
@@ -71,6 +72,7 @@ class EvidenceRow(ResultRow, total=False):
     memory_highest_mb: float | None
     failed_launches: int | None
     launches_tried: int | None
+    unusable_reason: str | None
 
 
 def sizes_of(row: Row) -> dict[str, int]:

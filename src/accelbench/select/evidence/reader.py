@@ -24,6 +24,7 @@ from accelbench.analysis.machines import Machine, chosen, machines_of
 from accelbench.analysis.run_noise import Histories
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Provenance
+from accelbench.query.filters import marks
 from accelbench.query.histories import histories_of
 from accelbench.select.evidence import sql as queries
 from accelbench.select.evidence.cells import (
@@ -165,7 +166,7 @@ class EvidenceStore:
         if self._at_once():
             cells = sorted(self._cells_of(models), key=lambda cell: cell.order)
         else:
-            cells = self._read(f"model IN ({_marks(models)})", models)
+            cells = self._read(f"model IN ({marks(models)})", models)
         return self._of_machine(cells)
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
@@ -183,7 +184,7 @@ class EvidenceStore:
             return []
         if self._at_once():
             return self._once("peers", lambda: PeerAnswers(self._usable_of)).of(names, place)
-        cells = self._read(f"hardware = ? AND model IN ({_marks(names)})", (place.hardware, *names))
+        cells = self._read(f"hardware = ? AND model IN ({marks(names)})", (place.hardware, *names))
         return place.best_of_each(attempt for attempt in self._of_machine(cells) if attempt.usable)
 
     def _usable_of(self, model: str) -> list[EvidenceCell]:
@@ -411,7 +412,7 @@ class EvidenceStore:
         return by_model
 
     def _failed(self, models: Sequence[str]) -> list[Failure]:
-        sql = queries.failures_sql(f"model IN ({_marks(models)})")
+        sql = queries.failures_sql(f"model IN ({marks(models)})")
         return [queries.failure(row) for row in self._rows(sql, models)]
 
     def _rows(self, sql: str, values: Sequence[str] = ()) -> list[dict[str, object]]:
@@ -449,10 +450,6 @@ class EvidenceStore:
             if device is not None:
                 names.append(str(device))
         return by_platform
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join("?" * len(values))
 
 
 StrPath = str | PathLike[str]

@@ -17,7 +17,7 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
-from accelbench.analysis.standing import OWNED_SQL, same_software_sql, version_sql, worth_sql
+from accelbench.analysis.standing import version_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     MEANS,
@@ -38,11 +38,12 @@ from accelbench.core.worth import (
     COMPARABLE_SQL,
     FAILED,
     LAUNCHED,
-    OF_IMPORT_SQL,
     OF_WORTH,
     REASON_COLUMNS,
+    UNUSABLE_REASON,
     USABLE_SQL,
 )
+from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, RUN_SQL, configurations_sql
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.evidence.cells import (
     CIRCUMSTANCES,
@@ -77,7 +78,7 @@ _SAID = (
 _COLUMNS = tuple(dict.fromkeys((
     *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
     "reason", "started_at", "weights_digest", "launch", "result_id", "batch_size", "emulated",
-    *OF_WORTH, *REASON_COLUMNS, *OF_A_STEP,
+    *MEASUREMENT_COLUMNS, *OF_WORTH, *REASON_COLUMNS, *OF_A_STEP,
 )))  # fmt: skip
 _QUOTED = ", ".join(f'"{name}"' for name in _COLUMNS)
 #: No platform is rated by a few samples, which say nothing of the next.
@@ -101,7 +102,7 @@ _ATTEMPTED = (
 )
 _REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false) AND {OF_NO_CHECK_SQL}"
 #: Of an import, which may be of years in one run, and of what names no run, a day is a run. Of
-#: those that answered the one that says most stands (`analysis.standing`): what has failed since is
+#: those that answered the current one counts (`evidence.measurements`): what has failed since is
 #: told by the failures. Of a run of which half of the launches are of no use nothing counts, as the
 #: first part of its worth says: what is left would be chosen by how it came out. It is read all the
 #: same, as something that was measured and set aside.
@@ -109,28 +110,19 @@ _CELLS = """
 WITH answered AS (
     SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
-        coalesce(machine, '') AS machine, {failed}, {launched},
+        coalesce(machine, '') AS machine, {failed}, {launched}, {reason},
         coalesce({version}, '') AS versions,
         conditions->>'kin' AS kin, conditions->'source'->>'name' AS source,
-        coalesce(run_id, '') || CASE
-            WHEN coalesce(run_id, '') = '' OR {of_import}
-            THEN coalesce(started_at::DATE::VARCHAR, '') ELSE '' END AS run
+        {run} AS run
     FROM {results} LEFT JOIN {machines} USING (run_id) WHERE {real} AND {answered} AND {where}
 ), newest AS (
-    SELECT series, machine, versions, arg_max(run, rank) AS run,
-        struct_extract_at(arg_max(worth, rank), 1) AS counts
-    FROM (
-        SELECT *, row({same_software}, worth, moment, run) AS rank FROM (
-            SELECT series, machine, versions, run, any_value(conditions) AS conditions,
-                max({owned}) AS owned,
-                coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment, {worth} AS worth
-            FROM answered GROUP BY series, machine, versions, run
-        )
-    ) GROUP BY series, machine, versions
+    SELECT series, machine, versions, run, usable_times AS counts
+    FROM ({configurations})
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
     any_value(kin) AS kin, any_value(source) AS source, machine,
     any_value({failed}) AS {failed}, any_value({launched}) AS {launched},
+    any_value({reason}) AS {reason},
     max(memory_peak_mb) AS memory_highest_mb, bool_and(counts) AS counts, max(run_id) AS run_id,
     max(started_at) AS moment, {engine} AS engine_version,
     list(latency ORDER BY started_at, launch, result_id) AS latencies,
@@ -249,14 +241,13 @@ def cells_sql(where: str) -> str:
         statistic=_STATISTIC,
         engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
         version=version_sql(),
-        of_import=OF_IMPORT_SQL,
+        run=RUN_SQL,
         results="launches",
         machines=_MACHINES,
         failed=FAILED,
         launched=LAUNCHED,
-        owned=OWNED_SQL,
-        same_software=same_software_sql("series, machine, versions"),
-        worth=worth_sql("true"),
+        reason=UNUSABLE_REASON,
+        configurations=configurations_sql(("series", "machine", "versions"), "answered"),
         rate=_FIGURES["throughput"],
         asked=_text(ASKED),
         real=_REAL,

@@ -31,7 +31,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import statistic_of
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row
-from accelbench.core.worth import Failing, answered, comparable, counting_launches, why_unusable
+from accelbench.core.worth import answered, comparable, counting_launches, why_unusable
 from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.axes import decades
@@ -156,10 +156,10 @@ def beside(
     if not chosen:
         return []
     first = chosen[at]
-    base = _side(*first)
+    base = _side(first[1])
     alone = ComparedCell(first[0], refused=_why_not(first[0], base), first=True)
     sides = [
-        alone if n == at else _beside(cell, _side(cell, rows), first[0], base, known)
+        alone if n == at else _beside(cell, _side(rows), first[0], base, known)
         for n, (cell, rows) in enumerate(chosen)
     ]
     return [
@@ -168,11 +168,8 @@ def beside(
     ]
 
 
-def _side(cell: Cell, rows: Sequence[Row]) -> Side | None:
-    """The launches of a cell; what failed before it had a device is not among them, but counted."""
-    if cell.get("failed"):
-        failing = Failing(cell["launches"], cell["failed"], cell["wrong"])
-        rows = [failing.of(row) for row in rows]
+def _side(rows: Sequence[Row]) -> Side | None:
+    """Return the launches of a cell with a result, or None if there are none."""
     known = [row for row in rows if answered(row) and statistic_of(row) is not None]
     return Side((), counting_launches(known)) if known else None
 
@@ -271,7 +268,9 @@ class ComparedPage(SitePages):
         database = self.site.database
         with database.asking():
             # All launches, in order of time: neighbours on a machine that drifts are alike.
-            rows = details.rows_of(database, [key for cell in chosen for key in cell["results"]])
+            rows = details.launches_in(
+                database, [key for cell in chosen for key in cell["results"]]
+            )
             of_each = [frozenset(cell["results"]) for cell in chosen]
             sides = [
                 (cell, [row for row in rows if row["result_id"] in ids])

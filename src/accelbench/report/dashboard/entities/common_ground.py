@@ -215,7 +215,8 @@ _FEW_RUNS = 200
 def _read(database: Database, ids: Sequence[str]) -> list[Row]:
     columns = tuple(dict.fromkeys((*COLUMNS, "result_id", "arm")))
     condition = "result_id IN (SELECT unnest(?::VARCHAR[]))"
-    return [dict(row) for row in rows_of(database, columns, condition, [list(ids)])]
+    rows = rows_of(database, columns, condition, [list(ids)], launches=True)
+    return [dict(row) for row in rows]
 
 
 def _placed(row: Row, two: TwoSides) -> Row:

@@ -23,7 +23,6 @@ from accelbench.core.devices import named_apart
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, texts
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import failing_in, failing_sql, marked
 from accelbench.exchange.titles import title
 from accelbench.query.findings.collected import NOTHING, Findings, findings_of
 from accelbench.query.findings.finding import (
@@ -124,10 +123,9 @@ def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
     ids = list(keys)
     with database.asking():
         of_them = "result_id IN (SELECT unnest(?::VARCHAR[]))"
-        stored = rows_of(database, [*_COLUMNS], of_them, [ids])
-        failing = failing_in(database.query(failing_sql())[1])
+        stored = rows_of(database, [*_COLUMNS], of_them, [ids], launches=True)
         priced = with_costs(
-            marked(stored, failing),
+            stored,
             snapshot.prices,
             {str(row.get("run_id")): here for row in stored},
         )

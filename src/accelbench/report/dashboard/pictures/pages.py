@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from accelbench.core.rows import Row
 from accelbench.core.visible import csv_cell
+from accelbench.evidence.launches import with_reported_outputs
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Chart, Sizes
 from accelbench.report.charts.palette import DARK, DARK_PAPER, LIGHT_PAPER, Look, on_dark
@@ -58,7 +59,7 @@ class ChartPages(SitePages):
         cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
         with database.asking():
-            rows = details.rows_of(database, cell["results"])
+            rows = with_reported_outputs(details.launches_in(database, cell["results"]))
             samples = step_samples(database, cell["results"])
             run = details.run_of(database, str(cell["run_id"]))
         whole: dict[str, object] = {

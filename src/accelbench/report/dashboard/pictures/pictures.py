@@ -196,7 +196,7 @@ class Pictures:
         else:
             chosen = cells.drawn(snapshot, page_query, MOST_CELLS)
         ids = [str(key) for cell in chosen for key in cell["results"]]
-        read = details.rows_of(self._database, ids)
+        read = details.launches_in(self._database, ids)
         ran = {str(cell["run_id"]): str(cell["machine"]) for cell in chosen}
         several = len({cell["machine"] for cell in chosen}) > 1
         known = {run: snapshot.machines[m] for run, m in ran.items() if m in snapshot.machines}

@@ -20,6 +20,7 @@ from accelbench.core.figures import kind_sql
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number, text, texts
 from accelbench.core.vocabulary import Quality
+from accelbench.evidence.launches import with_reported_outputs
 from accelbench.query.matrices import matrix_on
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.distribution import MOST_LAUNCHES
@@ -406,7 +407,8 @@ class ResultPages(SitePages):
         cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
         with database.asking():
-            rows = details.rows_of(database, cell["results"][: details.MOST_LAUNCHES])
+            ids = cell["results"][: details.MOST_LAUNCHES]
+            rows = with_reported_outputs(details.launches_in(database, ids))
             run = details.run_of(database, str(cell["run_id"]))
             accuracy = cell_accuracy(database, snapshot, cell, rows)
             metric = details.BY_METRIC["latency"]
@@ -438,7 +440,7 @@ class ResultPages(SitePages):
         query = self._of_one(snapshot, query)
         chosen = cells.of_matrix(snapshot, query, _MOST_OF_MATRIX)
         ids = [key for cell in chosen for key in cell["results"]]
-        rows = details.rows_of(self.site.database, ids[:_MOST_OF_MATRIX])
+        rows = details.launches_in(self.site.database, ids[:_MOST_OF_MATRIX])
         machine = snapshot.machines.get(next(iter(query.chosen.get("machine", ())), ""))
         best = not query.chosen.get("precision")
         made = matrix_on(rows, machine, self.site.local, best_precision=best)

@@ -18,7 +18,9 @@ from accelbench.core.columns import BY_NAME
 from accelbench.core.rows import Json, Row, number
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.query.filters import marks
 from accelbench.query.histories import OF_NO_CHECK_SQL
+from accelbench.query.stored_results import rows_of
 from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.runs.live import LISTED
 from accelbench.report.dashboard.snapshots.cells import Cell
@@ -33,13 +35,6 @@ if TYPE_CHECKING:
 #: A cell of a sweep has five launches; of an import whose versions nobody told, any number.
 MOST_LAUNCHES = 40
 BY_METRIC = {metric.name: metric for metric in METRICS}
-#: Results by their ids: found by one column, and read whole by where they lie. Of a million results
-#: that takes 41 ms of processor time for five of them; a list of ids beside all columns takes 237.
-_OF_RESULTS = """
-SELECT {columns} FROM fact_result WHERE rowid IN (
-    SELECT rowid FROM fact_result WHERE result_id IN (SELECT unnest(?::VARCHAR[])))
-ORDER BY started_at, launch, result_id
-"""
 #: Of which results a cell's line is made.
 _OF_CELLS = "series_key IN ({marks}) AND {comparable} AND {ours}"
 #: Of which what came to nothing: what failed before it had an engine is of no series.
@@ -62,25 +57,18 @@ class RunSummary:
     environment: Json
 
 
-def rows_of(database: Database, results: Sequence[str]) -> list[Row]:
-    """Those results, every column, JSON as what it holds; in order of time."""
+def launches_in(database: Database, results: Sequence[str]) -> list[Row]:
+    """Return the launches with these ids, every column, in order of time."""
     if not results:
         return []
-    with database.asking():
-        known = ", ".join(f'"{name}"' for name in BY_NAME)
-        names, rows = database.query(_OF_RESULTS.format(columns=known), [list(results)])
-    return [
-        {name: _plain(value, BY_NAME[name].kind) for name, value in zip(names, row, strict=True)}
-        for row in rows
-    ]
+    of_them = "result_id IN (SELECT unnest(?::VARCHAR[]))"
+    rows = rows_of(database, list(BY_NAME), of_them, [list(results)], launches=True)
+    return sorted(rows, key=_moment)
 
 
-def _plain(value: object, kind: str) -> object:
-    if value is None:
-        return None
-    if kind == "json":
-        return json.loads(str(value))
-    return str(value) if kind == "time" else value
+def _moment(row: Row) -> tuple[bool, str, bool, float]:
+    moment, launch = row.get("started_at"), number(row, "launch")
+    return moment is None, str(moment or ""), launch is None, launch or 0.0
 
 
 def run_of(database: Database, run_id: str) -> RunSummary | None:
@@ -143,7 +131,7 @@ def _history_of(
 ) -> list[Series]:
     keys = sorted({key for key, _ in about})
     words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
-    where = _OF_CELLS.format(marks=_marks(keys), **words)
+    where = _OF_CELLS.format(marks=marks(keys), **words)
     lines: dict[tuple[str, str | None], Line] = {}
     for key, line in points_in(database, metric, where, keys).items():
         for point in line.points:
@@ -154,7 +142,7 @@ def _history_of(
                     lines[of] = replace(line, points=[])
                 lines[of].points.append(point)
     cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
-    failed = _FAILED.format(marks=_marks(keys), cases=_marks(cases) or "NULL", **words)
+    failed = _FAILED.format(marks=marks(keys), cases=marks(cases) or "NULL", **words)
     nothing = nothing_in(database, metric, failed, [*keys, *cases])
 
     def ours(row: Row, run: str) -> bool:
@@ -207,10 +195,6 @@ def why_empty(rows: Sequence[Row]) -> dict[str, str]:
             for name, why in nulls.items():
                 reasons.setdefault(str(name), str(why))
     return dict(sorted(reasons.items()))
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
 
 
 #: Words of a search that count.

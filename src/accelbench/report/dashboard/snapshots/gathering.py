@@ -1,6 +1,6 @@
 """Cells out of the store's results, in SQL: which run stands for each, and what its launches say.
 
-The SQL has the rules of `analysis.standing`, `core.worth` and `core.figures`; tests hold them
+The SQL has the rules of `core.figures` and `measure.launches`; tests hold them
 against each other on random histories.
 """
 
@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
-from accelbench.analysis.standing import (
-    OWNED,
-    OWNED_SQL,
-    SOFTWARE,
-    same_owned_sql,
-    version_sql,
-    worth_sql,
-)
+from accelbench.analysis.standing import version_sql
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import FEWEST_LAUNCHES, OF_A_STEP, TAILS_SQL
-from accelbench.core.identity import canonical
+from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.worth import (
     ANSWERED_SQL,
     COMPARABLE,
+    FAILED,
+    LAUNCHED,
     OF_IMPORT_SQL,
     OF_WORTH,
     QUALITY_OF_SQL,
     REASON_COLUMNS,
-    REASON_UNUSABLE_SQL,
     THIS_ARM_SQL,
     USABLE_SQL,
+)
+from accelbench.evidence.launches import (
+    UNUSABLE_REASON_SQL,
     WHOLE_RUNS_COLUMNS,
     failing_sql,
     same_configuration_sql,
+)
+from accelbench.evidence.measurements import (
+    MEASUREMENT_COLUMNS,
+    configurations_sql,
 )
 from accelbench.measure.launches import typical_sql
 from accelbench.store.duck import quoted
@@ -70,7 +70,7 @@ _SAID_BY_SOME = {
     "reason": "CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value(reason) END",
 }
 _QUALITY = f"""{QUALITY_OF_SQL} AS quality,
-    string_agg(DISTINCT {REASON_UNUSABLE_SQL}, ', or ')
+    list(DISTINCT {UNUSABLE_REASON_SQL} ORDER BY {UNUSABLE_REASON_SQL})
         FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL}) AS why_unusable
 """
 _NEEDED = (
@@ -84,81 +84,22 @@ _NEEDED = (
 #: at once: each is a cell of its own, as in every chart. Of a run's two arms one is shown, and
 #: nothing of what a check measured for itself, as no command shows it.
 _ROWS = f"""
-SELECT {{columns}}, fact_result.rowid AS place, machine, software,
+SELECT {{columns}}, fact_result.rowid AS place, machine,
     coalesce(series_key, concat_ws(chr(31), {{asked}})) AS series,
     {{version}} AS versions,
     CASE WHEN {OF_IMPORT_SQL} THEN started_at::DATE END AS brought,
-    failing.launched AS tried, failing.failed AS failed,
+    failing.launched AS {LAUNCHED}, failing.failed AS {FAILED},
     coalesce(failing.wrong, false) AS wrong
 FROM fact_result LEFT JOIN ran USING (run_id) LEFT JOIN failing ON {{same_configuration}}
 WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
     AND {THIS_ARM_SQL} {{of_runs}}
 """  # noqa: S608 — our words
-#: The newest run of each cell. By few columns, as all results are looked through for it.
-_NEWEST = """
+#: The current measurement of each cell.
+_CURRENT = """
 CREATE TEMP TABLE newest AS
-WITH one AS (
-    SELECT {identity}, run_id, brought, max(started_at) AS moment
-    FROM ({rows}) GROUP BY ALL
-)
-SELECT {identity_new}, arg_max(run_id, place) AS new_run_id, arg_max(brought, place) AS new_brought,
-    count(*) AS runs, 0 AS set_aside
-FROM (SELECT *, row(coalesce(moment, 'epoch'::TIMESTAMP), run_id) AS place FROM one) GROUP BY ALL
-"""
-#: Cells of several runs of which the newest says less than a run can: another may stand for them.
-#: Where the newest came to nothing, that is what is to be seen.
-_OPEN = """
-CREATE TEMP TABLE other AS SELECT {identity_new} FROM ({rows}) JOIN newest ON {same}
-WHERE runs > 1 GROUP BY {identity} HAVING count(*) FILTER ({answered}) > 0 AND {worth} <> {most}
-"""
-#: Of those the run that stands, as `analysis.standing` has it: of the newest software the one that
-#: says most.
-_STANDING = """
-CREATE TEMP TABLE standing AS
-WITH one AS (
-    SELECT {identity}, run_id, brought, any_value(software) AS software, max({owned}) AS owned,
-        coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
-        count(*) FILTER ({answered}) AS answered, {worth} AS worth
-    FROM ({rows}) JOIN other ON {same} GROUP BY {identity}, run_id, brought
-), ranked AS (
-    SELECT *, row(software IS NOT DISTINCT FROM first_value(software) OVER newest AND {same_owned}
-        AND (NOT {unsaid} OR row(run_id, brought) IS NOT DISTINCT FROM
-            first_value(row(run_id, brought)) OVER newest),
-        worth, moment, run_id) AS rank
-    FROM one WINDOW newest AS (PARTITION BY {identity} ORDER BY moment DESC, run_id DESC)
-), best AS (
-    SELECT {identity_new}, arg_max(run_id, rank) AS new_run_id,
-        arg_max(brought, rank) AS new_brought, count(*) AS runs, arg_max(moment, rank) AS stood,
-        list({{'moment': moment, 'answered': answered}}) AS every
-    FROM ranked GROUP BY {identity}
-)
-SELECT * EXCLUDE (stood, every),
-    coalesce(list_sum([one.answered for one in every if one.moment > stood]), 0)::INTEGER
-        AS set_aside
-FROM best
-"""
-#: An import that names no software: only its newest day stands, as nobody knows that others had
-#: the same.
-_UNSAID = (
-    f"({OF_IMPORT_SQL} AND coalesce(software, '') IN ('', '{canonical(dict.fromkeys(SOFTWARE))}'))"
-)
-_REPLACED = """
-DELETE FROM newest WHERE EXISTS (FROM standing WHERE {alike});
-INSERT INTO newest BY NAME FROM standing
-"""
-#: Launches whose times do not count, as most others of their run and cell do.
-_SPOILED = """
-CREATE TEMP TABLE spoiled AS
-WITH whole AS (
-    SELECT {identity}, list(result_id) FILTER ({answered} AND NOT {usable}) AS useless,
-        count(*) FILTER ({answered}) AS answered
-    FROM ({rows}) JOIN newest ON {same}
-    WHERE concat_ws(chr(31), {identity_text}) IN (
-        SELECT concat_ws(chr(31), {identity_text}) FROM ({rows})
-        WHERE {answered} AND NOT {usable})
-    GROUP BY {identity}
-)
-SELECT unnest(useless) AS result_id FROM whole WHERE 2 * len(useless) < answered
+SELECT {identity_new}, run_id AS new_run_id, day AS new_brought, runs, usable_times,
+    newer::INTEGER AS set_aside
+FROM ({configurations})
 """
 #: First by what tells launches apart, then what they have in common from the first of them: to take
 #: forty columns along through the grouping costs as much again.
@@ -166,11 +107,12 @@ _CELLS = """
 WITH cell AS (
     SELECT
         {identity}, series_key, run_id, first(runs) AS runs, min(place) AS place,
-        first(set_aside) AS set_aside, count(*) FILTER (spoilt) AS left_out,
+        first(set_aside) AS set_aside, count(*) FILTER ({left_out}) AS left_out,
         {said_by_some},
         CASE WHEN bool_or(wrong) THEN 'failed' WHEN bool_or(status = 'ok') THEN 'ok'
             ELSE arg_max(status, started_at) END AS status, bool_or(wrong) AS wrong,
-        greatest(count(*), coalesce(max(tried), 0)) AS launches, coalesce(max(failed), 0) AS failed,
+        greatest(count(*), coalesce(max({launched}), 0)) AS launches,
+        coalesce(max({failed_launches}), 0) AS failed,
         count(*) FILTER (status = 'ok') AS answered,
         sum(sample_count)::BIGINT AS samples,
         {latency_of} AS latency_of, {of_latency}, {times} AS times, {means} AS means,
@@ -184,7 +126,7 @@ WITH cell AS (
         max(started_at) AS moment,
         list(result_id) AS results
     FROM (
-        SELECT *, {rate} AS rate, {tails}, {spoilt} AS spoilt
+        SELECT *, {rate} AS rate, {tails}
         FROM ({rows})
     ) JOIN newest ON {same}
     GROUP BY series_key, {identity}, run_id
@@ -198,7 +140,9 @@ FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
 """
 #: Times of a stand-in for a device mean nothing, and are no cell's figures.
 _ANSWERED = ANSWERED_SQL
-_COUNTED = f"{ANSWERED_SQL} AND NOT spoilt"
+#: An unusable launch among usable ones is left out.
+_LEFT_OUT = f"{ANSWERED_SQL} AND NOT {USABLE_SQL} AND usable_times"
+_COUNTED = f"{ANSWERED_SQL} AND NOT ({_LEFT_OUT})"
 _TIMED = f"{_COUNTED} AND NOT coalesce(emulated, false)"
 #: Figures that no table shows, and that points are placed by.
 _EXPLORED = ", ".join(
@@ -226,43 +170,21 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     """Every cell of the store.
 
     Args:
-        con: of the store, with a table `ran` of each run's machine and software.
+        con: of the store, with a table `ran` of each run's machine.
     """
     con.execute(f"CREATE TEMP TABLE failing AS {failing_sql('fact_result')}")
     _choose_runs(con)
     chosen = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
     runs = [run for (run,) in chosen]
-    spoilt = _spoilt(con, runs)
-    return con.sql(_cells(runs, spoilt, _latency(con, runs)))
+    return con.sql(_cells(runs, _latency(con, runs)))
 
 
 def _choose_runs(con: DuckDBPyConnection) -> None:
-    """Which run of each cell stands for it: mostly the newest."""
-    whole = (*_LIGHT, "status", "verification", *OF_WORTH)
-    words = {
-        "answered": _ANSWERED,
-        "worth": worth_sql(_ANSWERED),
-        "most": f"(true, {FEWEST_LAUNCHES}, true)",
-        **_IDENTITIES,
-        "identity_new": ", ".join(f"{name} AS new_{name}" for name in _IDENTITY),
-    }
-    con.execute(_NEWEST.format(rows=_rows(_LIGHT), **words))
-    runs = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
-    of_runs = _of_runs([run for (run,) in runs])
-    same = _same((*_IDENTITY, "run_id", "brought"))
-    con.execute(_OPEN.format(rows=_rows(whole, of_runs), same=same, **words))
-    if con.execute("SELECT 1 FROM other LIMIT 1").fetchone() is None:
-        return
-    words |= {"owned": OWNED_SQL, "same_owned": same_owned_sql(words["identity"], "run_id")}
-    con.execute(
-        _STANDING.format(
-            rows=_rows((*whole, *OWNED)), same=_same(_IDENTITY), unsaid=_UNSAID, **words
-        )
-    )
-    alike = " AND ".join(
-        f"newest.new_{name} IS NOT DISTINCT FROM standing.new_{name}" for name in _IDENTITY
-    )
-    con.execute(_REPLACED.format(alike=alike))
+    """Find the current measurement of each cell."""
+    needed = (*_LIGHT, "status", "verification", *OF_WORTH, *MEASUREMENT_COLUMNS)
+    new = ", ".join(f"{name} AS new_{name}" for name in _IDENTITY)
+    chosen = configurations_sql(_IDENTITY, f"({_rows(needed)})")
+    con.execute(_CURRENT.format(identity_new=new, configurations=chosen))
 
 
 def _same(names: Sequence[str]) -> str:
@@ -274,17 +196,6 @@ def _of_runs(runs: Sequence[str | None]) -> str:
     if not 0 < len(runs) <= _FEW_RUNS or None in runs:
         return ""
     return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
-
-
-def _spoilt(con: DuckDBPyConnection, runs: Sequence[str | None]) -> str:
-    """That a launch is left out of its cell's figures, in SQL: `counting_launches` of each cell."""
-    rows = _rows((*_LIGHT, "result_id", "status", "verification", "quality"), _of_runs(runs))
-    useless = f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND NOT {USABLE_SQL} LIMIT 1"  # noqa: S608
-    if con.execute(useless).fetchone() is None:
-        return "false"
-    words = {"answered": _ANSWERED, "usable": USABLE_SQL, **_IDENTITIES}
-    con.execute(_SPOILED.format(rows=rows, same=_same((*_IDENTITY, "run_id", "brought")), **words))
-    return "result_id IN (SELECT result_id FROM spoiled)"
 
 
 def _latency(con: DuckDBPyConnection, runs: Sequence[str | None]) -> dict[str, str]:
@@ -333,7 +244,7 @@ def _most(figure: str, where: str) -> str:
     return f"max({figure}) FILTER ({where})"
 
 
-def _cells(runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]) -> str:
+def _cells(runs: Sequence[str | None], latency: Mapping[str, str]) -> str:
     """The cells, from the rows of those runs: of a long history a small part."""
     return _CELLS.format(
         rows=_rows(_NEEDED, _of_runs(runs)),
@@ -347,8 +258,10 @@ def _cells(runs: Sequence[str | None], spoilt: str, latency: Mapping[str, str]) 
         typical_memory=typical_sql("memory_peak_mb", _COUNTED),
         typical_cost=typical_sql("cost_usd", _TIMED),
         explored=_EXPLORED,
-        spoilt=spoilt,
+        left_out=_LEFT_OUT,
         kinds=", ".join(repr(kind.value) for kind in COMPARABLE),
+        launched=LAUNCHED,
+        failed_launches=FAILED,
         **_IDENTITIES,
         said_by_some=", ".join(
             [

@@ -29,10 +29,8 @@ from accelbench.analysis.costs import (
 )
 from accelbench.analysis.machines import Machine, machine_of
 from accelbench.analysis.sides import PER_MILLION, Side
-from accelbench.analysis.standing import SOFTWARE
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import utc_now
-from accelbench.core.identity import canonical
 from accelbench.core.rows import Json, Row
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
 from accelbench.query.histories import is_of_a_check
@@ -162,7 +160,7 @@ FROM benchmark_runs
 
 _RAN = """
 CREATE TEMP TABLE ran AS SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::VARCHAR[]) AS machine,
-    unnest(?::VARCHAR[]) AS software, unnest(?::BOOLEAN[]) AS of_check
+    unnest(?::BOOLEAN[]) AS of_check
 """
 
 
@@ -250,13 +248,13 @@ def taken(
     with connect(database.path, retry_seconds=database.retry_seconds) as con:
         ((results,),) = con.execute("SELECT count(*) FROM benchmark_results").fetchall()
         runs = con.sql(_RUNS).to_arrow_table()
-        machines, ran_with = _machines(runs)
+        machines = _machines(runs)
         ids = {machine: machine.id for machine in set(machines.values())}
         # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
         labels = [str(label or "") for label in runs.column("label").to_pylist()]
         of_checks = list(map(is_of_a_check, labels))
         ran_on = {run: ids[machine] for run, machine in machines.items()}
-        con.execute(_RAN, [list(ran_on), list(ran_on.values()), ran_with, of_checks])
+        con.execute(_RAN, [list(ran_on), list(ran_on.values()), of_checks])
         ran = con.sql("FROM ran").to_arrow_table()
         tell(SnapshotStep.RESULTS, int(results))
         cells = gathered(con).to_arrow_table()
@@ -279,20 +277,17 @@ def taken(
     return Snapshot(memory, known, by_id, ran_on, *counts, at, prices, costed, unmatched)
 
 
-def _machines(runs: pa.Table) -> tuple[dict[str, Machine], list[str]]:
-    """Of each run, and what software it ran; most say the same, so each text is understood once."""
+def _machines(runs: pa.Table) -> dict[str, Machine]:
+    """Return the machine of each run; most have the same text, so each is parsed once."""
     environments: dict[str | None, Json | None] = {None: None}
-    ran: dict[str | None, str] = {None: ""}
-    machines, software = {}, []
+    machines = {}
     for run, text in zip(
         runs.column("run_id").to_pylist(), runs.column("environment").to_pylist(), strict=True
     ):
         if text not in environments:
-            facts = environments[text] = json.loads(text)
-            ran[text] = canonical({name: facts.get(name) for name in SOFTWARE})
+            environments[text] = json.loads(text)
         machines[str(run)] = machine_of(str(run), environments[text])
-        software.append(ran[text])
-    return machines, software
+    return machines
 
 
 def _known(memory: DuckDBPyConnection) -> dict[str, list[str]]:

@@ -1,0 +1,1 @@
+"""Rules about which results count, each written once, in SQL."""
