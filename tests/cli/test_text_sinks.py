@@ -32,7 +32,7 @@ from accelbench.exchange import guide_csv
 from accelbench.exchange.result_file import result_file_name, safe_name
 from accelbench.exchange.table_export import FORMATS, REPORTS, TABLES
 from accelbench.hardware.doctor.world import Finding, Health
-from accelbench.report.charts import draw
+from accelbench.report.charts.palette import respelled
 from accelbench.store.database import Database
 from exported import export
 from hostile_names import ACTING, NAMES
@@ -368,7 +368,7 @@ def test_charts(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_labels_and_tooltips_of_any_chart() -> None:
     """Whatever a chart forgets: all that a picture says is in its specification."""
     told = {"data": {"values": [{name: name, "n": 1.5} for name in NAMES]}, "title": [*NAMES]}
-    assert_only_text("\n".join(strings_of(draw._shown(told))))
+    assert_only_text("\n".join(strings_of(respelled(told, visible))))
 
 
 def strings_of(value: Any) -> Iterator[str]:

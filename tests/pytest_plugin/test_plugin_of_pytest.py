@@ -266,7 +266,7 @@ def test_a_changed_source_is_compared_unless_it_is_not_allowed(project: Project)
             "max_latency=5",
             "accelbench has no argument 'max_latency'. Did you mean max_latency_ms *",
         ),
-        ("max_latency_ms='5'", "A limit is a number, and max_latency_ms is '5'.*"),
+        ("max_latency_ms='5'", "max_latency_ms takes a number, not '5'.*"),
         ("baseline='gone.csv'", "*gone.csv*"),
         ("baseline='main', threshold=40", "40 is no threshold. 0.1 stands for 10 %."),
         ("baseline='main', allow='all'", "There is nothing 'all' to allow. Known: weights*"),

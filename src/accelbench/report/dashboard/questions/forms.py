@@ -295,7 +295,7 @@ def _row(about: Document, figures: Document, kind: str = "") -> AnswerRow:
     kind = kind or next((str(name) for name in names if name), "")
     if basis == "measured" and kind == "imported":
         basis = _of_others(about)
-    elif "imported" in (about.get("rests_on") or ()) and basis != "predicted":
+    elif not told and "imported" in (about.get("rests_on") or ()) and basis != "predicted":
         basis = f"{basis}, from figures {_of_others(about)}"
     rated = f"{basis}: {about['performance_rating']}" if basis == "rule" else basis
     return AnswerRow(
