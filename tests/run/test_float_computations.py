@@ -20,10 +20,11 @@ from accelbench.core.vocabulary import Outcome, Status
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.proven_outcome import FloatComputations
-from accelbench.run.conduct.results import LaunchFacts, identity_of
+from accelbench.run.conduct.results import LaunchFacts, identities_of, identity_of
 from accelbench.run.conduct.run_record import _planned_from_json, planned_to_json
 from accelbench.run.plan.request import Plan, Planned, RunSettings
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
+from accelbench.store.database import Database
 
 _OTHER = Outcome(Status.FAILED, "precision_changed", "0% of its products were computed in int8")
 
@@ -107,5 +108,20 @@ def test_a_run_of_a_quantised_file(
     )
     (row,) = lifecycle.start(spec, tmp_path, Watcher(), {}).rows
     assert (row["status"], row["precision"]) == (status, precision)
-    asked = LaunchFacts(settings["run_id"], 1)
-    assert row["result_id"] == identity_of(asked, planned)
+    measured = replace(planned, case=replace(planned.case, precision=precision))
+    assert row["result_id"] == identity_of(LaunchFacts(settings["run_id"], 1), measured)
+    assert row["result_id"] in identities_of(LaunchFacts(settings["run_id"], 1), planned)
+
+
+def test_its_result_reaches_the_store(quantised: Planned, tmp_path: Path) -> None:
+    database = Database(tmp_path / "results.duckdb")
+    database.ensure()
+    spec = RunSpec(
+        Plan((quantised,)),
+        RunSettings.from_dict({"run_id": new_run_id(), "threads": 1, "iterations": 3, "warmup": 0}),
+        {"onnxruntime": OnnxruntimeRuntime()},
+    )
+    lifecycle.start(spec, database.journals, Watcher(), {})
+    database.fill()
+    _, rows = database.query("SELECT status, precision FROM benchmark_results")
+    assert rows == [("ok", "fp32")]

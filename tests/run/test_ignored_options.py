@@ -84,3 +84,25 @@ def test_each_dimension_is_asked_for_by_itself() -> None:
     (option,) = find_unused(request, [case])
     assert "edges" in option.note
     assert "nodes" not in option.note
+
+
+@pytest.mark.parametrize(
+    ("option", "weights", "is_refused"),
+    [
+        ("weights", "hub", (True, False)),
+        ("trust_remote_code", "random", (True, True)),
+        ("trust_remote_code", "hub", (True, False)),
+        ("reference", "random", (True, True)),
+    ],
+)
+def test_options_about_weights_and_code_are_for_models_that_read_them(
+    model: ModelSpec, option: str, weights: str, is_refused: tuple[bool, bool]
+) -> None:
+    for spec, refused in zip((model, *models("bert-tiny")), is_refused, strict=True):
+        case = Case(spec, Target("onnxruntime", "cpu"), "fp32", Shapes(1))
+        request = Request((spec,))
+        if refused:
+            with pytest.raises(UsageError):
+                refuse_unused(request, [case], {option}, weights)
+        else:
+            refuse_unused(request, [case], {option}, weights)

@@ -52,7 +52,10 @@ def test_what_only_a_rule_speaks_for_rests_on_nobodys_measurement(tmp_path: Path
 def test_options_under_limits_say_who_measured_them(tmp_path: Path) -> None:
     rows = (result(**TIMM), result(**MORE, **TIMM))
     found = selector(tmp_path, *rows).best_under(
-        {"max_latency_ms": 9.0}, model_name="bert-tiny", available_hardware=["cpu"], batch_sizes=[4]
+        {"max_latency_ms": 9.0},
+        model_name="bert-tiny",
+        available_hardware=["cpu"],
+        batch_sizes=[1, 4],
     )
     assert whose(found["best"]) == ("imported", ["imported"], ["timm"])
     assert "measured by others (timm), 125 " in found["explanation"]

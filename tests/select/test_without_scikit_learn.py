@@ -22,7 +22,7 @@ from choosing_world import result, stored
 import accelbench
 
 #: How what is installed for them is called, in lower case.
-ABSENT = ("sklearn", "scikit_learn", "scikit-learn", "pandas", "scipy", "torch")
+ABSENT = ("accelbench_ncnn", "sklearn", "scikit_learn", "scikit-learn", "pandas", "scipy", "torch")
 MODULES = ("sklearn", "pandas", "scipy", "torch")
 
 ASKED = """

@@ -205,7 +205,8 @@ def prepare(
             plan = joined(map(chosen, requests))
         else:
             plan = planning.plan_of(requests, inventory, runtimes)
-        refuse_unused(united(requests), [entry.case for entry in plan.cases], asked.given)
+        cases = [entry.case for entry in plan.cases]
+        refuse_unused(united(requests), cases, asked.given, asked.settings.job.weights)
         plan = Plan(plan.cases, (*asked.notes, *plan.notes))
         if asked.limit is None or len(plan.cases) <= asked.limit:
             return plan

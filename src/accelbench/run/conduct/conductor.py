@@ -40,7 +40,7 @@ from accelbench.run.conduct.results import (
     TRAINS,
     LaunchFacts,
     compose,
-    identity_of,
+    identities_of,
     launch_numbers,
 )
 from accelbench.run.plan.request import Plan, Planned, RunSettings
@@ -191,7 +191,7 @@ def _launched(
     context = replace(side.context, settings=side.context.settings.of(group[0].case))
     launch_facts = asked_of(context.settings, launch, side.arm)
     group = [p for p in group if launch <= p.launches(context.settings.launches)]
-    pending = [p for p in group if identity_of(launch_facts, p) not in done]
+    pending = [p for p in group if done.isdisjoint(identities_of(launch_facts, p))]
     number, total = at
     first = number + len(group) - len(pending) + 1
     if pending and pending[0].roofline is not None:
@@ -305,9 +305,9 @@ def profile_id(row: Row) -> str:
 def _row_of(context: LaunchContext, planned: Planned, measured: Mapping[str, Row]) -> Row | None:
     """The result of the first launch that has a good one."""
     for launch in launch_numbers(context.settings.launches):
-        row = measured.get(identity_of(asked_of(context.settings, launch), planned))
-        if row is not None:
-            return row
+        for identity in identities_of(asked_of(context.settings, launch), planned):
+            if identity in measured:
+                return measured[identity]
     return None
 
 

@@ -30,7 +30,7 @@ from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.conductor import Keep, MeasuredArm, asked_of, conduct, profile_all
 from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally, RunMeans
-from accelbench.run.conduct.results import identity_of, launch_numbers
+from accelbench.run.conduct.results import identities_of, launch_numbers
 from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_to_json, settled
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
@@ -242,12 +242,16 @@ def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Run
 
 def _left_of(journey: RunSpec, results: Container[str]) -> list[Planned]:
     """What has no result yet, once a launch."""
-    return [planned for key, planned in _ids_of(journey) if key not in results]
+    return [
+        planned
+        for identities, planned in _ids_of(journey)
+        if not any(identity in results for identity in identities)
+    ]
 
 
 def _refuse_other_identities(run_id: str, journey: RunSpec, results: Mapping[str, Any]) -> None:
     """Results that the plan does not know would be measured again, and counted twice."""
-    known = {key for key, _ in _ids_of(journey)}
+    known = {identity for identities, _ in _ids_of(journey) for identity in identities}
     if not known.issuperset(results):
         raise StoreError(
             f"Run {run_id} was begun by a version of accelbench that tells cases apart in"
@@ -256,13 +260,13 @@ def _refuse_other_identities(run_id: str, journey: RunSpec, results: Mapping[str
         )
 
 
-def _ids_of(journey: RunSpec) -> Iterable[tuple[str, Planned]]:
-    """Every result that the run will have, and of what."""
+def _ids_of(journey: RunSpec) -> Iterable[tuple[tuple[str, ...], Planned]]:
+    """Yield the result_ids that each result of the run may have, and its case."""
     for arm, plan, settings in journey.arms:
         for launch in launch_numbers(settings.launches):
             for planned in plan.cases:
                 if launch <= planned.launches(settings.launches):
-                    yield identity_of(asked_of(settings, launch, arm), planned), planned
+                    yield identities_of(asked_of(settings, launch, arm), planned), planned
 
 
 def _refuse_other_machine(

@@ -217,16 +217,24 @@ def launch_numbers(count: int) -> range:
 
 
 def identity_of(launch_facts: LaunchFacts, planned: Planned) -> str:
-    """Return the result_id that a case will have in a launch.
-
-    If no precision was named, it is the same whichever one an engine computes the file in: a run
-    that is resumed finds the result.
-    """
+    """Return the result_id that a case has in a launch."""
     case = planned.case
-    if planned.as_stored and case.model.file is not None:
-        case = replace(case, precision=case.model.file.precision)
     device = str(planned.device) if planned.device else case.target.place
     return result_id(launch_facts.run_id, case, device, launch_facts.launch, launch_facts.arm)
+
+
+def identities_of(launch_facts: LaunchFacts, planned: Planned) -> tuple[str, ...]:
+    """Return every result_id that a planned case may have in a launch.
+
+    If no precision was named, an engine may compute a file in fp32 instead of the stored precision.
+    """
+    if not planned.as_stored or planned.case.model.file is None:
+        return (identity_of(launch_facts, planned),)
+    precisions = dict.fromkeys((planned.case.precision, planned.case.model.file.precision, "fp32"))
+    return tuple(
+        identity_of(launch_facts, replace(planned, case=replace(planned.case, precision=name)))
+        for name in precisions
+    )
 
 
 def compose(

@@ -67,18 +67,44 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
     return [option.note for option in find_unused(request, cases)]
 
 
-def refuse_unused(request: Request, cases: Sequence[Case], typed: AbstractSet[str]) -> None:
+def find_unused_sources(cases: Sequence[Case], weights: str) -> list[UnusedOption]:
+    """Return the options about weights and code that no model of the cases reads.
+
+    Args:
+        cases: the cases of the plan.
+        weights: the run's setting for weights.
+    """
+    models = {case.model.id: case.model for case in cases}.values()
+    loading = [model for model in models if not model.is_own]
+    found = []
+    if not loading:
+        note = "--weights changes nothing: every model of this run has weights of its own."
+        found.append(UnusedOption(frozenset({"weights"}), note))
+    if all(model.weights_from(weights) == "random" for model in loading):
+        note = "--trust-remote-code changes nothing: no weights are loaded in this run."
+        found.append(UnusedOption(frozenset({"trust_remote_code"}), note))
+    if all(model.code is None for model in models):
+        note = "--reference changes nothing: no model of this run is code."
+        found.append(UnusedOption(frozenset({"reference"}), note))
+    return found
+
+
+def refuse_unused(
+    request: Request, cases: Sequence[Case], typed: AbstractSet[str], weights: str = "random"
+) -> None:
     """Refuse an option that was typed and that no case took up.
 
     Args:
-        request: what was asked for.
-        cases: of the plan.
+        request: the request.
+        cases: the cases of the plan.
         typed: the command's parameters that were typed.
+        weights: the run's setting for weights.
 
     Raises:
         UsageError: there is such an option.
     """
-    for option in find_unused(request, cases) if cases else ():
+    unused_options = find_unused(request, cases) + find_unused_sources(cases, weights)
+    for option in unused_options if cases else ():
         if option.parameters & typed:
             raise UsageError(option.note, "Leave it out, or name what it is for.")
 
