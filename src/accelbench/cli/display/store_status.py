@@ -135,7 +135,7 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     tables, journals = summary["tables"], summary["journals"]
     lines = [
         ("database", summary["database"]),
-        ("size", f"{summary['size_bytes'] / 2**20:.1f} MB, schema {summary['schema_version']}"),
+        ("size", f"{summary['size_bytes'] / 2**20:.1f} MiB, schema {summary['schema_version']}"),
         *((name, str(count)) for name, count in tables.items()),
         ("results by status", _counted(summary["results_by_status"])),
         ("by provenance", _counted(summary["results_by_provenance"])),
