@@ -250,11 +250,6 @@ def figure_of(point: Point) -> str:
     return f"{digits(known.value)}{unit} ({known.spread.sentence(digits)})"
 
 
-def and_more(every: Sequence[str], most: int = NAMED) -> str:
-    """Names after a colon; "" of none."""
-    return f": {names(every, most)}" if every else ""
-
-
 _RUN = "run_id"
 
 

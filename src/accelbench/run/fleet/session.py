@@ -83,7 +83,6 @@ def _user() -> int | None:
     return os.getuid() if hasattr(os, "getuid") else None
 
 
-DEFAULT_PORT = 6379
 LOOPBACK = "127.0.0.1"
 _STARTER = "accelbench.run.fleet.ray_start"
 _START_SECONDS = 300.0
