@@ -73,7 +73,7 @@ class Python:
         said = [
             line
             for line in done.stderr.splitlines(keepends=True)
-            if not line.startswith(("nanobind: ", " - "))
+            if not line.startswith(("nanobind: leaked ", " - leaked ", " - ... skipped"))
         ]
         return done.returncode, done.stdout, "".join(said)
 
