@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from accelbench.catalog import losses
-from accelbench.catalog.models import MODELS
+from accelbench.catalog.catalogue import MODELS
 from accelbench.catalog.selection import choose
 from accelbench.core.errors import CaseError, MissingExtraError, UsageError
 

@@ -12,19 +12,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from accelbench.catalog.build import build
+from accelbench.catalog.catalogue import MODELS as CATALOGUE
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import input_shapes, make_inputs, settle
 from accelbench.catalog.losses import named
-from accelbench.catalog.models import (
-    bert,
-    distilbert,
-    gpt2,
-    llama,
-    mamba,
-    mixtral,
-    qwen2,
-    t5,
-)
 from accelbench.catalog.narrow import weights_digest
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UnsupportedError
@@ -32,8 +23,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.core.vocabulary import Architecture, Family, Mode
 
-FILES = (bert, distilbert, gpt2, t5, llama, qwen2, mixtral, mamba)
-MODELS = [spec for file in FILES for spec in file.MODELS]
+MODELS = [spec for spec in CATALOGUE if spec.modalities == ("text",) and spec.procedure != "rag"]
 TINY = [spec for spec in MODELS if spec.size == "tiny"]
 WRITERS = [spec for spec in MODELS if spec.family is Family.TEXT_GENERATION]
 

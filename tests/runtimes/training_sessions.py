@@ -12,8 +12,8 @@ import torch
 from made_up import THREE_CLASSES, made_up
 from torch import nn
 
+from accelbench.catalog.catalogue import MODELS
 from accelbench.catalog.inputs import settle
-from accelbench.catalog.models import MODELS
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec, ModelSpec

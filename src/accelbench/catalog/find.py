@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
+from accelbench.catalog.catalogue import MODELS
 from accelbench.catalog.file_models.given_inputs import OPTION
-from accelbench.catalog.models import MODELS
 from accelbench.core.errors import UsageError
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.visible import in_quotes

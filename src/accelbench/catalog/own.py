@@ -34,138 +34,11 @@ from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Architecture, Family
 from accelbench.store.scratch import Scratch
 
-#: Ids that a tiny size knows: the logits of a batch of 128 then stay below 300 MB.
-FEW = 4096
-
-
-def other_size(of: ModelSpec, **differences: Any) -> ModelSpec:
-    """The same architecture in another size, with names and sets of its own."""
-    none: dict[str, Any] = {"aliases": (), "hub_ids": (), "small_variant": None, "sets": ()}
-    return replace(of, **{**none, **differences})
-
-
-def token_ids(vocabulary: int, name: str = "input_ids") -> InputSpec:
-    """Token ids drawn evenly from the whole vocabulary."""
-    return InputSpec(name, ("batch", "sequence"), "int64", 0, vocabulary)
-
-
-def attention_mask(name: str = "attention_mask") -> InputSpec:
-    """A mask of ones: every token counts, nothing is padding."""
-    return InputSpec(name, ("batch", "sequence"), "int64", constant=1)
-
-
-def text(vocabulary: int) -> tuple[InputSpec, ...]:
-    """What a decoder reads: ids, all of which count."""
-    return (token_ids(vocabulary), attention_mask())
-
-
-def pixel_values(channels: int = 3, name: str = "pixel_values") -> InputSpec:
-    """Square images, normalised: standard normal values."""
-    return InputSpec(name, ("batch", channels, "image", "image"))
-
-
-def rotary_decoder(
-    vocabulary: int,
-    hidden: int,
-    *,
-    feed_forward: int,
-    layers: int,
-    heads: int,
-    key_value_heads: int,
-    positions: int,
-    norm: float = 1e-5,
-    rope: dict[str, Any],
-    tied: bool = False,
-    **more: Any,
-) -> dict[str, Any]:
-    """A decoder made like LLaMA: rotary positions, gated feed-forward, keys shared by queries."""
-    return {
-        "vocab_size": vocabulary,
-        "hidden_size": hidden,
-        "intermediate_size": feed_forward,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": key_value_heads,
-        "max_position_embeddings": positions,
-        "rms_norm_eps": norm,
-        "rope_parameters": rope,
-        "tie_word_embeddings": tied,
-        # One forward pass keeps no keys and values; generation asks for the cache itself.
-        "use_cache": False,
-        **more,
-    }
-
-
-def turning(theta: float) -> dict[str, Any]:
-    """Positions that turn at the plain rates of a base."""
-    return {"rope_type": "default", "rope_theta": theta}
-
-
-def request(
-    inputs: tuple[InputSpec, ...],
-    max_tokens: int | None = None,
-    *,
-    prompt_tokens: int = 128,
-    new_tokens: int = 32,
-) -> Generation:
-    """How a decoder answers: it reads the prompt, then goes on from it."""
-    return Generation(inputs, prompt_tokens, new_tokens, max_tokens)
-
-
-def short_request(inputs: tuple[InputSpec, ...], max_tokens: int | None = None) -> Generation:
-    """The same of a tiny model: under a tenth of a second on one core."""
-    return request(inputs, max_tokens, prompt_tokens=32, new_tokens=8)
-
-
-#: A decoder learns to tell the next id of what it reads: it needs no labels of its own.
-NEXT_TOKEN = Training(loss="causal_lm", labels=())
-
-
-def classes(builder: str, count: int = 2) -> Training:
-    """An encoder is trained with a head that sorts what it reads into classes."""
-    labels = InputSpec("labels", ("batch",), "int64", 0, count)
-    return Training("classification", (labels,), builder=builder, config={"num_labels": count})
-
-
-def image_classes(count: int) -> Training:
-    """A model that already sorts images into classes is trained as it is."""
-    return Training("classification", (InputSpec("labels", ("batch",), "int64", 0, count),))
-
-
-def sentence(end: int) -> InputSpec:
-    """Token ids below `end`, which closes every row and occurs nowhere else.
-
-    Models that read a sentence off the place of its end would find another
-    place in ids drawn from the whole vocabulary.
-    """
-    return InputSpec("input_ids", ("batch", "sequence"), "int64", 0, end, last=end)
-
-
-#: Both sides of a pair find each other among all pairs of the batch; no labels are needed.
-PAIRS = Training(loss="contrastive", labels=())
-
-
-def places(image_id: int, count: int, name: str = "input_ids") -> InputSpec:
-    """Text after an image: `image_id` once for each place of the image, then ids below it."""
-    return InputSpec(name, ("batch", "sequence"), "int64", 0, image_id, lead=(image_id, count))
-
-
-def answers(image_id: int, count: int) -> Training:
-    """A model that reads images learns the text alone: their places are left out of the loss."""
-    labels = InputSpec("labels", ("batch", "sequence"), "int64", 0, image_id, lead=(-100, count))
-    return Training("causal_lm", (labels,))
-
-
-def seen_request(
-    inputs: tuple[InputSpec, ...], count: int, text: int, new_tokens: int, max_tokens: int
-) -> Generation:
-    """The prompt is an image of `count` places and some text; at least one token of it."""
-    return Generation(inputs, count + text, new_tokens, max_tokens, min_prompt=count + 1)
-
-
 #: Of a config.json, what says where it comes from, not what the model is.
 _ORIGIN = {"architectures", "model_type", "transformers_version", "torch_dtype", "dtype"}
 _ORIGIN |= {"_name_or_path", "_commit_hash"}
+#: Every token counts, nothing is padding.
+_MASK = InputSpec("attention_mask", ("batch", "sequence"), "int64", constant=1)
 _PROMPT, _NEW, _SEQUENCE, _SECONDS, _RATE, _IMAGE = 128, 32, 128, 10, 16_000, 224
 #: What a model is built of one by one, and more of it than any has: a billion layers took minutes.
 _REPEATED, _MOST_REPEATED = re.compile(r"layer|block|expert|head|depth|stage"), 10_000
@@ -331,14 +204,20 @@ def _spec_of(own: OwnModels) -> ModelSpec:
     )
 
 
+def _token_ids(vocabulary: int, name: str = "input_ids") -> InputSpec:
+    """Token ids, drawn evenly from the whole vocabulary."""
+    return InputSpec(name, ("batch", "sequence"), "int64", 0, vocabulary)
+
+
 def _training(class_name: str, config: Any) -> Training | None:
     """How a class with such a head is trained; None where its name does not tell."""
     if class_name.endswith(_CLASSIFIES) and config.num_labels > 1:
-        return image_classes(config.num_labels)  # of whatever it reads
+        labels = InputSpec("labels", ("batch",), "int64", 0, config.num_labels)
+        return Training("classification", (labels,))  # of whatever it reads
     if class_name.endswith(("ForCausalLM", "LMHeadModel")):
-        return NEXT_TOKEN
+        return Training("causal_lm", ())  # the text is its own labels
     if class_name.endswith("ForConditionalGeneration") and config.is_encoder_decoder:
-        return Training("seq2seq_lm", (token_ids(int(config.vocab_size), "labels"),))
+        return Training("seq2seq_lm", (_token_ids(int(config.vocab_size), "labels"),))
     return None
 
 
@@ -348,9 +227,9 @@ def _text(spec: ModelSpec, module: Any) -> ModelSpec:
     config = module.config
     text = config.get_text_config()
     longest = _max_tokens(text, module)
-    words = token_ids(int(text.vocab_size))
+    words = _token_ids(int(text.vocab_size))
     takes_mask = "attention_mask" in inspect.signature(module.forward).parameters
-    inputs: tuple[InputSpec, ...] = (words, attention_mask()) if takes_mask else (words,)
+    inputs: tuple[InputSpec, ...] = (words, _MASK) if takes_mask else (words,)
     sequence = min(_SEQUENCE, longest or _SEQUENCE)
     writes = module.can_generate()
     kind = "encoder-decoder" if config.is_encoder_decoder else "decoder"
@@ -359,7 +238,7 @@ def _text(spec: ModelSpec, module: Any) -> ModelSpec:
         start = getattr(config, "decoder_start_token_id", None) or 0
         begin = InputSpec("decoder_input_ids", ("batch", 1), "int64", constant=start)
         prompt_inputs = (*inputs, begin)
-        inputs = (*inputs, token_ids(int(text.vocab_size), "decoder_input_ids"))
+        inputs = (*inputs, _token_ids(int(text.vocab_size), "decoder_input_ids"))
     new = min(_NEW, max(1, (longest or 4 * _NEW) // 4))
     prompt = min(_PROMPT, (longest or _PROMPT + new) - new)
     return replace(
@@ -407,10 +286,11 @@ def _vision(spec: ModelSpec, config: Any) -> ModelSpec:
         if len(set(side)) != 1:
             raise AccelbenchError(f"It takes images of {side}; only square ones can be fed.")
         side = side[0]
+    channels = int(getattr(config, "num_channels", 3))
     return replace(
         spec,
         architecture=Architecture.VISION,
-        inputs=(pixel_values(int(getattr(config, "num_channels", 3))),),
+        inputs=(InputSpec("pixel_values", ("batch", channels, "image", "image")),),
         item="images",
         image=int(side),
     )

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.catalogue import MODELS
 from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import described as code_notes
 from accelbench.catalog.code_models.models import model_of_code
@@ -50,7 +51,6 @@ from accelbench.catalog.find import (
     known_as,
     members,
 )
-from accelbench.catalog.models import MODELS
 from accelbench.catalog.own import OwnModels, describe, refusal
 from accelbench.catalog.package_models.models import is_package_word, model_of_package
 from accelbench.core.errors import UsageError
