@@ -1,25 +1,14 @@
-"""From counts to `costs.json`: exact polynomials in batch and sequence (or image, or sound).
+"""Exact polynomials of what a pass takes, from counts at a few batches and lengths.
 
-    python -m accelbench.catalog.analytic --write    counts every model, writes the file
-    python -m accelbench.catalog.analytic            says which entries are out of date
+    python -m accelbench.catalog.analytic --write    counts every model, writes `costs.json`
+    python -m accelbench.catalog.analytic            reports whether the file is out of date
 
-Each model has the passes that it can do: a forward pass; a request's prefill, its
-first decode step and what each further one adds; forward and backward of a
-training step, and the same with results recomputed.
-
-A transformer's cost is linear in the batch and quadratic in the sequence; a
-convolutional network's is quadratic in the image side, in steps of its total
-stride, and of the fourth degree where it attends to its pixels. Coefficients come
-from counted lengths and two batches, and must give whole numbers and reproduce
-other lengths and another batch exactly. Where no such rule holds (a scan,
-windows), the pass is counted at the model's default sizes alone, linear in the
-batch. The peak is the largest of several polynomials: one for each moment of the
-pass that no other moment dominates.
-
-Exact polynomials of what a pass takes, from counts at a few batches and lengths. Pure.
-
-Coefficients must give whole numbers and reproduce other lengths and another batch exactly. The peak
-is the largest of several polynomials: one for each moment of the pass that no other dominates.
+A transformer's cost is linear in the batch and quadratic in the sequence. A convolutional
+network's is quadratic in the image side, in steps of its total stride, and of the fourth degree
+if it attends to its pixels. Coefficients must be whole numbers and reproduce other lengths and
+another batch exactly. If no such rule holds (a scan, windows), a pass is counted at the default
+sizes only. The peak is the largest of several polynomials: one for each moment of the pass that
+no other moment dominates.
 """
 
 from __future__ import annotations
@@ -56,7 +45,7 @@ PEAK = "peak_activation_bytes"
 
 
 class Counted(Protocol):
-    """What was counted of a pass."""
+    """Counts of one pass."""
 
     @property
     def flops(self) -> int: ...
@@ -76,7 +65,7 @@ At = Callable[[int, int], Counted]
 
 @dataclass(frozen=True)
 class Rule:
-    """Along which size a pass is to be fitted, in which steps, at which lengths."""
+    """The size along which a pass is fitted, in which steps, at which lengths."""
 
     along: str | None
     step: int
@@ -84,7 +73,7 @@ class Rule:
     others: tuple[int, ...]
 
     def shapes(self, batch: int, length: int) -> Shapes:
-        """The shapes at a point."""
+        """Return the shapes at a point."""
         sizes: dict[str, Any] = {} if self.along is None else {self.along: length * self.step}
         return replace(Shapes(batch), **sizes)
 
@@ -93,7 +82,7 @@ DEFAULT_SIZES = Rule(None, 1, (0,), (0,))
 
 
 def exact(fitted: Callable[[Batches], dict[str, Any]], *, trains: bool = False) -> dict[str, Any]:
-    """Of all batches, or of two and more with one apart, as sums over a batch always are."""
+    """Fit all batches, or two and more with a batch of one apart."""
     if not trains:
         try:
             return fitted(_FROM_ONE)
@@ -109,16 +98,17 @@ def exact(fitted: Callable[[Batches], dict[str, Any]], *, trains: bool = False) 
 def fit(
     at: At, rule: Rule, batches: Batches, *, apart: bool = False, peak_slack: float = 0.0
 ) -> dict[str, Any]:
-    """Polynomials of every quantity along a rule.
+    """Fit polynomials of every quantity along a rule.
 
     Args:
         at: counts at a batch and a length.
-        rule: where.
-        batches: to fit through, and one to check.
-        apart: leave the peak's moments as they come, to be put together with others.
+        rule: where to count.
+        batches: those to fit, and one to check.
+        apart: leave the peak's moments as they are, to be combined with others.
+        peak_slack: relative error of the peak that is accepted.
 
     Raises:
-        InexactError: they do not reproduce other points.
+        InexactError: the polynomials do not reproduce other points.
     """
     fitted_to, other = batches
     counts = {(b, x): at(b, x) for b in fitted_to for x in rule.lengths}
@@ -170,7 +160,7 @@ _SPREAD = (3, 5, 10)
 
 
 def rules(spec: ModelSpec, kind: str) -> Iterator[Rule]:
-    """What may hold for a pass of a model, the most general first."""
+    """Yield the rules that may hold for a pass of a model, the most general first."""
     if spec.architecture is not Architecture.STATE_SPACE:  # its scan pads to powers of two
         if kind == "request":
             yield from _along_prompt(spec)
@@ -203,12 +193,11 @@ def _along_sequence(spec: ModelSpec, kind: str) -> Iterator[Rule]:
 
 
 def _along_image(spec: ModelSpec, kind: str) -> Iterator[Rule]:
-    """In steps of the total stride: at its multiples no side is rounded. A denoiser's is
-    eight times that of its latent, eight.
+    """Yield rules in steps of the total stride: at its multiples no side is rounded.
 
-    One step alone is no point to check: a batch norm that learns has nothing to go by
-    there. Where pixels attend to each other it takes five sizes, at which a backward pass
-    is not counted.
+    A denoiser's stride is eight times that of its latent, eight. One step alone is not checked: a
+    batch norm in training has nothing to normalise there. If pixels attend to each other it takes
+    five sizes, at which a backward pass is not counted.
     """
     if spec.architecture is Architecture.DIFFUSION:
         if kind == "forward":
@@ -220,11 +209,7 @@ def _along_image(spec: ModelSpec, kind: str) -> Iterator[Rule]:
 
 
 def entry(spec: ModelSpec) -> dict[str, Any]:
-    """What `costs.json` holds for a model.
-
-    Raises:
-        SurroundingsError: not even at the default sizes does a rule hold.
-    """
+    """Return the entry of `costs.json` for a model, or raise SurroundingsError if no rule holds."""
     made: dict[str, Any] = {"config": spec.config_digest}
     made["forward"] = _first_exact(spec, "forward", _forward)
     if spec.generation is not None:
@@ -264,7 +249,7 @@ def _forward(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
 
 
 def _request(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
-    """Prefill, the first decode step, and by how much each step is more than the one before."""
+    """Fit prefill, the first decode step, and the growth from each step to the next."""
     from accelbench.catalog.passes import Passes
 
     makes = spec.generation
@@ -334,7 +319,6 @@ def _difference(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[st
 
 
 def _together(first: Mapping[str, Any], growth: Mapping[str, Any]) -> dict[str, Any]:
-    """Each quantity as its polynomial at the first step and what a further step adds."""
     made: dict[str, Any] = {name: [first[name], growth[name]] for name in QUANTITIES}
     moments = [[*a, *b] for a, b in zip(first[PEAK], growth[PEAK], strict=True)]
     kept = undominated(moments)
@@ -343,7 +327,7 @@ def _together(first: Mapping[str, Any], growth: Mapping[str, Any]) -> dict[str, 
 
 
 def render(entries: Mapping[str, Any]) -> str:
-    """The text of `costs.json`: one line a quantity, so that a change reads well."""
+    """Return the text of `costs.json`: one line per quantity, for readable changes."""
     return _said(dict(sorted(entries.items())), 0) + "\n"
 
 
@@ -363,7 +347,7 @@ def _entry_of(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write `costs.json`, or say which entries are out of date."""
+    """Write `costs.json`, or report whether it is out of date."""
     parser = argparse.ArgumentParser(prog="python -m accelbench.catalog.analytic")
     parser.add_argument("--write", action="store_true", help="write costs.json")
     parser.add_argument("models", nargs="*", help="count these anew; all, where none is named")

@@ -1,4 +1,4 @@
-"""Building a model: seeded random weights, a local folder, or the hub. Torch only on use."""
+"""Building a model: seeded random weights, a local folder, or the hub. Imports torch on use."""
 
 from __future__ import annotations
 
@@ -48,21 +48,17 @@ def built(
 
     Args:
         spec: the model.
-        seed: decides random weights: the same seed gives the same bits, for the
-            same torch on the same kind of CPU. Loaded weights ignore it.
-        weights: "random" (never touches the network), "hub" (the spec's first
-            hub id), or the path of a folder with config.json and safetensors.
+        seed: decides random weights: the same bits for the same torch on the same kind of CPU.
+        weights: "random", "hub" (the first hub id), or a folder with config.json and safetensors.
         trust_remote_code: run Python code that comes with loaded weights.
-        dtype: what floating-point weights become; None is fp32. The bits are
-            those of the fp32 model cast, but random weights never all exist in
-            fp32: a model of 7 billion takes 13 GiB in a 16-bit type, not 27.
-        spill: a folder on a disk; random weights are then mapped to a file there
-            and take no memory of their own. Never where anything is timed.
+        dtype: type of floating-point weights; None is fp32. The bits are those of the fp32 model
+            cast, but random weights never all exist in fp32: 7 billion take 13 GiB, not 27.
+        spill: a folder on a disk; random weights are mapped to a file there and take no memory.
+            Never use it for anything that is timed.
 
     Raises:
         MissingExtraError: torch or transformers is not installed.
-        CaseError: the weights cannot be had, are unsafe, incomplete, or another
-            model's; `reason` says which.
+        CaseError: the weights are unavailable, unsafe, incomplete, or another model's.
     """
     if spec.code is not None:
         return _of_code(spec, seed, weights, dtype)
@@ -90,10 +86,7 @@ def built(
 
 
 def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None) -> Built:
-    """A model with the weights that its owner's code gives it; what it draws follows the seed.
-
-    The digest is of the weights and of the sources: the same weights in other code are others.
-    """
+    """Build an owner's module; its digest covers the weights and the sources."""
     assert spec.code is not None
     if weights != RANDOM:
         raise CaseError(
@@ -116,7 +109,6 @@ def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None
 
 
 def _of_program(spec: ModelSpec, weights: str, dtype: torch.dtype | None) -> Built:
-    """A program of torch.export, with the weights that are in its file."""
     assert spec.file is not None
     if weights != RANDOM:
         raise CaseError(
@@ -135,7 +127,7 @@ def _of_program(spec: ModelSpec, weights: str, dtype: torch.dtype | None) -> Bui
 
 
 def skeleton(spec: ModelSpec) -> torch.nn.Module:
-    """The model on torch's meta device: every shape, no values, no memory."""
+    """Return the model on torch's meta device: every shape, no values, no memory."""
     construct = constructor(spec)
     import torch
 
@@ -144,15 +136,14 @@ def skeleton(spec: ModelSpec) -> torch.nn.Module:
 
 
 def parameter_count(module: torch.nn.Module) -> int:
-    """The number of weights; one that is shared counts once."""
+    """Return the number of weights; a shared one counts once."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
-    """What constructs the model from its config, with its imports done.
+    """Return a function that constructs the model from its config, with its imports done.
 
-    A builder is "transformers:Class", or "package.module:function" of any
-    package, called with the config as keywords.
+    A builder is "transformers:Class", or "package.module:function", called with the config.
     """
     if spec.builder.startswith("transformers:"):
         model_class = transformers_class(spec)
@@ -175,7 +166,6 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
 
 
 def _program_of(file: ModelFile) -> torch.nn.Module:
-    """The module of a program in a file."""
     _require_torch(("torch",))
     from accelbench.catalog.file_models.exported_archive import opened
     from accelbench.catalog.file_models.exported_module import ExportedModule
@@ -190,7 +180,6 @@ def _program_of(file: ModelFile) -> torch.nn.Module:
 
 
 def _made_by(code: ModelCode) -> torch.nn.Module:
-    """An owner's module, with the loss that it is trained with if it brings one."""
     from accelbench.catalog.code_models.loading import load
     from accelbench.catalog.losses import bring
 
@@ -202,11 +191,10 @@ def _made_by(code: ModelCode) -> torch.nn.Module:
 
 
 def transformers_class(spec: ModelSpec) -> Any:
-    """The model's class of transformers, with that package's chatter silenced.
+    """Return the model's class of transformers, and silence that package.
 
     Raises:
-        CaseError: the model is not built through transformers, or the installed
-            version has no such class.
+        CaseError: the builder is not transformers', or the installed version has no such class.
     """
     origin, _, name = spec.builder.partition(":")
     if origin != "transformers":

@@ -1,31 +1,8 @@
-"""What a step costs on paper, from counts kept as data: no model is built, no torch imported.
+"""Analytic cost and memory of a step, from counts kept as data: builds no model.
 
-`costs.json` holds polynomials in batch and sequence (or prompt, image, sound) that
-`accelbench.catalog.analytic` found to reproduce torch's own shapes. A model
-without an entry, or whose config is not the one counted, has no cost: None, never
-a guess. Some passes were counted at the model's default sizes alone: at others
-they have none either.
-
-How many bytes a case takes on paper: what is refused before it is tried. Pure.
-
-How many bytes of a step one of several processes takes on paper. Pure.
-
-Of a training step are counted, of the whole model: its weights W, their gradients G, the
-optimizer's moments M, and the results A that are kept for the backward pass, which go with the
-micro-batch. With N processes each has, beside the larger of what is alive in the backward pass and
-in the optimizer:
-
-    ddp     W + M + G                 G lies in the buckets that are exchanged, all the time
-    fsdp2   (W + M + G) ÷ N           and whole what is in no block, with its gradients, or a block
-    fsdp    (W + M) ÷ N               and W and G whole, as the compiler gathers all weights at once
-    tp      the same as one process, of which products in blocks, and their results, are ÷ N
-
-Micro-batches that are not exchanged leave whole gradients behind, with fsdp2 as well.
-
-What is alive in the backward pass and in the optimizer is never there at once. But glibc keeps what
-results had when they are freed, as each is smaller than 32 MiB, and takes larger blocks from the
-system: temporaries of the optimizer come on top of A, where the allocator does not give blocks back
-at once (fsdp2: `allocator_of` in the runtime).
+`costs.json` holds polynomials that `accelbench.catalog.analytic` found to reproduce torch's own
+shapes. A model without an entry, or whose config differs from the counted one, has no cost: None,
+never a guess. Some passes were counted at the default sizes only and have no cost at others.
 """
 
 from __future__ import annotations
@@ -64,19 +41,19 @@ _QUANTITIES = ("flops", "bytes_moved", "activation_bytes", "peak_activation_byte
 
 @dataclass(frozen=True)
 class CostPoint:
-    """One pass of a model at one batch and length, to be read."""
+    """One pass of a model at one batch and length."""
 
     counted: Mapping[str, Any]  # of the pass, all kinds
     batch: int
     length: int
 
     def of(self, kind: str) -> Mapping[str, Any]:
-        """The polynomials of a kind, at this batch."""
+        """Return the polynomials of a kind, at this batch."""
         polynomials: Mapping[str, Any] = self.counted[kind]
         return {**polynomials, **polynomials.get("alone", {})} if self.batch == 1 else polynomials
 
     def read(self, polynomials: Mapping[str, Any]) -> dict[str, int]:
-        """Every quantity of one pass."""
+        """Return every quantity of one pass."""
         quantities = {
             name: value(polynomials[name], self.batch, self.length)
             for name in _QUANTITIES
@@ -92,15 +69,11 @@ class CostPoint:
 def cost(
     spec: ModelSpec, shapes: Shapes, precision: str, mode: str = Mode.INFERENCE
 ) -> AnalyticCost | None:
-    """The analytic cost of one step, by the rules of `rules`.
+    """Return the analytic cost of one step, or None if it was not counted.
 
-    A step is a forward pass, a whole request where tokens are made, every pass of
-    the denoiser for an image (its scheduler left out: a few operations a latent
-    value), or a training step: forward, loss, backward and AdamW.
-
-    Returns None where it has not been counted: a model without an entry, sizes
-    between those the rule holds for, autocast, int8, and training in other than
-    fp32, which is autocast.
+    A step is a forward pass; a whole request if tokens are made; every pass of the denoiser for an
+    image (without its scheduler: a few operations per latent value); or a training step: forward,
+    loss, backward and AdamW. Autocast, int8 and training in other than fp32 are not counted.
 
     Raises:
         UsageError, UnsupportedError: the model cannot take these shapes.
@@ -122,7 +95,7 @@ def cost(
 
 @dataclass(frozen=True)
 class Work:
-    """What has to be done, wherever it is done."""
+    """Operations and bytes, wherever they are done."""
 
     flops: float
     bytes_moved: float
@@ -131,12 +104,10 @@ class Work:
 def parts(
     spec: ModelSpec, shapes: Shapes, precision: str, mode: str = Mode.INFERENCE
 ) -> Mapping[str, Work] | None:
-    """The work of a step's parts that come one after the other; together they are its `cost`.
+    """Return the work of a step's consecutive parts; together they are its `cost`.
 
-    A request has a prefill and, where more than one token is made, a decode: all its steps.
-    Whatever else a step is has one part, "step".
-
-    Returns None, and raises, as `cost` does.
+    A request has a prefill and, if it makes several tokens, a decode. Other steps have one part,
+    "step". Returns None, and raises, like `cost`.
     """
     counted = cost(spec, shapes, precision, mode)
     if counted is None:
@@ -157,7 +128,7 @@ def parts(
 
 
 def flops(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> float | None:
-    """Operations of one step: the same at every precision."""
+    """Return the operations of one step, which are the same at every precision."""
     counted = cost(spec, shapes, "fp32", mode)
     return None if counted is None else counted.flops
 
@@ -178,7 +149,6 @@ def weight_bytes_read(spec: ModelSpec, bytes_per_weight: float) -> float | None:
 
 
 def _passes(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | None:
-    """A forward pass; of a denoiser as many as there are steps."""
     cost_point = point(spec, settled, "forward")
     if cost_point is None:
         return None
@@ -189,10 +159,10 @@ def _passes(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | Non
 
 
 def request(spec: ModelSpec, settled: Shapes, kind: str) -> dict[str, int] | None:
-    """A prefill and a decode step for each token after the first.
+    """Return the cost of a prefill and of a decode step for each token after the first.
 
-    Step k takes what the first takes and k - 1 times what each adds to the one
-    before: a token more is looked at and kept. What is kept is among what is alive.
+    Step k takes what the first takes and k - 1 times the growth from step to step: one more token
+    is read and kept. Kept tokens are among what is alive.
     """
     cost_point = point(spec, settled, "request")
     if cost_point is None or settled.new_tokens is None:
@@ -225,7 +195,7 @@ def _training(spec: ModelSpec, settled: Shapes) -> AnalyticCost | None:
 
 
 def entry_of(spec: ModelSpec) -> Mapping[str, Any] | None:
-    """The counts of this very config; what its owner brought was counted when looked at."""
+    """Return the counts of this very config; an owner's model was counted when looked at."""
     if spec.own is not None:
         return spec.own.counted
     entry = _costs().get(spec.id)
@@ -233,7 +203,7 @@ def entry_of(spec: ModelSpec) -> Mapping[str, Any] | None:
 
 
 def point(spec: ModelSpec, settled: Shapes, kind: str) -> CostPoint | None:
-    """Where to read a pass: forward, request or training. None where it was not counted.
+    """Return where to read a pass (forward, request, training), or None if it was not counted.
 
     Every size but the one along which the pass was fitted must be the model's default.
     """
@@ -254,7 +224,6 @@ def point(spec: ModelSpec, settled: Shapes, kind: str) -> CostPoint | None:
 
 
 def _defaults(spec: ModelSpec, kind: str) -> dict[str, int | None]:
-    """The sizes that a pass depends on."""
     sizes = {axis.field: axis.own(spec) for axis in axes_of(Part.INPUT)}
     if kind == "request":
         makes = spec.generation
@@ -283,12 +252,12 @@ _KEPT_SHARE, _KEPT_MOST = 1.4, 256 * MIB
 
 
 def engine_bytes(spec: ModelSpec, results: int) -> int:
-    """What engine, its code and the allocator hold beside so many bytes of results."""
+    """Return what engine, its code and the allocator hold in addition to these results."""
     return _ENGINE_BYTES + code_bytes(spec) + int(min(_KEPT_SHARE * results, _KEPT_MOST))
 
 
 def code_bytes(spec: ModelSpec) -> int:
-    """What the code of a model takes that a worker imports for it alone."""
+    """Return the memory of code that a worker imports only for this model."""
     return _CODE_BYTES.get(spec.builder.partition(":")[0], 0)
 
 
@@ -299,19 +268,16 @@ def memory_estimate_bytes(
     mode: str = Mode.INFERENCE,
     options: Mapping[str, Option] | None = None,
 ) -> int | None:
-    """Bytes that weights, results alive at once and inputs take; None where not counted.
+    """Return bytes of weights, results alive at once and inputs; None if not counted.
 
-    Inference: weights in the precision's type, the most results that are alive at
-    once (of a request what is kept of each token among them), inputs, and the engine's
-    own (`engine_bytes`, measured on a CPU). Autocast
-    keeps a half copy of the weights beside fp32 ones and is taken to keep fp32
-    results.
+    Inference: weights in the precision's type, the most results alive at once (for a request with
+    its kept tokens), inputs, and the engine's own memory (`engine_bytes`, measured on a CPU).
+    Autocast has a half copy of the weights as well, and is assumed to keep fp32 results.
 
-    Training: weights, the optimizer's moments (two of AdamW, one of SGD), and the
-    larger of what is alive at the worst moment of forward and backward — results
-    kept, gradients so far — and all gradients beside the temporaries of the
-    optimizer's largest weight. With gradient checkpointing results shrink in the
-    proportion that was counted at the model's default sizes.
+    Training: weights, moments (two of AdamW, one of SGD), and the larger of the worst moment of
+    forward and backward (kept results, gradients so far) and of all gradients with the temporaries
+    of the optimizer's largest weight. With gradient checkpointing results shrink in the proportion
+    that was counted at the default sizes.
 
     Raises:
         UsageError, UnsupportedError: the model cannot take these shapes.
@@ -357,7 +323,7 @@ def _memory_training(
 
 
 def checkpointed(spec: ModelSpec, cost_point: CostPoint, results: int) -> int:
-    """What is left of results where a block keeps its inputs alone and computes them anew."""
+    """Return the results that remain if a block keeps only its inputs and recomputes them."""
     default = point(spec, settle(spec, Shapes(cost_point.batch)), "training")
     if default is None or "checkpointed" not in cost_point.counted:
         return results
@@ -405,7 +371,7 @@ class Blocks:
 
     @classmethod
     def of(cls, spec: ModelSpec) -> Blocks | None:
-        """None of a model whose config does not say it in one place."""
+        """Return the blocks, or None if the config does not state them in one place."""
         config = spec.trained.config
         hidden, layers, heads = (_first(config, names) for names in (_HIDDEN, _LAYERS, _HEADS))
         if not hidden or not layers or not heads:
@@ -417,22 +383,21 @@ class Blocks:
         return cls(layers, hidden, inner, heads, split, split + 9 * hidden + inner, keys)
 
     def split_results(self, sequence: int) -> int:
-        """Bytes of results of an item that ranks have in parts."""
+        """Return bytes of results of an item that ranks have in parts."""
         attended = _ATTENDED * self.heads * sequence / self.hidden
         return int(self.layers * sequence * self.hidden * _FLOAT * (_SPLIT + attended))
 
     def exchanged(self, sequence: int) -> int:
-        """Bytes of results of an item that collectives make."""
+        """Return bytes of results of an item that collectives make."""
         return self.layers * sequence * self.hidden * _FLOAT * _EXCHANGED
 
 
 def inference_rank_bytes(
     spec: ModelSpec, shapes: Shapes, precision: str, processes: int
 ) -> int | None:
-    """Bytes that a process takes of an inference whose products are split; None where not counted.
+    """Return bytes per process of an inference whose products are split; None if not counted.
 
-    That is one process's without the share of the others in products, and in what is kept of
-    each token.
+    That is one process's memory without the others' share of products and of kept tokens.
 
     Raises:
         UsageError, UnsupportedError: the model cannot take these shapes.
@@ -451,7 +416,21 @@ def inference_rank_bytes(
 def rank_memory_bytes(
     spec: ModelSpec, shapes: Shapes, precision: str, options: Mapping[str, Option], processes: int
 ) -> int | None:
-    """Bytes that the largest process takes of a training step; None where not counted.
+    """Return bytes that the largest process of a training step takes; None if not counted.
+
+    W are weights, G gradients, M moments, A kept results (which grow with the micro-batch), N
+    processes. Each has, in addition to the larger of what is alive in backward and in the
+    optimizer:
+
+        ddp     W + M + G            G lies in the buckets that are exchanged, all the time
+        fsdp2   (W + M + G) ÷ N      and whole what is in no block, with its gradients, or a block
+        fsdp    (W + M) ÷ N          and W and G whole: the compiler gathers all weights at once
+        tp      as one process, of which products in blocks, and their results, are ÷ N
+
+    Micro-batches that are not exchanged leave whole gradients, with fsdp2 as well. Backward and
+    optimizer are never alive at once, but glibc keeps freed results below 32 MiB and takes larger
+    blocks from the system: temporaries of the optimizer add to A unless the allocator returns
+    blocks at once (fsdp2: `allocator_of` in the runtime).
 
     Raises:
         UsageError, UnsupportedError: the model cannot take these shapes.
@@ -514,7 +493,7 @@ def rank_memory_bytes(
 
 
 def results_bytes(step: CostPoint) -> int:
-    """What is kept for the backward pass: what the peak of large batches grows by, an item."""
+    """Return what is kept for the backward pass: the growth per item of a large batch's peak."""
     many = step.batch + 512
     peak = "peak_activation_bytes"
 
@@ -526,7 +505,6 @@ def results_bytes(step: CostPoint) -> int:
 
 
 def _wholes(gradients: int, largest: int, blocks: Blocks | None) -> tuple[int, int]:
-    """Bytes of weights that are in no block, and of a block."""
     if blocks is None:
         return largest, largest
     block = _FLOAT * blocks.weights

@@ -1,16 +1,12 @@
-"""Counting passes of a model on torch's meta device: nothing is computed, no memory is taken.
+"""Counting passes of a model on torch's meta device: computes nothing, takes no memory.
 
-Every operation that reaches torch's dispatcher is seen with the shapes of its
-tensors; `rules` says what each takes. Attention is seen whole, as its two
-products in full, causal or not, and a softmax: its scores are never stored, and
-its backward pass calculates them once more, as every device's kernel does. Where
-the kernels of the CPU cannot do so (dropout within attention, a learned bias on
-the scores), it is seen in its parts.
+Every operation that reaches torch's dispatcher is counted by the shapes of its tensors. Attention
+is counted whole: two products in full, causal or not, and a softmax. Its scores are never stored,
+and its backward pass computes them again, as every device's kernel does. If the CPU's kernels
+cannot do so (dropout within attention, a learned bias on the scores), it is counted in its parts.
+Storages show what is alive: results, what is saved for the backward pass, and gradients.
 
-What is alive is known from the storages themselves: results, what is saved for
-the backward pass, and gradients as they come.
-
-Imports torch: import this module only where something is counted.
+Imports torch: import this module only to count.
 """
 
 from __future__ import annotations
@@ -40,7 +36,7 @@ __all__ = ["Count", "Counter", "UnknownOperationError", "count_forward", "count_
 
 @dataclass
 class Count:
-    """What one pass takes."""
+    """Counts of one pass."""
 
     matmul_flops: int = 0
     other_flops: int = 0
@@ -51,7 +47,7 @@ class Count:
 
     @property
     def flops(self) -> int:
-        """Products, and everything else."""
+        """Products and all other operations."""
         return self.matmul_flops + self.other_flops
 
     @property
@@ -72,13 +68,8 @@ def count_forward(
 ) -> Count:
     """Count `module(**inputs)`; module and inputs are on the meta device.
 
-    Args:
-        module: what is run.
-        inputs: what it takes.
-        counter_class: what counts, where more is wanted of each operation than its cost.
-
-    Raises:
-        UnknownOperationError: name it in one of the tables of `rules`.
+    `counter_class` counts more of each operation. Raises UnknownOperationError: add the operation
+    to one of the tables of `op_costs`.
     """
     counter = (counter_class or Counter)(module, inputs.values())
     # inference_mode would show composite operations whole: no_grad has them in parts.
@@ -95,14 +86,14 @@ def count_training(
     loss: Callable[[Any], torch.Tensor],
     counter_class: type[Counter] | None = None,
 ) -> Counter:
-    """A counter of forward, loss and backward; gradients are among what is alive.
+    """Count forward, loss and backward; gradients are among what is alive.
 
     Args:
         module: on the meta device, in training mode.
-        inputs: what the module takes.
-        labels: what the loss takes beside its outputs: their bytes.
+        inputs: of the module.
+        labels: of the loss.
         loss: of the module's outputs.
-        counter_class: what counts, where more is wanted of each operation than its cost.
+        counter_class: counts more of each operation.
     """
     counter = (counter_class or Counter)(module, (*inputs.values(), *labels.values()))
     try:
@@ -116,7 +107,7 @@ def count_training(
 
 
 class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
-    """Counts one pass after another; what one leaves alive, the next begins with."""
+    """Counter of one pass after another; the next begins with what one leaves alive."""
 
     def __init__(self, module: torch.nn.Module, inputs: Iterable[torch.Tensor]) -> None:
         super().__init__()
@@ -130,7 +121,7 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
         self.begin(given)
 
     def begin(self, inputs: Iterable[torch.Tensor]) -> None:
-        """A new pass, with these inputs: weights are read anew."""
+        """Begin a pass with these inputs; weights are read again."""
         given = tuple(inputs)
         self._kept.append(given)
         self._given.update(_key(t) for t in given)
@@ -139,7 +130,7 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """What runs within is counted."""
+        """Count what runs within."""
         # What the collector of cycles would free, and when, is chance: real workers have it
         # off too while they are timed.
         collecting = gc.isenabled()
@@ -177,7 +168,7 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     def attention(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, masked: bool
     ) -> None:
-        """Both products, mask and softmax of one fused attention; its scores are never stored."""
+        """Count products, mask and softmax of one fused attention; its scores are never stored."""
         scores = math.prod(query.shape[:-1]) * int(key.shape[-2])
         self.count.matmul_flops += 2 * scores * (int(query.shape[-1]) + int(value.shape[-1]))
         self.count.other_flops += (SOFTMAX + masked) * scores
@@ -185,7 +176,7 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     def attention_backward(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
     ) -> None:
-        """Scores once more, and the gradients of the scores, of query, key and value."""
+        """Count the scores again, and the gradients of scores, query, key and value."""
         scores = math.prod(query.shape[:-1]) * int(key.shape[-2])
         self.count.matmul_flops += (
             2 * scores * (3 * int(query.shape[-1]) + 2 * int(value.shape[-1]))
@@ -200,7 +191,6 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
             self.count.weight_bytes_read += self._unread.pop(_key(tensor), 0)
 
     def _keep_books(self, result: Any) -> None:
-        """Only what makes something new can raise what is alive: then the dead are looked for."""
         made = []
         for tensor in _tensors((result,)):
             storage = tensor.untyped_storage()
@@ -228,10 +218,10 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
 
 @contextmanager
 def _whole_attention(counter: Counter) -> Iterator[None]:
-    """Has attention seen as the one operation that every device's kernel is.
+    """Replace attention by one operation, as every device's kernel is.
 
-    By its name and not by a mode of torch's: autograd leaves those while it goes back, and
-    what is recomputed there would be seen in its parts.
+    By its name, not by a mode of torch's: autograd leaves modes in the backward pass, where what is
+    recomputed would be counted in its parts.
     """
     functional = torch.nn.functional
     plain = functional.scaled_dot_product_attention
@@ -252,7 +242,7 @@ def _whole_attention(counter: Counter) -> Iterator[None]:
 
 
 class _Attention(torch.autograd.Function):  # type: ignore[misc]  # mypy skips torch
-    """Fused attention in shapes alone: what it makes, what it keeps, what it takes."""
+    """Fused attention in shapes only."""
 
     @staticmethod
     def forward(ctx: Any, counter: Counter, query: Any, key: Any, value: Any, masked: bool) -> Any:
@@ -274,7 +264,7 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc]  # mypy skips t
 
 
 def _answer(tensor: torch.Tensor) -> bool:
-    """The one question asked of values: is nothing masked? Our masks are all ones."""
+    """Answer whether nothing is masked, the one question asked of values: masks are all ones."""
     if tensor.dtype is not torch.bool:
         raise UnknownOperationError(f"the value of a {tensor.dtype} tensor decides the way")
     return True

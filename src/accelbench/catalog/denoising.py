@@ -1,7 +1,7 @@
 """DDIM's arithmetic between two passes of a denoiser, for engines that are fed with arrays.
 
-The same schedule as the pytorch runtime takes from diffusers; no noise is added, so
-nothing is drawn. A test holds both to the same numbers.
+The schedule is that of diffusers, which the engine pytorch uses; a test compares both. No noise is
+added, so nothing is drawn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OFFSET = 1
 
 
 class Schedule:
-    """The times that a denoiser is asked at, and what follows from its answers."""
+    """The times of a denoiser's passes, and the sample after each."""
 
     def __init__(self, steps: int) -> None:
         if steps > TIMES:
@@ -38,7 +38,7 @@ class Schedule:
         self.times = [int(i) * self._apart + _OFFSET for i in reversed(range(steps))]
 
     def step(self, noise: Array, time: int, sample: Array) -> Array:
-        """The sample a step earlier, given the noise that the denoiser sees in it."""
+        """Return the sample a step earlier, given the noise that the denoiser predicts."""
         before = time - self._apart
         now = self._kept[time]
         then = self._kept[before] if before >= 0 else self._kept[0]
@@ -47,9 +47,9 @@ class Schedule:
         return prev_sample.astype(sample.dtype, copy=False)
 
     def factors(self, passes: int | None = None) -> list[tuple[int, float, float]]:
-        """For engines that do a step's arithmetic themselves, pass by pass.
+        """Return, per pass, its time and the factors of sample and noise.
 
-        A step is linear: its time, what the sample and what the noise are multiplied by.
+        A step is linear, so that engines can do its arithmetic themselves.
         """
         unit, none = np.ones(()), np.zeros(())
         return [
@@ -61,13 +61,13 @@ class Schedule:
 def denoised(
     look: Callable[[Array, Array], Array], sample: Array, schedule: Schedule, passes: int
 ) -> Array:
-    """What is left of the noise after the first passes.
+    """Return the sample after the first passes.
 
     Args:
         look: the denoiser, given a sample and the times of its items.
         sample: the noise to begin with.
         schedule: of all passes that an image takes.
-        passes: how many of them.
+        passes: how many of them to do.
     """
     batch = sample.shape[0]
     for time in schedule.times[:passes]:

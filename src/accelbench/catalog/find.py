@@ -1,9 +1,4 @@
-"""Finding models by the names people type. Pure; nothing heavy is imported.
-
-Errors of engines about an index, with the inputs of a model that may have held it. Pure.
-
-What the hub's local cache holds, as its own library finds it. Asks nobody.
-"""
+"""Finding models by the names that people type, and the hub's local cache."""
 
 from __future__ import annotations
 
@@ -31,17 +26,16 @@ LIST_THEM = "List the models with: accelbench models"
 
 
 def every_model() -> tuple[ModelSpec, ...]:
-    """The whole catalogue, in its order."""
+    """Return the whole catalogue, in its order."""
     return MODELS
 
 
 def find(name: str, own: Sequence[ModelSpec] = ()) -> ModelSpec:
-    """Return the model that a name, alias or hub id stands for.
+    """Return the model of a name, alias or hub id.
 
-    Case, dashes, underscores and dots do not matter: "BERT", "bert_base",
-    "bert-base-uncased" and "google-bert/bert-base-uncased" are one model. A hub
-    id with another owner is another model, and so unknown. Models of a models
-    file, `own`, come before the catalogue's, and answer to their keys as well.
+    Case, dashes, underscores and dots do not matter: "BERT", "bert_base", "bert-base-uncased" and
+    "google-bert/bert-base-uncased" are one model. A hub id with another owner is another model, and
+    so unknown. Models of a models file, `own`, come first, and answer to their keys as well.
 
     Raises:
         UsageError: no model has that name; near matches are named.
@@ -64,19 +58,15 @@ def _no_model(name: str) -> str:
 
 
 def known_as(name: str) -> ModelSpec | None:
-    """The catalogue's model of that name; None where there is none, without looking for near ones.
+    """Return the catalogue's model of that name, or None, without looking for near names.
 
-    What thousands of results are of is asked here: to look for near names takes ten milliseconds.
+    This is asked for thousands of results, and looking for near names takes ten milliseconds.
     """
     return _names().get(key_of(name))
 
 
 def members(set_name: str) -> tuple[ModelSpec, ...]:
-    """The models of a set.
-
-    Raises:
-        UsageError: there is no such set.
-    """
+    """Return the models of a set, or raise UsageError."""
     if set_name not in SETS:
         raise UsageError(
             f"There is no model set {in_quotes(set_name)}.", f"Known sets: {', '.join(SETS)}."
@@ -86,10 +76,10 @@ def members(set_name: str) -> tuple[ModelSpec, ...]:
 
 
 def in_categories(spec: ModelSpec, categories: Iterable[str]) -> bool:
-    """Whether a model is of one of these families or modality tags.
+    """Return whether a model has one of these families or modality tags.
 
     Raises:
-        UsageError: a word is none of those that there are.
+        UsageError: a word is not a known category.
     """
     known = {key_of(word) for word in (*FAMILIES, *(m for s in MODELS for m in s.modalities))}
     own = {key_of(word) for word in (spec.family, *spec.modalities)}
@@ -105,14 +95,14 @@ def in_categories(spec: ModelSpec, categories: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=4096)  # thousands of results are of hundreds of models
 def key_of(name: str) -> str:
-    """What is left of a name when spelling is set aside; an owner keeps its slash."""
+    """Return a name without differences of spelling; an owner keeps its slash."""
     return "".join(c for c in name.strip().lower() if c.isalnum() or c == "/")
 
 
 def _near(key: str, names: Iterable[str]) -> list[str]:
-    """Names to suggest: a slip of the fingers, or a rougher likeness that begins the same.
+    """Return names to suggest: a typing error, or a looser match that begins the same.
 
-    Likeness alone would suggest gpt2-tiny to who asked for opt-tiny.
+    Similarity alone would suggest gpt2-tiny for opt-tiny.
     """
     close = difflib.get_close_matches(key, list(names), n=8, cutoff=0.6)
     return [
@@ -128,19 +118,18 @@ def _names() -> dict[str, ModelSpec]:
 
 
 def _named(specs: Sequence[ModelSpec]) -> dict[str, ModelSpec]:
-    """Models by their names; one of the user's own keeps its name from all others."""
     ordered = sorted(specs, key=lambda spec: CUSTOM in spec.sets)
     return {key_of(name): spec for spec in ordered for name in names_of(spec)}
 
 
 def called(names: Iterable[str], specs: Sequence[ModelSpec]) -> dict[str, str]:
-    """What each of these models was called, by its id; names of other models are left out."""
+    """Return the name by which each of these models was called, by its id."""
     known = _named(specs)
     return {known[key_of(name)].id: name for name in names if key_of(name) in known}
 
 
 def names_of(spec: ModelSpec) -> Iterator[str]:
-    """Every spelling that finds a model: id, aliases, hub ids with and without their owner."""
+    """Yield every spelling of a model: id, aliases, hub ids with and without their owner."""
     yield spec.id
     yield from spec.aliases
     for hub_id in spec.hub_ids:
@@ -156,12 +145,7 @@ _INDEX = re.compile(r"\b(?:idx|index)\D{0,3}(\d+)", re.IGNORECASE)
 
 
 def index_advice(message: str, inputs: Iterable[InputSpec]) -> str:
-    """Return which input to correct if an engine refused an index, or "".
-
-    Args:
-        message: of the engine.
-        inputs: of the model; those of whole numbers may hold indices.
-    """
+    """Return which input to correct if an engine refused an index, or ""."""
     if not _OUT_OF_RANGE.search(message):
         return ""
     drawn = [one for one in inputs if "int" in one.dtype and one.high > one.low]
@@ -181,13 +165,13 @@ _FIRST = "config.json"
 
 
 def snapshot(hub_id: str) -> str | None:
-    """The commit that loading a model by this id would take; None where it would be fetched."""
+    """Return the commit that loading a hub id would take, or None if it would be fetched."""
     folder = cached_folder(hub_id)
     return None if folder is None else folder.name
 
 
 def cached_folder(hub_id: str) -> Path | None:
-    """The folder of that commit in the cache; None where it would be fetched."""
+    """Return the folder of that commit in the cache, or None if it would be fetched."""
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:

@@ -1,26 +1,11 @@
-"""Initialise a model drawing every weight once.
+"""Initialising a model with every weight drawn once. Imports torch.
 
-A constructor draws most weights more than once: PyTorch's layer fills them,
-then the model's own scheme fills them again (GPT-2: 361 M draws for 124 M
-weights). Here a fill is noted instead of done, a later fill of the whole tensor
-replaces the note, and what is left is done at the end. The same fills with the
-same arguments decide every weight, so the distributions are the model's own;
-only draws that nobody would have seen are left out. Measured on one thread,
-against the plain constructor: BERT-base 0.29 s instead of 0.51, GPT-2 0.32
-instead of 0.96, ViT-B/16 0.23 instead of 0.41, ResNet-50 0.09 instead of 0.19.
-
-Where a 16-bit model is wanted, each tensor is cast as soon as it is filled: pages
-that nobody has written to are not there, so the whole never exists in fp32.
-
-Imports torch: import this module only where a model is built.
-
-Weights in a file that the memory is mapped to, for models that the memory does not hold.
-
-What is mapped is read when it is used and given up when room is needed: LLaMA-2-7B in fp32
-(25 GiB) runs in a process that has 0.4 of its own. Each pass then reads every weight from the
-disk, so nothing is ever timed that way; a reference only has to be right.
-
-Imports torch: import this module only where a model is built.
+A constructor draws most weights several times: PyTorch's layer fills them, then the model's own
+scheme (GPT-2: 361 M draws for 124 M weights). Here a fill is noted, a later fill of the whole
+tensor replaces the note, and the rest is done at the end: the distributions are the model's own. On
+one thread, against the plain constructor: BERT-base 0.29 s instead of 0.51, GPT-2 0.32 instead of
+0.96, ViT-B/16 0.23 instead of 0.41, ResNet-50 0.09 instead of 0.19. For 16 bits each tensor is cast
+as soon as it is filled: unwritten pages do not exist, so the whole never exists in fp32.
 """
 
 from __future__ import annotations
@@ -43,10 +28,14 @@ _PAGE = 4096
 
 
 class MappedWeights:
-    """Room for tensors in one file, which nobody else sees and which goes with the process."""
+    """Room for tensors in one unnamed file, which goes with the process.
+
+    Mapped pages are read on use and given up when room is needed: LLaMA-2-7B in fp32 (25 GiB) runs
+    with 0.4 GiB of its own. Each pass reads every weight from the disk, so nothing is ever timed
+    that way; a reference only has to be right.
+    """
 
     def __init__(self, folder: Path, tensors: int, payload: int) -> None:
-        """Room for so many tensors of so many bytes together."""
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=".weights-", dir=folder)
         total = payload + tensors * _PAGE
@@ -62,14 +51,14 @@ class MappedWeights:
 
     @classmethod
     def of(cls, module: torch.nn.Module, folder: Path, item: int) -> MappedWeights:
-        """Room for a module's tensors, floats of so many bytes each."""
+        """Make room for a module's tensors, with floats of `item` bytes."""
         tensors = [*module.parameters(), *module.buffers()]
         sizes = (item if t.is_floating_point() else t.element_size() for t in tensors)
         payload = sum(t.numel() * size for t, size in zip(tensors, sizes, strict=True))
         return cls(folder, len(tensors), payload)
 
     def keep(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The same values, from now on in the file."""
+        """Return the same values, from now on in the file."""
         size = tensor.numel() * tensor.element_size()
         place = self._all[self._used : self._used + size]
         self._used += -(-size // _PAGE) * _PAGE
@@ -100,7 +89,7 @@ class _Notes:
         self._steps.append((func, geometry, rest, dict(kw)))
 
     def carry_out(self, then: Callable[[torch.UntypedStorage], None] | None = None) -> None:
-        """Do the steps, unless the tensor is gone (a head that was tied away, say)."""
+        """Do the steps, unless the tensor is gone (for example a tied head)."""
         if self._storage.expired():
             return
         storage = torch.UntypedStorage._new_with_weak_ptr(self._storage.cdata)
@@ -113,7 +102,7 @@ class _Notes:
 
 
 class _FillOnce(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
-    """Notes fills of CPU tensors; anything that could read one has it carried out first."""
+    """Mode that notes fills of CPU tensors, and carries them out before anything reads one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +136,7 @@ class _FillOnce(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
                 self._settle(value)
 
     def carry_out_all(self, narrowing: Narrowing) -> None:
-        """In the order of the first fills, whatever is cast in between: the same draws."""
+        """Carry out in the order of the first fills, whatever is cast between: the same draws."""
         while self._notes:
             self._notes.pop(next(iter(self._notes))).carry_out(narrowing.cast)
 
@@ -158,7 +147,7 @@ def _covers_storage(tensor: torch.Tensor) -> bool:
 
 
 def _touches_first_alone(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """A fill or an elementwise step in place on the first argument, no other tensor in play."""
+    """Return whether only the first argument is filled or changed in place, elementwise."""
     if func not in _FILLS:
         in_place = func._schema.name.endswith("_") and torch.Tag.pointwise in func.tags
         if not in_place or not isinstance(args[0], torch.Tensor):
@@ -173,12 +162,11 @@ def initialised(
     dtype: torch.dtype | None = None,
     spill: Path | None = None,
 ) -> tuple[torch.nn.Module, str]:
-    """Construct a module with seeded weights, each drawn once; and their digest in fp32.
+    """Construct a module with seeded weights, each drawn once; return it with its fp32 digest.
 
-    The same seed gives the same bits for the same torch on the same kind of
-    CPU, in any process and with any number of threads; a `dtype` gives those
-    bits cast, and a folder to `spill` to has them mapped to a file there. The
-    global random state is left as it was.
+    The same seed gives the same bits for the same torch on the same kind of CPU, in any process and
+    with any number of threads; `dtype` casts those bits, and `spill` maps them to a file in a
+    folder. The global random state stays as it was.
     """
     mode = _FillOnce()
     with torch.random.fork_rng(devices=[]):

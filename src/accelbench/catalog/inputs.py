@@ -1,12 +1,4 @@
-"""Inputs for a model: shapes settled, bytes counted, tensors drawn. Pure; NumPy only on use.
-
-Inputs that differ from those that are drawn by one unit in the last place of each number.
-
-What that alone changes of a model's outputs, rounding within the model changes as well: how far
-its outputs are determined in the type that it computes in.
-
-A model's outputs by name: the same in every runtime, so that they can be compared.
-"""
+"""Inputs for a model: shapes settled, bytes counted, tensors drawn. Imports NumPy on use."""
 
 from __future__ import annotations
 
@@ -36,7 +28,11 @@ _moved: ContextVar[bool] = ContextVar("_moved", default=False)
 
 @contextmanager
 def last_places_moved() -> Iterator[None]:
-    """Within it every number that is drawn is its upper or lower neighbour, as chance has it."""
+    """Draw neighbours of every number within: one unit in the last place up or down, by chance.
+
+    What this changes of a model's outputs, rounding within the model changes as well: it shows how
+    far outputs are determined in the type of the computation.
+    """
     before = _moved.set(True)
     try:
         yield
@@ -45,12 +41,7 @@ def last_places_moved() -> Iterator[None]:
 
 
 def as_asked(drawn: np.ndarray[Any, Any], stream: np.random.Generator) -> np.ndarray[Any, Any]:
-    """What was drawn, or its neighbours where those are asked for; ids have none.
-
-    Args:
-        drawn: values of one tensor.
-        stream: what they were drawn by; the same seed goes to the same neighbours.
-    """
+    """Return what was drawn, or its neighbours within `last_places_moved`; ids have none."""
     if not _moved.get() or drawn.dtype.kind != "f":
         return drawn
     import numpy as np
@@ -76,8 +67,7 @@ def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
 
     Raises:
         UsageError: a size is below one.
-        UnsupportedError: the sequence is longer than the model can take, or the
-            image has another size than its learned positions.
+        UnsupportedError: the model cannot take a size.
     """
     for what, size in (
         ("batch size", shapes.batch),
@@ -130,7 +120,7 @@ def _not_the_batch(spec: ModelSpec, name: str) -> str:
 
 
 def tensors(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> tuple[InputSpec, ...]:
-    """What the model is fed: for a forward pass, for a prefill, or for a training step."""
+    """Return the inputs of a forward pass, a prefill, or a training step."""
     if mode == Mode.TRAINING:
         return spec.trained.inputs
     if shapes.new_tokens and spec.generation is not None:
@@ -197,7 +187,6 @@ def _check_limits(spec: ModelSpec, shapes: Shapes) -> None:
 
 
 def _other_batches(spec: ModelSpec, batch: int) -> str:
-    """What to do about a model that takes one batch alone."""
     if spec.code is None and (axis := _first_axis(spec)) is not None:
         other = (
             f"give sizes to its first dimension with --dim {axis}={batch},8: the batch, for"
@@ -216,7 +205,6 @@ def _other_batches(spec: ModelSpec, batch: int) -> str:
 
 
 def _check_file(spec: ModelSpec, shapes: Shapes) -> None:
-    """Refuse sizes that a model's file says it does not take."""
     if spec.file is None:
         return
     asked = {
@@ -245,7 +233,7 @@ _LEARNED_ENCODERS = ("vit", "deit")
 
 
 def _has_learned_positions(spec: ModelSpec) -> bool:
-    """Whether a model sees by such a class; where it is not known, the model itself decides."""
+    """Return whether a model has one position per patch; unknown ones decide themselves."""
     origin, _, name = spec.builder.partition(":")
     if origin != "transformers":
         return False
@@ -258,13 +246,13 @@ def _has_learned_positions(spec: ModelSpec) -> bool:
 def input_shapes(
     spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE
 ) -> dict[str, tuple[int, ...]]:
-    """The shape of every input by name; `shapes` is settled first."""
+    """Return the shape of every input by name; `shapes` is settled first."""
     settled = settle(spec, shapes)
     return {t.name: _filled(spec, t, settled) for t in tensors(spec, settled, mode)}
 
 
 def axis(spec: ModelSpec, part: str, shapes: Shapes) -> int | None:
-    """The size that a name in an input's shape stands for; None where nothing gives it."""
+    """Return the size that a name in an input's shape stands for, or None."""
     if part in names_in(spec.dims):
         return sizes_in(shapes.dims).get(part)
     name, _, fewer = part.partition("-")
@@ -298,14 +286,7 @@ def _filled(spec: ModelSpec, tensor: InputSpec, shapes: Shapes) -> tuple[int, ..
 def input_bytes(
     spec: ModelSpec, shapes: Shapes, float_bytes: int = 4, mode: str = Mode.INFERENCE
 ) -> int:
-    """Bytes of one batch of inputs, by arithmetic alone.
-
-    Args:
-        spec: the model.
-        shapes: the sizes; defaults are filled in.
-        float_bytes: storage of a value of a tensor that follows the precision.
-        mode: training feeds labels too.
-    """
+    """Return the bytes of one batch of inputs, with `float_bytes` of the precision."""
     sizes = {**_BYTES, "float": float_bytes}
     wanted = input_shapes(spec, shapes, mode)
     kinds = {t.name: t.dtype for t in tensors(spec, shapes, mode)}
@@ -316,12 +297,11 @@ def input_bytes(
 
 
 def _bits(dtype: str) -> int:
-    """Of a value of a type, by its name: int64, float16, uint8."""
     return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def throughput_unit(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:
-    """What a step's items are, per second: images, tokens, seconds of sound."""
+    """Return the unit of a step's items per second: images, tokens, seconds of sound."""
     if spec.audio is not None:
         return "audio s/s"
     if _counts_tokens(spec, shapes, mode):
@@ -330,7 +310,7 @@ def throughput_unit(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE)
 
 
 def items_per_step(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> int:
-    """How many of these items one step completes."""
+    """Return how many of these items one step completes."""
     if spec.audio is not None:
         return shapes.batch * (shapes.audio or spec.audio)
     if _counts_tokens(spec, shapes, mode):
@@ -339,7 +319,7 @@ def items_per_step(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) 
 
 
 def _counts_tokens(spec: ModelSpec, shapes: Shapes, mode: str) -> bool:
-    """Text is counted by its tokens; what answers about an image, by its samples."""
+    """Text is counted by tokens; models that answer about an image, by samples."""
     makes = mode == Mode.INFERENCE and bool(shapes.new_tokens)
     return makes and spec.family is Family.TEXT_GENERATION
 
@@ -352,7 +332,7 @@ _chosen: ContextVar[tuple[int, ...] | None] = ContextVar("_chosen", default=None
 def choosing(items: Sequence[int]) -> Iterator[None]:
     """Draw these items of a seed's stream, in this order, as the batch.
 
-    Item i of a stream has the same values in every batch. So a reference of few items can be
+    Item i of a stream has the same values in every batch, so a reference of few items can be
     compared with a batch that has them among others.
     """
     before = _chosen.set(tuple(items))
@@ -372,10 +352,8 @@ def make_inputs(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Draw one batch of inputs; the same seed gives the same bits on every machine.
 
-    Ids are below the vocabulary, masks are all ones, floats (always float32
-    here) are standard normal. Every tensor has a stream of its own, so that
-    adding an input to a model leaves the others as they were. Within `choosing`
-    the batch has the items that it names.
+    Ids are below the vocabulary, masks are ones, floats (always float32 here) are standard normal.
+    Every tensor has a stream of its own, so that another input leaves the others as they were.
 
     Raises:
         UsageError, UnsupportedError: as `settle`.
@@ -402,7 +380,7 @@ def _taken(
 
 
 def refuse_absurd(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> None:
-    """Raise OutOfMemoryError where one batch would take more than `LARGEST_BYTES`."""
+    """Raise OutOfMemoryError if one batch would take more than `LARGEST_BYTES`."""
     needed = input_bytes(spec, shapes, mode=mode)
     if needed > LARGEST_BYTES:
         raise OutOfMemoryError(
@@ -413,7 +391,7 @@ def refuse_absurd(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -
 
 
 def draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
-    """One input tensor; its stream follows from the seed and the tensor's name."""
+    """Draw one input tensor; its stream follows from the seed and the tensor's name."""
     import numpy as np
 
     dtype = np.dtype("float32" if tensor.dtype == "float" else tensor.dtype)
@@ -437,7 +415,7 @@ def draw(tensor: InputSpec, shape: tuple[int, ...], seed: int) -> np.ndarray[Any
 
 
 def named_tensors(output: Any) -> dict[str, torch.Tensor]:
-    """Every tensor of a torch model's output by name, whatever shape the output has."""
+    """Return every tensor of a torch model's output by name: the same in every engine."""
     import torch
 
     if isinstance(output, torch.Tensor):

@@ -1,10 +1,8 @@
-"""What training minimises: one function a kind of task, in fp32 whatever the outputs are in.
+"""What training minimises: one function per kind of task, in fp32. Imports torch on use.
 
-Each takes the model's outputs and everything that was fed, labels among it, and
-gives a scalar tensor. They are our own rather than the models': the same loss for
-every model of a task, apart from the forward pass so that it can be timed, and
-without the copies between host and device that the models' make on the way.
-Torch only on use.
+Each takes the model's outputs and all inputs with labels, and gives a scalar tensor. They are our
+own: the same loss for every model of a task, separate from the forward pass so that it can be
+timed, and without the models' copies between host and device.
 """
 
 from __future__ import annotations
@@ -41,17 +39,14 @@ OWN, _KEPT = "own", "_accelbench_loss"
 
 
 def bring(module: Any, loss: Callable[..., Any]) -> None:
-    """Have a module bring its owner's loss, past torch's registration of what modules have."""
+    """Attach an owner's loss to a module, past torch's registration of attributes."""
     object.__setattr__(module, _KEPT, loss)
 
 
 def of_module(name: str, module: Any) -> Loss:
-    """The loss of a name, or the one that a module brings.
+    """Return the loss of a name, or the one that a module brings; raise UsageError without one.
 
-    That is called with the outputs and the labels in their order.
-
-    Raises:
-        UsageError: there is none.
+    An owner's loss is called with the outputs and the labels in their order.
     """
     if name != OWN:
         return named(name)
@@ -66,11 +61,7 @@ def of_module(name: str, module: Any) -> Loss:
 
 
 def named(name: str) -> Loss:
-    """The loss of a name.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the loss of a name, or raise UsageError."""
     loss = _LOSSES.get(name)
     if loss is None:
         raise UsageError(
@@ -80,15 +71,15 @@ def named(name: str) -> Loss:
 
 
 def classification(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
-    """Cross-entropy of one class an item."""
+    """Return the cross-entropy of one class per item."""
     return _cross_entropy(_of(outputs, "logits"), fed["labels"])
 
 
 def causal_lm(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
-    """Cross-entropy of each next token; without labels of its own, a text is its own labels.
+    """Return the cross-entropy of each next token; without labels, a text labels itself.
 
-    Where the outputs have more positions than there are labels, the labels are
-    of the last ones: what stands before them (passages, say) was given, not asked.
+    If there are more positions than labels, labels belong to the last ones: what precedes them
+    (passages, for example) was given.
     """
     labels = fed["labels"] if "labels" in fed else fed["input_ids"]
     logits = _of(outputs, "logits")[:, -labels.shape[1] :]
@@ -96,14 +87,14 @@ def causal_lm(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
 
 
 def seq2seq_lm(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
-    """Cross-entropy of each token of the answer: the decoder was fed what precedes it."""
+    """Return the cross-entropy of each token of the answer; the decoder was fed those before it."""
     return _cross_entropy(_of(outputs, "logits"), fed["labels"])
 
 
 def contrastive(outputs: Any, _fed: Mapping[str, Tensor]) -> Tensor:
-    """Each picture, film or sound should find its own text among the batch's, and each text it.
+    """Return how well pictures, films or sounds and their texts find each other in the batch.
 
-    A batch of one has nothing to tell apart: its loss is 0 from the start.
+    A batch of one has nothing to distinguish: its loss is 0 from the start.
     """
     import torch
 
@@ -113,10 +104,10 @@ def contrastive(outputs: Any, _fed: Mapping[str, Tensor]) -> Tensor:
 
 
 def detection(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
-    """DETR's set loss: predictions matched to objects, then classes, corners and overlap.
+    """Return DETR's set loss: predictions matched to objects, then classes, corners and overlap.
 
-    It is transformers' own. The matching is SciPy's, on the host: here every step
-    waits for the device, on every device, as in all who train DETR.
+    It is transformers' own. SciPy does the matching on the host, so every step waits for the
+    device.
     """
     criterion = _set_criterion()
     logits, boxes = _of(outputs, "logits").float(), _of(outputs, "pred_boxes").float()
@@ -130,7 +121,7 @@ def detection(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
 
 
 def ctc(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
-    """Connectionist temporal classification; id 0 is the blank, labels below it are padding.
+    """Return connectionist temporal classification; 0 is the blank, labels below it are padding.
 
     torch wants the labels' lengths on the host: a step waits for the device once.
     """
@@ -148,7 +139,7 @@ def ctc(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
 
 
 def denoising(outputs: Any, fed: Mapping[str, Tensor]) -> Tensor:
-    """How far the predicted noise is from the noise that was added."""
+    """Return the difference of the predicted noise and the added noise."""
     from torch.nn.functional import mse_loss
 
     return mse_loss(_of(outputs, "sample").float(), fed["noise"].float())
@@ -170,7 +161,6 @@ def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def _of(outputs: Any, *names: str) -> Tensor:
-    """The first output of these names; a model that gives one bare tensor means that."""
     import torch
 
     if isinstance(outputs, torch.Tensor):

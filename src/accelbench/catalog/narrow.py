@@ -1,11 +1,8 @@
-"""A module's weights cast tensor by tensor, and their digest taken on the way.
+"""A module's weights cast tensor by tensor, and the digest of their fp32 values. Imports torch.
 
-Whole models of 7 billion weights exist in 16 bits only: in fp32 they would take
-27 GiB. So each tensor is cast, and its fp32 pages given back, as soon as its
-values are there. The digest is of the fp32 values: two precisions of one model
-have one digest.
-
-Imports torch: import this module only where a model is built.
+Models of 7 billion weights exist in 16 bits only: in fp32 they would take 27 GiB. Each tensor is
+cast, and its fp32 pages given back, as soon as its values are there. Two precisions share one
+digest.
 """
 
 from __future__ import annotations
@@ -33,10 +30,9 @@ class _Place:
 def in_precision(
     module: torch.nn.Module, dtype: torch.dtype, device: torch.device | None = None
 ) -> torch.nn.Module:
-    """A module in a floating-point type; complex tensors stay complex.
+    """Return a module in a floating-point type; complex tensors stay complex.
 
-    `Module.to` makes them real: it drops their imaginary parts, as of rotary frequencies in a
-    buffer, and warns of it.
+    `Module.to` drops imaginary parts, for example of rotary frequencies in a buffer, and warns.
     """
     if not any(tensor.is_complex() for tensor in module.state_dict().values()) and not any(
         buffer.is_complex() for buffer in module.buffers()
@@ -61,7 +57,6 @@ class Narrowing:
         dtype: torch.dtype | None = None,
         keep: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
-        """`keep` gives what is cast another place, such as a file."""
         self._module = module
         self._dtype = dtype
         self._keep = keep
@@ -96,7 +91,7 @@ class Narrowing:
                     self._buffers.setdefault(_storage(buffer), []).append((owner, name))
 
     def cast(self, storage: torch.UntypedStorage) -> None:
-        """Sum and cast everything that lies in a storage; its values are final."""
+        """Sum and cast everything that lies in a storage whose values are final."""
         key = storage._cdata
         for place in self._places.pop(key, ()):
             whole = torch.empty(0, dtype=place.dtype, device=storage.device)
@@ -114,7 +109,7 @@ class Narrowing:
         return cast if self._keep is None else self._keep(cast)
 
     def finish(self) -> str:
-        """Cast what is left; the digest of the whole state."""
+        """Cast what is left, and return the digest of the whole state."""
         left = (
             *(p for several in self._parameters.values() for p in several),
             *(o._buffers[n] for several in self._buffers.values() for o, n in several),
@@ -130,13 +125,12 @@ class Narrowing:
 
 
 def weights_digest(module: torch.nn.Module) -> str:
-    """A digest of a module's state, the same in every process.
+    """Return a digest of a module's state, the same in every process.
 
-    Covers the name, shape and type of every parameter and stored buffer, and every
-    byte: the bytes go in as wrapping sums over the rows and the columns of a
-    table of 1024 words, so any single change shows, and moving values about
-    does too. It guards against mistakes, not against forgery. BERT-base takes
-    0.04 s on one core; a cryptographic hash of the bytes took 0.2 s and more.
+    It covers name, shape and type of every parameter and stored buffer, and every byte: as wrapping
+    sums over the rows and columns of a table of 1024 words, so that single changes and moved values
+    show. It guards against mistakes, not forgery. BERT-base takes 0.04 s on one core; a
+    cryptographic hash of the bytes took 0.2 s and more.
     """
     return Narrowing(module).finish()
 

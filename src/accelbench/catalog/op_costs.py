@@ -105,11 +105,7 @@ class UnknownOperationError(Exception):
 
 
 def operations(func: Any, name: str, args: Args, result: Any) -> int:
-    """Operations that are no products.
-
-    Raises:
-        UnknownOperationError: name it in one of the tables above.
-    """
+    """Return the operations of what is not a product, or raise UnknownOperationError."""
     if name in PER_ELEMENT:
         counted = args[_ADDED.get(name, 0)]
         each = PER_ELEMENT[name]
@@ -153,7 +149,7 @@ def _convolution_backward(args: Args, _result: Any) -> int:
 
 
 def _grouped_mm(args: Args, result: Any) -> int:
-    """Rows × experts' matrices (…×k)·(k×…), or in the backward pass one product an expert."""
+    """Count rows × experts' matrices, or in the backward pass one product per expert."""
     left, right = args[0], args[1]
     if left.dim() == 2 and right.dim() == 2:  # the gradient of the weights: rows are summed over
         return 2 * int(left.shape[0]) * int(left.shape[1]) * int(right.shape[1])
@@ -161,7 +157,7 @@ def _grouped_mm(args: Args, result: Any) -> int:
 
 
 def grouped_result(left: Any, right: Any, offs: Any = None, *_: Any, **__: Any) -> Any:
-    """What a product by groups gives, in shape: rows × matrices, or one matrix a group."""
+    """Return the result of a product by groups, in shape: rows × matrices, or one per group."""
     if left.dim() == 2 and right.dim() == 2:
         return left.new_empty((offs.shape[0], left.shape[0], right.shape[1]))
     return left.new_empty((*left.shape[:-1], right.shape[-1]))

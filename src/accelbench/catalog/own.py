@@ -1,10 +1,7 @@
-"""A model of the user's own: any class of transformers with a config, fed with what it reads.
+"""A model of the user's own: any class of transformers with a config.
 
-How many weights it has, what it reads and how long that may be is asked of
-transformers itself, on the meta device, in a process that ends afterwards
-(`python -m accelbench.catalog.own FILE`): whoever conducts a run imports no engine.
-
-Input tensors that many models share, so that a model file says only what is its own.
+Parameters, inputs and limits are read from transformers on the meta device, in a process that ends
+afterwards (`python -m accelbench.catalog.own FILE`): the conductor imports no engine.
 """
 
 from __future__ import annotations
@@ -78,7 +75,7 @@ class OwnModels:
 
 
 def refusal(config: Mapping[str, Any]) -> str | None:
-    """Why a config cannot be measured by what transformers brings; None where it can."""
+    """Return why a config cannot be measured with transformers' own classes, or None."""
     if "auto_map" in config:
         return "it comes with Python code of its own, which is not run from here"
     if "quantization_config" in config:
@@ -91,11 +88,11 @@ def refusal(config: Mapping[str, Any]) -> str | None:
 
 
 def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
-    """The spec of each model, or the sentence that says why there is none.
+    """Return the spec of each model, or the sentence that refuses it.
 
     Raises:
         MissingExtraError: torch or transformers is not installed.
-        SurroundingsError: transformers cannot be asked.
+        SurroundingsError: transformers gives no answer.
     """
     for package in ("torch", "transformers"):
         if find_spec(package) is None:
@@ -117,14 +114,13 @@ def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
 
 
 def spec_of(own: OwnModels) -> ModelSpec:
-    """Ask transformers. Raises AccelbenchError, or whatever its classes make of the config."""
+    """Return the spec of a model; raise AccelbenchError, or any error of transformers' classes."""
     if own.layers:
         return _encoder_of(own)
     return _spec_of(own)
 
 
 def _encoder_of(own: OwnModels) -> ModelSpec:
-    """Return the spec of a transformer with the layers that sentence-transformers adds."""
     from accelbench.catalog.build import parameter_count, skeleton
 
     name = _base_class(own)
@@ -147,7 +143,6 @@ def _encoder_of(own: OwnModels) -> ModelSpec:
 
 
 def _base_class(own: OwnModels) -> str:
-    """Return the class that sentence-transformers loads, which has no head."""
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
     kind = str(own.config.get("model_type"))
@@ -205,12 +200,10 @@ def _spec_of(own: OwnModels) -> ModelSpec:
 
 
 def _token_ids(vocabulary: int, name: str = "input_ids") -> InputSpec:
-    """Token ids, drawn evenly from the whole vocabulary."""
     return InputSpec(name, ("batch", "sequence"), "int64", 0, vocabulary)
 
 
 def _training(class_name: str, config: Any) -> Training | None:
-    """How a class with such a head is trained; None where its name does not tell."""
     if class_name.endswith(_CLASSIFIES) and config.num_labels > 1:
         labels = InputSpec("labels", ("batch",), "int64", 0, config.num_labels)
         return Training("classification", (labels,))  # of whatever it reads
@@ -257,10 +250,10 @@ def _text(spec: ModelSpec, module: Any) -> ModelSpec:
 
 
 def _max_tokens(text: Any, module: Any) -> int | None:
-    """Return how many tokens the positions of a model last for, or None without a limit.
+    """Return the number of tokens that a model's positions allow, or None without a limit.
 
-    RoBERTa and its relatives number positions from the one after their padding's:
-    of 514 positions, 512 are left for tokens.
+    RoBERTa and its relatives number positions after their padding's: of 514, 512 are left for
+    tokens.
     """
     from torch.nn import Embedding
 

@@ -1,9 +1,6 @@
 """The passes of a model that are counted: forward, prefill and decode, a training step.
 
-A request is driven here in shapes alone as the procedure `generate` drives it with
-values: the prompt read once with room for what is kept, then a token at a time.
-
-Imports torch: import this module only where something is counted.
+A request runs in shapes only, like the procedure `generate`. Imports torch: import only to count.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ _NEED_VALUES = {"detection": ("logits", "pred_boxes"), "ctc": ("logits",)}
 
 
 def inputs_on_meta(spec: ModelSpec, shapes: Shapes, half: bool, mode: str) -> Tensors:
-    """What a pass is fed, in shapes alone."""
+    """Return the inputs of a pass, in shapes only."""
     types = {
         "float": torch.bfloat16 if half else torch.float32,
         "float32": torch.float32,
@@ -52,13 +49,7 @@ def inputs_on_meta(spec: ModelSpec, shapes: Shapes, half: bool, mode: str) -> Te
 
 
 class Passes:
-    """A model in shapes alone, ready to be counted at any sizes.
-
-    Args:
-        spec: the model.
-        half: whether its weights are of 16 bits.
-        counter_class: what counts, where more is wanted of each operation than its cost.
-    """
+    """A model in shapes only, ready to be counted at any sizes; `half` weights have 16 bits."""
 
     def __init__(
         self, spec: ModelSpec, half: bool = False, counter_class: type[Counter] = Counter
@@ -70,19 +61,19 @@ class Passes:
         self.module = module.bfloat16() if half else module
 
     def stored_bytes(self) -> int:
-        """Parameters and buffers, what is tied once."""
+        """Return bytes of parameters and buffers, tied ones once."""
         own = {id(t): t for t in (*self.module.parameters(), *self.module.buffers())}
         return sum(tensor.nbytes for tensor in own.values())
 
     def forward(self, shapes: Shapes) -> Count:
-        """One forward pass."""
+        """Count one forward pass."""
         return count_forward(self.module, self._fed(shapes), self._counter_class)
 
     def _fed(self, shapes: Shapes, mode: str = Mode.INFERENCE) -> Tensors:
         return inputs_on_meta(self._spec, shapes, self._half, mode)
 
     def request(self, shapes: Shapes, steps: int) -> list[Count]:
-        """The prefill of a request, and its first decode steps one by one."""
+        """Count the prefill of a request, and its first decode steps one by one."""
         fed = self._fed(shapes)
         request = _Request(self._spec, self.module, fed)
         counter = self._counter_class(self.module, fed.values())
@@ -99,7 +90,7 @@ class Passes:
 
 
 class TrainingPasses(Passes):
-    """A model with the head it is trained with, in training mode; dropout is done."""
+    """A model with its training head, in training mode; dropout is done."""
 
     def __init__(self, spec: ModelSpec, half: bool = False, checkpointed: bool = False) -> None:
         super().__init__(spec.trained, half)
@@ -111,16 +102,16 @@ class TrainingPasses(Passes):
             _checkpoint(self.module)
 
     def trained_weights(self) -> tuple[int, int]:
-        """How many weights learn, and how many the largest tensor of them has."""
+        """Return the number of weights that learn, and of the largest tensor of them."""
         sizes = [p.numel() for p in self.module.parameters() if p.requires_grad]
         return sum(sizes), max(sizes)
 
     def step(self, shapes: Shapes) -> Count:
-        """Forward, loss and backward."""
+        """Count forward, loss and backward."""
         return self.step_counted(shapes, Counter).count
 
     def step_counted(self, shapes: Shapes, counter_class: type[Counter]) -> Counter:
-        """Forward, loss and backward, by a counter of one's own."""
+        """Count forward, loss and backward by another counter."""
         fed = inputs_on_meta(self._untrained, shapes, self._half, Mode.TRAINING)
         labels = {label.name: fed[label.name] for label in self._training.labels}
         inputs = {name: t for name, t in fed.items() if name not in labels}
@@ -139,14 +130,14 @@ class TrainingPasses(Passes):
 
 @contextmanager
 def _one_draw() -> Iterator[None]:
-    """Layers that a model drops by chance are the same at every size."""
+    """Fix the layers that a model drops by chance, at every size."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
 
 
 def _checkpoint(module: torch.nn.Module) -> None:
-    """As the procedure `train` does it; ValueError where a model has no place for it."""
+    """Enable checkpointing like the procedure `train`; ValueError if a model has none."""
     enable = getattr(module, "gradient_checkpointing_enable", None)
     if enable is not None:
         enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -157,7 +148,7 @@ def _checkpoint(module: torch.nn.Module) -> None:
 
 
 class _Request:
-    """What lasts from one token to the next, in shapes alone."""
+    """What lasts from one token to the next, in shapes only."""
 
     def __init__(self, spec: ModelSpec, module: torch.nn.Module, inputs: Tensors) -> None:
         self._module = module
@@ -197,7 +188,7 @@ class _Request:
         return kept
 
     def next_inputs(self) -> Mapping[str, torch.Tensor]:
-        """The token that was written last, and a mask as long as what is kept."""
+        """Return the last token, and a mask as long as what is kept."""
         batch = self._inputs[self._ids].shape[0]
         self._read += 1
         kind = {"dtype": torch.int64, "device": "meta"}

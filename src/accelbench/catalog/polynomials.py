@@ -1,4 +1,4 @@
-"""Exact polynomials through counted points, in whole numbers. Pure."""
+"""Exact polynomials through counted points, in whole numbers."""
 
 from __future__ import annotations
 
@@ -31,15 +31,10 @@ def value(polynomial: Polynomial, batch: int, length: int) -> int:
 def through(
     batches: Sequence[int], lengths: Sequence[int], points: Mapping[tuple[int, int], int]
 ) -> list[list[int]]:
-    """The polynomial of least degree in batch and length through all points.
+    """Return the polynomial of least degree in batch and length through all points.
 
-    Args:
-        batches: as many as the polynomial has rows: a single one makes it constant in the batch.
-        lengths: as many as a row has coefficients.
-        points: what was counted, by batch and length.
-
-    Raises:
-        InexactError: a coefficient is no whole number.
+    It has as many rows as batches, and as many coefficients per row as lengths. Raises InexactError
+    if a coefficient is not a whole number.
     """
     lines = [_lagrange(lengths, [points[b, x] for x in lengths]) for b in batches]
     columns = [_lagrange(batches, column) for column in zip(*lines, strict=True)]
@@ -50,7 +45,6 @@ def through(
 
 
 def _lagrange(xs: Sequence[int], ys: Sequence[int | Fraction]) -> list[Fraction]:
-    """Coefficients, lowest power first, of the polynomial through the points."""
     total = [Fraction(0)] * len(xs)
     for i, (xi, yi) in enumerate(zip(xs, ys, strict=True)):
         basis = [Fraction(yi)]
@@ -64,10 +58,10 @@ def _lagrange(xs: Sequence[int], ys: Sequence[int | Fraction]) -> list[Fraction]
 
 
 def undominated(polynomials: Sequence[Polynomial]) -> list[list[list[int]]]:
-    """Those that can be the largest for some batch and length of one or more.
+    """Return those that can be the largest for some batch and length of one or more.
 
-    Where many are left, as of a training step, in which results give way to
-    gradients one by one: those that are the largest at some point of a grid.
+    If many are left, as of a training step in which gradients replace results one by one: those
+    that are the largest at some point of a grid.
     """
     flat = {tuple(tuple(row) for row in p) for p in polynomials}
 

@@ -1,23 +1,20 @@
-"""The models that a command line asks for: by name, set, category or a file.
+"""The models that a command line asks for: by name, set, category or a models file.
 
-Models files: the document's custom model sets, as JSON in which comments are allowed.
+A models file is JSON with comments:
 
     {
       // a model of the catalogue, by any of its names
       "bert_tiny": {"name": "prajjwal1/bert-tiny", "family": "embedding",
                     "size": "tiny", "modality": "text"},
-      // a model of one's own, with seeded random weights: from a folder with a config.json …
+      // a model of one's own, with random weights: from a folder with a config.json …
       "ours": {"name": "our-encoder", "path": "models/ours", "family": "embedding",
                "size": "small", "modality": "text"},
       // … or from a config in place
       "mine": {"name": "my-bert", "class": "BertModel", "config": {"hidden_size": 96, …}, …}
     }
 
-`name` is what the column `model` shows; of a catalogue model that is the
-catalogue's own name, whichever alias the file uses. An entry's key is one more
-alias: either is a name on the command line. Of a catalogue model the file may
-say the size in its own word, but not contradict the family or modality. Paths
-are taken from the file's folder.
+An entry's key is an alias of its model. The file may restate a catalogue model's size, but must not
+contradict its family or modality. Paths are relative to the file's folder.
 """
 
 from __future__ import annotations
@@ -67,7 +64,7 @@ _OF_ITS_OWN = ("family", "size", "modality")
 
 @dataclass(frozen=True)
 class _Entry:
-    """One model of a file, and where it stands in it."""
+    """One model of a file, and its line."""
 
     file: Path
     key: str
@@ -75,7 +72,7 @@ class _Entry:
     said: Object
 
     def wrong(self, message: str, key: str | None = None, advice: str = "") -> UsageError:
-        """An error that names file, line and key."""
+        """Return an error that names file, line and key."""
         if key is None or key not in self.said.lines:
             return UsageError(
                 f"{self.file}, line {self.line}, {in_quotes(self.key)}: {message}", advice
@@ -86,14 +83,14 @@ class _Entry:
         return UsageError(f"{where}: {message}", advice)
 
     def text(self, key: str) -> str | None:
-        """The text under a key; None where the key is absent."""
+        """Return the text under a key, or None if the key is absent."""
         value = self.said.get(key)
         if key in self.said and (not isinstance(value, str) or not value.strip()):
             raise self.wrong("it takes a text.", key)
         return value
 
     def word(self, key: str, known: Iterable[str]) -> str | None:
-        """One of the known words under a key."""
+        """Return one of the known words under a key."""
         value = self.text(key)
         words = list(known)
         if value is not None and value not in words:
@@ -104,19 +101,18 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Described:
-    """What a file describes: its models in their order, and what is wrong, by the entry's key."""
+    """A file's models in their order, and its errors by the entry's key."""
 
     models: tuple[ModelSpec, ...]
     wrong: Mapping[str, UsageError]
 
 
 def models_in(path: Path) -> Described:
-    """The models that a file describes, each once; one that is wrong does not stop the others.
+    """Return the models of a file, each once; a wrong one does not stop the others.
 
     Raises:
-        UsageError: the file is wrong, or all that is in it: one sentence with the file, the line
-            and the key.
-        MissingExtraError: a model of one's own needs transformers to be described.
+        UsageError: the file, or every entry, is wrong: one sentence with file, line and key.
+        MissingExtraError: describing a model of one's own needs transformers.
     """
     wrong: dict[str, UsageError] = {}
     entries, own = dict[str, _Entry](), dict[str, OwnModels]()
@@ -179,7 +175,6 @@ def _read(path: Path, wrong: dict[str, UsageError]) -> list[_Entry]:
 
 
 def _check(entry: _Entry) -> None:
-    """Refuse an entry whose keys or words are none that are known."""
     for key in entry.said:
         if key not in KEYS:
             advice = _meant(key, KEYS) or f"Keys: {', '.join(KEYS)}."
@@ -239,7 +234,6 @@ def _with(aliases: tuple[str, ...], key: str, model_id: str) -> tuple[str, ...]:
 
 
 def _own(entry: _Entry) -> OwnModels:
-    """A model of the user's own, as far as the file describes it."""
     name = str(entry.said["name"])
     try:
         taken = find(name)
@@ -267,7 +261,6 @@ def _own(entry: _Entry) -> OwnModels:
 
 
 def _config(entry: _Entry) -> tuple[dict[str, Any], str]:
-    """The config and the class that is built from it."""
     if "path" in entry.said and "config" in entry.said:
         raise entry.wrong("a config comes from a path or stands here, not both.", "config")
     config = _config_of_folder(entry) if "path" in entry.said else entry.said.get("config")
@@ -300,7 +293,6 @@ def _config_of_folder(entry: _Entry) -> Any:
 
 
 def _begun_small(sentence: str) -> str:
-    """A sentence as it goes on after a colon."""
     return sentence[:1].lower() + sentence[1:]
 
 
@@ -317,24 +309,22 @@ def choose(
     inputs: Mapping[str, GivenInput] | None = None,
     reference: str = "",
 ) -> tuple[ModelSpec, ...]:
-    """The models a command line asks for, each once, named ones first.
+    """Return the models that a command line asks for, each once, named ones first.
 
     Args:
         models: names, as `find` takes them; those of the models file come first.
         set_name: "key", "architectures", "small", or "custom" for those of the models file.
-        categories: families or modality tags; "vision" finds every model that sees.
-            Beside names or a set they narrow it, alone they choose from everything.
-        specific: keep only these. A model also answers for its small variant, so
-            that "bert" picks bert-tiny out of the small set.
+        categories: families or modality tags; they narrow names or a set, and choose from
+            everything without them.
+        specific: keep only these. A model also answers for its small variant: "bert" picks
+            bert-tiny.
         limit: keep at most so many.
         all_models: take the whole catalogue.
-        models_file: models described by a file: more names for `models`, and where
-            none is named, all of them join the others.
-        pass_over: hears of each entry of that file that is wrong and whose model nobody named;
-            without it, one that is wrong is an error.
-        inputs: what is said of inputs of models that are files or code: of all that are named, or
-            as MODEL:NAME of one of them.
-        reference: of callables of one's own, an attribute whose answers are the right ones.
+        models_file: more names for `models`; without `models`, all of its models are taken.
+        pass_over: is called with each wrong entry of that file that was not named; without it, a
+            wrong entry is an error.
+        inputs: descriptions of inputs of files and code, of all models or as MODEL:NAME of one.
+        reference: of callables, an attribute whose answers are right.
     """
     models, categories, specific = tuple(models), tuple(categories), tuple(specific)
     if limit is not None and limit < 1:
@@ -388,7 +378,7 @@ def is_model_word(word: str) -> bool:
 
 
 def notes_on(spec: ModelSpec) -> list[str]:
-    """What is said of a model of one's own: what it is, and what each of its inputs holds."""
+    """Return notes about a model of one's own: what it is, and the values of its inputs."""
     return [note for say in (file_notes, code_notes, folder_notes) for note in say(spec)]
 
 
@@ -399,7 +389,6 @@ def _fed(
     inputs: Mapping[str, GivenInput],
     reference: str,
 ) -> ModelSpec:
-    """The model of a name, with what is said of its inputs."""
     labels = _labels(word)
     every = {label for name in words for label in _labels(name)}
     of_all, of_one = said_of(inputs, labels, every)
@@ -422,7 +411,6 @@ def _fed(
 
 
 def _labels(word: str) -> set[str]:
-    """What a model may be called before the name of one of its inputs."""
     name, path = path_of(word)
     code = code_word(word)
     labels = {word, name, str(path), path.name, file_name_of(path)}
@@ -437,7 +425,6 @@ def _named(
     inputs: Mapping[str, GivenInput] | None,
     reference: str,
 ) -> ModelSpec:
-    """The model of a name; of a folder, code or a file where no model has that name."""
     try:
         return find(name, own)
     except UsageError:
@@ -465,7 +452,6 @@ def _described(
     *,
     every: bool,
 ) -> tuple[ModelSpec, ...]:
-    """The models of a file, and a word of each entry that is wrong, where all are asked for."""
     described = models_in(path)
     for key, error in described.wrong.items():
         if pass_over is None or any(key_of(name) == key_of(key) for name in named):

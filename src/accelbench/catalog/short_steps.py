@@ -1,7 +1,7 @@
-"""A short step that stands for a long one where outputs are looked at or compared.
+"""A short step that stands for a long one if outputs are looked at or compared.
 
-A whole request of 128 tokens would take minutes to compare, and show nothing that its first four
-do not: each goes through the same pass.
+Comparing a whole request of 128 tokens would take minutes, and show no more than its first four:
+each goes through the same pass.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SHORT_TOKENS, SHORT_PASSES = 4, 2
 
 
 def shortened(case: Case) -> Case:
-    """The case with steps as short as those whose outputs are compared; itself where they are."""
+    """Return the case with steps as short as those whose outputs are compared."""
     shapes = case.shapes
     new = shapes.new_tokens and min(shapes.new_tokens, SHORT_TOKENS)
     steps = shapes.steps and min(shapes.steps, SHORT_PASSES)

@@ -1,8 +1,7 @@
-"""Real weights: from a local folder or the hub, as safetensors only.
+"""Real weights from a local folder or the hub, as safetensors only.
 
-Pickled weights run code when they are opened, so a folder that has nothing else
-is refused. A folder whose config says it comes with code of its own is refused
-unless that code is trusted.
+Pickled weights run code when they are opened, so a folder with nothing else is refused. A folder
+whose config names code is refused unless that code is trusted.
 """
 
 from __future__ import annotations
@@ -41,16 +40,9 @@ def from_folder(
 ) -> torch.nn.Module:
     """Load a model from a folder with config.json and safetensors, in fp32.
 
-    Args:
-        spec: the model that the folder has to hold.
-        model_class: its class in transformers.
-        folder: the path.
-        trust_remote_code: run Python code that comes with it.
-        unread: beginnings of names of weights that may be missing, as nothing reads them.
-
-    Raises:
-        CaseError: weights_unavailable, unsafe_weights, remote_code,
-            weights_mismatch, weights_incomplete or weights_unreadable.
+    `unread` are beginnings of names of weights that may be missing, because nothing reads them.
+    Raises CaseError: weights_unavailable, unsafe_weights, remote_code, weights_mismatch,
+    weights_incomplete or weights_unreadable.
     """
     path = Path(folder).expanduser()
     _check_files(path)
@@ -78,13 +70,12 @@ def from_folder(
 
 
 def _has_new_head(spec: ModelSpec) -> bool:
-    """Whether the model is one as it is trained, with a head that nobody trained before."""
     return spec.training is not None and spec.training.builder == spec.builder
 
 
 @contextmanager
 def _seeded() -> Iterator[None]:
-    """What the files lack, a head to be trained, is drawn the same every time."""
+    """Draw what the files lack (a head to be trained) the same every time."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -161,7 +152,6 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], path: Path) -> Any:
-    """The folder's config, if it describes the model it is taken for."""
     kind = raw.get("model_type")
     if kind != config_class.model_type:
         raise CaseError(
@@ -183,10 +173,10 @@ def _matching_config(spec: ModelSpec, config_class: Any, raw: dict[str, Any], pa
 def _differences(
     theirs: Any, ours: Mapping[str, Any], raw: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """What a config says otherwise than ours: its own entries, then those of its parts.
+    """Yield entries in which a config differs from ours: its own, then those of its parts.
 
-    An entry that stands in its file as in ours is the same, whatever the class makes of it:
-    `id2label` has text for keys there, and numbers once it is read.
+    An entry that its file has like ours is the same, whatever the class makes of it: `id2label` has
+    text keys there, and numbers once it is read.
     """
     for key, wanted in ours.items():
         value = getattr(theirs, key, None)
@@ -208,7 +198,6 @@ def _take_habits(config: Any, ours: Mapping[str, Any]) -> None:
 
 
 def _parts(config: Any, ours: Mapping[str, Any]) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
-    """The configs within a config: of what it sees with, of what it writes with."""
     for key, wanted in ours.items():
         part = getattr(config, key, None)
         if _is_part(part, wanted):
@@ -222,10 +211,7 @@ def _is_part(value: Any, wanted: Any) -> bool:
 def _check_complete(
     path: Path, loading_info: Any, body: str = "", unread: tuple[str, ...] = ()
 ) -> None:
-    """A weight that the files lack would silently be random: refuse it.
-
-    Of a model that gets a new head for its training, only the body must be there.
-    """
+    """Refuse missing weights, which would silently be random; a new head for training may be."""
     names = (str(key) for key in loading_info["missing_keys"])
     missing = (name for name in names if not name.startswith(unread))
     lacking = sorted(key for key in missing if not body or key.startswith(f"{body}."))
@@ -247,13 +233,11 @@ def _unreadable(path: Path, error: Exception) -> CaseError:
 
 
 def from_hub(spec: ModelSpec, model_class: Any, trust_remote_code: bool) -> torch.nn.Module:
-    """Load a model by the first hub id of its spec: from the local cache, else fetched.
+    """Load a model by its first hub id: from the local cache, else fetched.
 
-    Only the config and safetensors are ever fetched (and code, where trusted).
-
-    Raises:
-        CaseError: weights_unavailable where there is no hub id or no hub in
-            reach, found out within seconds; else as `from_folder`.
+    Only the config and safetensors are fetched (and code, if trusted). Raises CaseError:
+    weights_unavailable without a hub id or without a hub in reach, found out within seconds; else
+    as `from_folder`.
     """
     if not spec.hub_ids:
         raise CaseError(
@@ -265,7 +249,7 @@ def from_hub(spec: ModelSpec, model_class: Any, trust_remote_code: bool) -> torc
 
 
 def fetched(hub_id: str, trust_remote_code: bool) -> str:
-    """The folder of a model of the hub, once it is there; raises as `from_hub`."""
+    """Return the folder of a hub's model once it is there; raises like `from_hub`."""
     from huggingface_hub import constants, snapshot_download
 
     wanted = ["config.json", "model*.safetensors", "model.safetensors.index.json"]
@@ -289,10 +273,10 @@ def fetched(hub_id: str, trust_remote_code: bool) -> str:
 
 
 def _trouble_reaching(endpoint: str) -> str:
-    """Why the hub does not answer, empty where it does.
+    """Return why the hub does not answer, or "".
 
-    Asked in a thread of its own: looking up a name has no timeout, and the
-    hub's client would try several times.
+    Asked in a thread: looking up a name has no timeout, and the hub's client would try several
+    times.
     """
     answer: list[str] = []
 

@@ -1,7 +1,4 @@
-"""What an example of inputs tells: the name, type, shape and values of each.
-
-Works on tensors of torch and arrays alike; imports neither.
-"""
+"""Example inputs: the name, type, shape and values of each. Imports neither torch nor NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from accelbench.core.visible import in_quotes
 
 
 def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """How something is called with an example: a tuple by place, a dict by name, else as one."""
+    """Return the arguments of a call: a tuple by place, a dict by name, else one argument."""
     if isinstance(example, tuple):
         return example, {}
     if isinstance(example, Mapping):
@@ -24,7 +21,7 @@ def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def required(function: Callable[..., Any]) -> list[str] | None:
-    """The parameters that something must be given; None where Python does not know."""
+    """Return the names of parameters without default, or None if Python cannot tell."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -37,7 +34,7 @@ def required(function: Callable[..., Any]) -> list[str] | None:
 
 
 def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
-    """An example by the names of a function's parameters.
+    """Return an example by the names of a function's parameters.
 
     Raises:
         FileRefusedError: it does not fit, or a parameter has no name.
@@ -75,11 +72,7 @@ def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
 
 
 def described(name: str, value: Any) -> dict[str, Any]:
-    """An input as its example has it.
-
-    Raises:
-        FileRefusedError: of a type that is not drawn.
-    """
+    """Describe an input from its example; raise FileRefusedError if its type cannot be drawn."""
     dtype = str(value.dtype).rpartition(".")[2]
     entry: dict[str, Any] = {"name": name, "shape": [int(size) for size in value.shape]}
     if dtype.startswith(("float", "bfloat")):
@@ -104,13 +97,13 @@ def described(name: str, value: Any) -> dict[str, Any]:
 
 
 def common_batch(values: Sequence[Any]) -> int | None:
-    """The first size that all inputs with axes have; None where they differ."""
+    """Return the first size if all inputs with axes share it, else None."""
     sizes = {int(value.shape[0]) for value in values if len(value.shape)}
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def batch_of(example: Any) -> int | None:
-    """The items of an example, by the first size of all its arrays; None where they do not say."""
+    """Return the items of an example by the first size of its arrays, or None if they differ."""
     args, keywords = arguments(example)
     return common_batch([value for value in (*args, *keywords.values()) if is_array(value)])
 

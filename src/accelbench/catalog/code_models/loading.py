@@ -1,12 +1,8 @@
-"""Importing an owner's code and having its object made: where it is looked at, and in workers.
+"""Importing an owner's code and making its object, for looking at it and in workers.
 
-A file is run as Python runs a script, its folder first on the search path, but under its own name:
-`if __name__ == "__main__"` is not entered. What is searched first while it is imported is searched
-last afterwards, so that a file called as one of the standard library's takes nobody's place.
-
-What a word of a command line names: an attribute of a file of Python, or of a module.
-
-Pure but for whether a file or a module is there: nothing is imported.
+A file runs like a script, its folder first on the search path, but under its own name:
+`if __name__ == "__main__"` is not entered. Afterwards its folder is searched last, so that a file
+named like a standard module shadows nothing.
 """
 
 from __future__ import annotations
@@ -40,36 +36,23 @@ SETUP, TEARDOWN, REFERENCE = "setup", "teardown", "reference"
 
 @dataclass(frozen=True)
 class LoadedCode:
-    """An owner's object, as its code made it.
-
-    Attributes:
-        subject: the module, or what is called.
-        example: what it is called with; None where nothing says.
-        loss: of a module that is trained.
-        labels: what the loss takes beside the outputs.
-        setup: called once before the first call,
-        teardown: and after the last; None where there is none.
-    """
+    """An owner's object, as its code made it."""
 
     subject: Any
-    example: Any = None
-    loss: Callable[..., Any] | None = None
-    labels: Any = None
-    setup: Callable[[], Any] | None = None
-    teardown: Callable[[], Any] | None = None
+    example: Any = None  # arguments of a call; None if nothing states them
+    loss: Callable[..., Any] | None = None  # of a module that is trained
+    labels: Any = None  # arguments of the loss after the outputs
+    setup: Callable[[], Any] | None = None  # called once before the first call
+    teardown: Callable[[], Any] | None = None  # called after the last call
 
 
 def builder_of(code: ModelCode) -> str:
-    """The builder of a model that is code: of its identity, wherever its file lies."""
+    """Return the builder of a model that is code: part of its identity, wherever its file lies."""
     return f"code:{code.attribute}"
 
 
 def load(code: ModelCode) -> LoadedCode:
-    """An object that was looked at before, made anew.
-
-    Raises:
-        CaseError: the sources were changed, or the code fails.
-    """
+    """Make an object again; raise CaseError if its sources changed or its code fails."""
     refuse_changed(code)
     try:
         module = imported(code)
@@ -91,7 +74,7 @@ def load(code: ModelCode) -> LoadedCode:
 
 
 def refuse_changed(code: ModelCode) -> None:
-    """Refuse sources that are no longer what was looked at."""
+    """Raise CaseError if the sources differ from those that were looked at."""
     try:
         digest = digest_of(map(Path, code.sources))
     except OSError as error:
@@ -107,7 +90,7 @@ def refuse_changed(code: ModelCode) -> None:
 
 
 def seed_all(seed: int) -> None:
-    """Let what an owner draws be the same in every process."""
+    """Seed the generators that an owner may draw from."""
     random.seed(seed)
     for name, draws in (("numpy.random", "seed"), ("torch", "manual_seed")):
         module = sys.modules.get(name)
@@ -121,7 +104,7 @@ _taken: set[str] = set()
 
 
 def imported(code: ModelCode) -> ModuleType:
-    """The module that has the object."""
+    """Import and return the module that has the object."""
     with _searched_first(code.folder):
         if not code.path:
             if code.module in _taken and code.made_by == "itself":
@@ -132,7 +115,6 @@ def imported(code: ModelCode) -> ModuleType:
 
 
 def _run(name: str, path: Path) -> ModuleType:
-    """A file as a module of a name: its own, unless another module has that."""
     there = sys.modules.get(name)
     if there is not None and getattr(there, "__file__", None) != str(path):
         name = f"accelbench_code_{name}"
@@ -150,7 +132,7 @@ _importing: list[str] = []
 
 
 def is_importing() -> bool:
-    """Whether an owner's code is being run to have its object."""
+    """Return whether an owner's code is running to make its object."""
     return bool(_importing)
 
 
@@ -167,7 +149,7 @@ def _searched_first(folder: str) -> Iterator[None]:
 
 
 def attribute_of(module: ModuleType, attribute: str) -> Any:
-    """An attribute by its name with dots. Raises AttributeError where there is none."""
+    """Return an attribute by its dotted name, or raise AttributeError."""
     found: Any = module
     for name in attribute.split("."):
         found = getattr(found, name)
@@ -175,7 +157,7 @@ def attribute_of(module: ModuleType, attribute: str) -> Any:
 
 
 def made(module: ModuleType, attribute: Any, made_by: str) -> LoadedCode:
-    """The object that an attribute is or gives, with what belongs to it."""
+    """Make the object of an attribute, with its example, loss, labels, setup and teardown."""
     given: Sequence[Any] = ()
     subject = attribute
     if made_by == "class":
@@ -217,12 +199,12 @@ def _called(what: Any) -> Callable[[], Any] | None:
 
 
 def is_array(value: Any) -> bool:
-    """Whether something is a tensor or an array, of whatever library."""
+    """Return whether a value is a tensor or an array of any library."""
     return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
 def failure(error: BaseException, sources: Sequence[str]) -> str:
-    """What an owner's code failed with, and in which of its lines."""
+    """Describe an error of an owner's code, and the line of theirs that raised it."""
     words = " ".join(str(error).split())[:300]
     text = f"{type(error).__name__}: {words}" if words else type(error).__name__
     place, trace = "", error.__traceback__
@@ -238,11 +220,11 @@ def failure(error: BaseException, sources: Sequence[str]) -> str:
 
 
 def own_sources(code_file: str, folder: str) -> list[str]:
-    """The owner's files among those that this process has imported, the object's own first.
+    """Return the owner's files that this process has imported, the object's own first.
 
-    Those of its repository count, or below its folder where that is in none: a benchmark has a
-    folder of its own beside what it measures. So do extensions that were built there. What is
-    installed there, as in an environment of a project, does not: of that its version tells.
+    These are the files of its repository, or below its folder if it is in none, because a benchmark
+    lies in a folder next to what it measures. Extensions built there count, installed packages do
+    not: their version identifies them.
     """
     first = str(Path(code_file).resolve()) if code_file else ""
     found = {str(path) for path in imported_below(project_of(folder))}
@@ -250,7 +232,7 @@ def own_sources(code_file: str, folder: str) -> list[str]:
 
 
 def imported_below(top: Path) -> list[Path]:
-    """The owner's files below a folder that this process has imported."""
+    """Return the owner's files below a folder that this process has imported."""
     found = set()
     for module in list(sys.modules.values()):
         with suppress(Exception):  # a module's attributes may do anything
@@ -265,14 +247,14 @@ def imported_below(top: Path) -> list[Path]:
 
 
 def project_of(folder: str) -> Path:
-    """The repository that a folder is in, or itself."""
+    """Return the repository of a folder, or the folder itself."""
     whole = Path(folder).resolve()
     places = (whole, *whole.parents)
     return next((place for place in places if (place / ".git").exists()), whole)
 
 
 def is_owners(file: Path) -> bool:
-    """Whether a file is its owner's: there, and neither installed nor of Python itself."""
+    """Return whether a file exists and is neither installed nor part of Python."""
     if _INSTALLED.intersection(file.parts) or not file.is_file():
         return False
     return not file.is_relative_to(sysconfig.get_paths()["stdlib"])
@@ -293,26 +275,20 @@ _NAME = re.compile(r"^[^=/\\:]+$")
 
 @dataclass(frozen=True)
 class CodeWord:
-    """Where an attribute is.
+    """The place of an attribute."""
 
-    Attributes:
-        name: what its owner calls it; "" where they call it nothing.
-        place: a file's path or the name of a module, as it was written.
-        attribute: of it; "" where none is named.
-    """
-
-    name: str
-    place: str
-    attribute: str
+    name: str  # given by its owner; "" if none
+    place: str  # path of a file or name of a module, as written
+    attribute: str  # "" if none is named
 
     @property
     def is_file(self) -> bool:
-        """Whether the place is a file, and not a module that is imported by its name."""
+        """Whether the place is a file, not a module that is imported by name."""
         return self.place.lower().endswith(SUFFIX)
 
     @property
     def path(self) -> Path:
-        """Of the file."""
+        """Path of the file."""
         return Path(self.place).expanduser()
 
     def __str__(self) -> str:
@@ -320,10 +296,10 @@ class CodeWord:
 
 
 def code_word(word: str) -> CodeWord | None:
-    """What a word names that is no model's name; None where it names no code.
+    """Return the code that a word names, or None if it names none.
 
-    A module counts where it can be found, from here as `python -m` finds it; a word with a colon
-    that is neither is left to whoever knows another meaning of it.
+    A module counts if it can be found as `python -m` finds it. Other words with a colon may have
+    another meaning.
     """
     name, given, rest = word.partition("=")
     if not given or not _NAME.match(name) or not rest:
@@ -338,7 +314,6 @@ def code_word(word: str) -> CodeWord | None:
 
 
 def _is_module(name: str) -> bool:
-    """Whether the first package of a dotted name is there; nothing of it is imported."""
     if not _ATTRIBUTE.match(name):
         return False
     top = name.partition(".")[0]

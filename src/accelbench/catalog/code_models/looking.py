@@ -1,7 +1,6 @@
-"""Looking at what an owner's code gives, in a process that ends afterwards.
+"""Looking at an object of an owner's code, in a process that ends afterwards.
 
-`python -m accelbench.catalog.code_models.looking QUESTION` runs the code and prints one line of
-JSON.
+`python -m accelbench.catalog.code_models.looking QUESTION` prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -34,15 +33,12 @@ _GIVE = (
 
 
 def look(question: Mapping[str, Any]) -> dict[str, Any]:
-    """What an attribute gives.
+    """Describe the object of an attribute, or raise FileRefusedError if it cannot be measured.
 
     Args:
-        question: module, attribute, path and folder, as `ModelCode` has them; `reference`,
-            `given`, the inputs that were described; `live`, whether the object is in use
-            elsewhere in this process; `here`, where nothing of it should come from.
-
-    Raises:
-        FileRefusedError: it is not measured.
+        question: module, attribute, path and folder, as in `ModelCode`; `reference`; `given`, the
+            described inputs; `live`, whether the object is in use in this process; `here`, a folder
+            that must not be imported from.
     """
     code = ModelCode(
         CodeKind.CALLABLE, question["module"], question["attribute"], question["path"],
@@ -80,7 +76,6 @@ def look(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_here(here: str, folder: str) -> list[str]:
-    """Of code of elsewhere, the files of here that it imports even so."""
     there = loading.project_of(folder)
     files = loading.imported_below(Path(here)) if here else []
     return [str(file) for file in files if not file.is_relative_to(there)]
@@ -91,7 +86,6 @@ def _sources(path: Sequence[str], folder: str) -> list[str]:
 
 
 def _reference(module: ModuleType, attribute: str, named: str) -> str:
-    """The attribute whose answers are right: one that is named, or the object's own."""
     if named:
         if not callable(_attribute(module, named)):
             raise FileRefusedError(
@@ -103,7 +97,6 @@ def _reference(module: ModuleType, attribute: str, named: str) -> str:
 
 
 def _for_callables(reference: str, kind: CodeKind, named: str | None) -> str:
-    """A reference, of what is timed as it is: a module is its own, in fp32."""
     if kind is CodeKind.CALLABLE:
         return reference
     if named:
@@ -130,7 +123,6 @@ def _torch_module(value: Any) -> bool:
 
 
 def _is_made(value: Any) -> bool:
-    """Whether what a function returned is an object to be measured, and no answer."""
     return _torch_module(value) or (callable(value) and not loading.is_array(value))
 
 
@@ -214,7 +206,7 @@ def _described(loaded: loading.LoadedCode, given: Sequence[str], *, live: bool) 
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print what an attribute gives, or why it is not measured."""
+    """Print the description of an attribute, or the refusal."""
     try:
         with redirect_stdout(sys.stderr):
             answer = look(loads(arguments[0]))

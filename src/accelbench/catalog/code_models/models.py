@@ -1,4 +1,4 @@
-"""The model that an owner's code makes: its sizes, its inputs and what they hold."""
+"""The model that an owner's code makes: its sizes, its inputs and their values."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _DEFAULTS = {SEQUENCE: 128, IMAGE: 224}
 def model_of_code(
     word: CodeWord, given: Mapping[str, GivenInput] | None = None, reference: str = ""
 ) -> ModelSpec:
-    """The model that an attribute gives; its owner's code runs for it, in a process that ends.
+    """Return the model of an attribute; its owner's code runs in a process that ends.
 
     Args:
-        word: where the attribute is.
-        given: what its owner says of inputs.
-        reference: an attribute of the same module whose answers are the right ones.
+        word: the place of the attribute.
+        given: the owner's descriptions of inputs.
+        reference: an attribute of the same module with the right answers.
 
     Raises:
-        UsageError: it is not measured: one sentence with the reason.
+        UsageError: it cannot be measured: one sentence with the reason.
     """
     try:
         found = _looked_at(word, given or {}, reference)
@@ -58,7 +58,7 @@ def model_of_code(
 
 
 def described(spec: ModelSpec) -> list[str]:
-    """What is said of a model that is code: that it runs, and what it is fed with."""
+    """Return lines about a model that is code: that it runs, and its inputs."""
     code = spec.code
     if code is None:
         return []
@@ -93,7 +93,7 @@ def _with_version(package: str) -> str:
 
 
 def name_of(word: CodeWord) -> str:
-    """What a model is called in results: as it was written, without the folders."""
+    """Return the name of a model in results: as it was written, without folders."""
     place = word.path.name if word.is_file else word.place
     return word.name or f"{place}:{word.attribute}"
 
@@ -105,28 +105,20 @@ def _looked_at(word: CodeWord, given: Mapping[str, GivenInput], reference: str) 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Where code lies that was looked at here, and how a process runs there.
+    """The place of code that was looked at here, and the process that runs it there."""
 
-    Attributes:
-        path: of the file there; "" of a module that is imported by its name.
-        folder: on the search path there.
-        environment: of the process.
-        working: the folder that it runs in.
-        here: where nothing of it should come from.
-    """
-
-    path: str
-    folder: str
-    environment: Mapping[str, str]
-    working: Path
-    here: Path
+    path: str  # of the file; "" of a module that is imported by name
+    folder: str  # on the search path
+    environment: Mapping[str, str]  # of the process
+    working: Path  # folder of the process
+    here: Path  # must not be imported from
 
 
 def looked_at_elsewhere(spec: ModelSpec, place: Elsewhere) -> tuple[ModelSpec, list[Path]]:
-    """A model that is code, as it lies elsewhere, and the files of here that it imports even so.
+    """Return a model as its code lies elsewhere, and the files of here that it imports.
 
     Raises:
-        FileRefusedError: it is not measured there.
+        FileRefusedError: it cannot be measured there.
     """
     code = spec.code
     assert code is not None
@@ -179,7 +171,6 @@ _ANSWERED = {"kind", "inputs", "parameters", "batch", "free_batch", "notes", "ma
 
 
 def _place(word: CodeWord) -> dict[str, str]:
-    """Where the code is, as `ModelCode` has it."""
     if not word.attribute:
         raise FileRefusedError(
             "It does not say which object of the file is meant.",
@@ -197,11 +188,7 @@ def _place(word: CodeWord) -> dict[str, str]:
 def model_found(
     word: CodeWord, found: Mapping[str, Any], given: Mapping[str, GivenInput]
 ) -> ModelSpec:
-    """The model of what a look has found.
-
-    Raises:
-        FileRefusedError: what it reads is not known.
-    """
+    """Return the model of a description; raise FileRefusedError if an input is unknown."""
     kind = CodeKind(found["kind"])
     entries = {entry["name"]: entry for entry in found["inputs"]}
     names = list(entries) or list(given)
@@ -255,7 +242,6 @@ _TEXTS = ("module", "attribute", "path", "folder", "digest", "made_by", "referen
 
 
 def _training(found: Mapping[str, Any]) -> Training | None:
-    """How it is trained, where it brings a loss and what that takes."""
     how = found.get("training")
     if not how:
         return None
@@ -270,7 +256,6 @@ def _size(own: Mapping[str, int | str], name: str) -> int | None:
 def _own_sizes(
     inputs: Sequence[InputSpec], entries: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, int | str]:
-    """Free sizes by name, each with the one that the example has; open where there is none."""
     own: dict[str, int | str] = {}
     for entry in inputs:
         example: Sequence[int] = entries.get(entry.name, {}).get("shape", ())
@@ -292,7 +277,6 @@ def _input(
     given: GivenInput | None,
     found: Mapping[str, Any],
 ) -> InputSpec:
-    """An input as its example and its owner have it."""
     dtype = (given.dtype if given is not None else None) or (entry or {}).get("dtype")
     if dtype is None:
         raise FileRefusedError(
@@ -328,7 +312,6 @@ def _shape(
     given: GivenInput | None,
     found: Mapping[str, Any],
 ) -> tuple[int | str, ...]:
-    """Sizes of an input: those of its example, the batch free, others as they are named."""
     own = None if entry is None else entry["shape"]
     if given is not None and given.shape is not None:
         if own is not None and len(own) != len(given.shape):

@@ -1,11 +1,7 @@
-"""What a torch module reads: its example by name, and whether it takes other batches.
+"""Torch modules of owners: their inputs, batches and costs.
 
-Imports torch: import this module only in the process that looks at code.
-
-What a pass of a torch module takes, counted on the meta device with its example's shapes.
-
-By the rules that count the catalogue's models. A module that looks at values to know its way, or
-that keeps tensors beside its parameters and buffers, cannot be counted so: that is said.
+A pass is counted on the meta device with the example's shapes, by the catalogue's rules. Modules
+whose way depends on values, or that keep tensors outside parameters and buffers, have no count.
 
 Imports torch: import this module only in the process that looks at code.
 """
@@ -34,7 +30,7 @@ from accelbench.core.visible import in_quotes
 
 
 class _Blind(Counter):
-    """Counts no module whose way depends on values: of another's nothing says which it is."""
+    """Counter that refuses modules whose way depends on values."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Args = (), kwargs: Any = None) -> Any:
         if func._schema.name == "aten::_local_scalar_dense" and args[0].is_meta:
@@ -48,14 +44,14 @@ _TYPES = {"fp32": torch.float32, "half": torch.bfloat16}
 def counted(
     module: torch.nn.Module, inputs: Mapping[str, torch.Tensor], batch: int | None
 ) -> dict[str, Any]:
-    """The entry of a module as `costs.json` has it, or why there is none.
+    """Return the entry of a module as in `costs.json`, or the reason why there is none.
 
-    The module is of no other use afterwards: its weights are let go.
+    The module loses its weights.
 
     Args:
         module: in evaluation mode.
         inputs: its example, by name.
-        batch: items of the example, where a module takes other numbers of them.
+        batch: items of the example if the module takes other numbers, else None.
     """
     passes = {}
     try:
@@ -97,7 +93,6 @@ def _fitted(
 
 
 def _shaped(value: torch.Tensor, batch: int | None, items: int, dtype: torch.dtype) -> torch.Tensor:
-    """An input in shapes alone; what has the example's batch takes another."""
     shape = list(value.shape)
     if batch is not None and shape:
         shape[0] = items
@@ -108,10 +103,10 @@ def _shaped(value: torch.Tensor, batch: int | None, items: int, dtype: torch.dty
 def described(
     loaded: LoadedCode, given: Sequence[str], advice: str, live: bool = False
 ) -> dict[str, Any]:
-    """What a module reads, and what it was found to take.
+    """Describe a module: its inputs, batch, parameters and cost.
 
     Raises:
-        FileRefusedError: nothing says what it reads, or it does not take its own example.
+        FileRefusedError: nothing states its inputs, or it does not take its own example.
     """
     module = loaded.subject.eval()
     _refuse_unmade(module)
@@ -161,14 +156,12 @@ _UNCOUNTED = {"uncounted": "it is in use in the process that measured it"}
 
 
 def _stored_otherwise(module: torch.nn.Module) -> list[str]:
-    """A note of weights that are of no type of fp32, in which it is measured where none is said."""
     kinds = {p.dtype for p in module.parameters() if p.is_floating_point()} - {torch.float32}
     names = sorted(str(kind).removeprefix("torch.") for kind in kinds)
     return [f"has weights of {' and '.join(names)}, which are cast to --precision"] if names else []
 
 
 def _refuse_unmade(module: torch.nn.Module) -> None:
-    """Refuse a module whose weights are not there yet."""
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if is_lazy(tensor):
             raise _made_late(name)
@@ -189,11 +182,11 @@ def _made_late(name: str) -> FileRefusedError:
 def _outputs_of_example(
     module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """What it makes of its example, of which it has a copy.
+    """Return the outputs of a copy of the example.
 
     Raises:
-        FileRefusedError: it changes its inputs, and makes something else of what it leaves. A step
-            begins with the inputs of the step before: each would be of another batch.
+        FileRefusedError: it changes its inputs and then gives other outputs. A step begins with
+            the inputs of the step before: each step would have another batch.
     """
     fed = {name: value.clone() for name, value in inputs.items()}
     outputs = {name: value.clone() for name, value in _outputs(module, fed).items()}
@@ -223,7 +216,6 @@ def _parameters(module: torch.nn.Module) -> int:
 
 
 def _as_given(module: torch.nn.Module, given: Sequence[str], advice: str) -> dict[str, Any]:
-    """Of a module without an example: each of its inputs has to be described."""
     needs = example.required(module.forward)
     known = example.names(module.forward)
     if known is not None:
@@ -253,7 +245,7 @@ def _refuses_twice(
     outputs: Mapping[str, torch.Tensor],
     batch: int,
 ) -> str:
-    """Why a module does not take its example twice over as a batch; "" where it does."""
+    """Return why a module refuses its example twice over as a batch, or ""."""
     twice = {
         name: torch.cat([value, value]) if value.dim() else value for name, value in inputs.items()
     }
@@ -274,7 +266,6 @@ def _refuses_twice(
 
 
 def _labels(loaded: LoadedCode) -> dict[str, Any]:
-    """What its loss takes beside the outputs, by name."""
     if loaded.loss is None or loaded.labels is None:
         return {}
     several = loaded.labels if isinstance(loaded.labels, tuple) else (loaded.labels,)

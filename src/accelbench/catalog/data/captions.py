@@ -1,7 +1,4 @@
-"""Texts that belong to a picture or a sound, as the ids that a model is fed with.
-
-From text to ids: the tokenizer of a folder of weights, or one learned from the text itself.
-"""
+"""Texts of pictures and sounds as ids, and the tokenizer that makes them."""
 
 from __future__ import annotations
 
@@ -30,16 +27,16 @@ class Encoder(Protocol):
     note: str  # where it comes from
 
     def plain(self, text: str) -> list[int]:
-        """The ids of the text alone."""
+        """Return the ids of the text only."""
         ...
 
     def marked(self, text: str) -> list[int]:
-        """With the marks that the tokenizer puts around a text."""
+        """Return the ids with the marks that the tokenizer puts around a text."""
         ...
 
 
 class _Ids:
-    """A tokenizer whose ids are held within a model's."""
+    """A tokenizer whose ids are kept within a model's."""
 
     def __init__(self, tokenizer: Any, low: int, top: int, note: str) -> None:
         self._tokenizer = tokenizer
@@ -63,10 +60,10 @@ class _Ids:
 
 
 def encoder_for(weights: str, text: Iterable[str], low: int, high: int, marks: int) -> Encoder:
-    """The tokenizer beside the weights, else one learned from the text.
+    """Return the tokenizer next to the weights, or one learned from the text.
 
     Args:
-        weights: a folder with tokenizer.json, or anything else.
+        weights: a folder with tokenizer.json, or any other word.
         text: what a tokenizer is learned from; the same text gives the same ids.
         low: the first id that text may have.
         high: the first id beyond them.
@@ -132,9 +129,9 @@ _LETTERS = {c: i for i, c in enumerate("|ETAONIHSRDLUMWCFGYPBVK'XJQZ", start=4)}
 
 
 def captioned(fed: Fed) -> InputSpec | None:
-    """The ids that a caption becomes; None where the model takes none.
+    """Return the ids that a caption becomes, or None if the model takes none.
 
-    Ids with places for an image among them are a prompt, not a caption.
+    Ids with places for an image are a prompt, not a caption.
     """
     for name in ("input_ids", "decoder_input_ids"):
         if name in fed:
@@ -145,7 +142,7 @@ def captioned(fed: Fed) -> InputSpec | None:
 
 
 class Captions:
-    """Makes the rows of ids, mask, decoder ids and labels from one text."""
+    """Rows of ids, mask, decoder ids and labels of one text."""
 
     def __init__(self, spec: ModelSpec, fed: Fed, encoder: Encoder) -> None:
         ids = captioned(fed)
@@ -160,7 +157,7 @@ class Captions:
         self.gives = frozenset(part[0].name for part in parts if part)
 
     def rows(self, text: str) -> dict[str, Array]:
-        """The text cut or padded to the lengths of the inputs."""
+        """Return the text cut or padded to the lengths of the inputs."""
         row: dict[str, Array] = {}
         if self._ids:
             spec, shape = self._ids
@@ -180,7 +177,7 @@ class Captions:
 
 
 def start_id(spec: ModelSpec, ids: InputSpec) -> int:
-    """What a decoder's text begins with."""
+    """Return the first id of a decoder's text."""
     named = spec.config.get("decoder_start_token_id")
     if isinstance(named, int):
         return named
@@ -191,10 +188,9 @@ def start_id(spec: ModelSpec, ids: InputSpec) -> int:
 
 
 def padded(tokens: list[int], spec: InputSpec, length: int) -> tuple[Array, int]:
-    """Ids of one length, and how many of them are the text's own.
+    """Return ids of one length, and how many of them are the text's own.
 
-    Where a row has to end with a certain id, that one fills it up, as CLIP's
-    end-of-text does.
+    If a row must end with a certain id, that id fills it up, like CLIP's end-of-text.
     """
     import numpy as np
 
@@ -206,14 +202,14 @@ def padded(tokens: list[int], spec: InputSpec, length: int) -> tuple[Array, int]
 
 
 def mask(used: int, length: int) -> Array:
-    """Ones over the text's own ids."""
+    """Return ones over the text's own ids."""
     import numpy as np
 
     return (np.arange(length) < used).astype(np.int64)
 
 
 def targets(tokens: list[int], length: int) -> Array:
-    """Labels of one length; what lies beyond the text is passed over by losses."""
+    """Return labels of one length; losses ignore what lies beyond the text."""
     import numpy as np
 
     row = np.full(length, IGNORED, np.int64)
@@ -223,6 +219,6 @@ def targets(tokens: list[int], length: int) -> Array:
 
 
 def letters(text: str) -> list[int]:
-    """A transcript in wav2vec2's letters; what has no letter is left out."""
+    """Return a transcript in wav2vec2's letters, without characters that have none."""
     upper = "|".join(text.upper().split())
     return [_LETTERS[c] for c in upper if c in _LETTERS]

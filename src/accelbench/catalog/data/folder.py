@@ -1,7 +1,4 @@
-"""What lies in a folder of real inputs: images, sounds and texts, by name and class. Reads none.
-
-What lies beside a model or its weights and says how it is fed, and how it numbers classes.
-"""
+"""The content of a folder of real inputs, by name and class, and of the folders next to a model."""
 
 from __future__ import annotations
 
@@ -58,26 +55,26 @@ class Folder:
 
     @property
     def holds(self) -> str:
-        """What is there, in words."""
+        """The kinds that are there, in words."""
         kinds = (("images", self.images), ("sound", self.sounds), ("text", self.texts))
         return " and ".join(name for name, entries in kinds if entries)
 
     def title(self, label: str) -> str:
-        """A class in words."""
+        """Return a class in words."""
         return self.titles.get(label) or label.replace("_", " ").replace("-", " ")
 
 
 def classes_of(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """The class folders, sorted; none where a file lies in none."""
+    """Return the class folders, sorted, or none if a file lies in none."""
     labels = {entry.label for entry in entries}
     return () if "" in labels else tuple(sorted(labels))
 
 
 def look(path: str | Path) -> Folder:
-    """List a folder of inputs, or take a single file for one.
+    """List a folder of inputs, or take a single file as one.
 
-    Class folders may lie in the folder itself or in its splits: of `val`, `test`
-    and `train`, the first that holds anything is taken.
+    Class folders may lie in the folder itself or in its splits: the first of `val`, `test` and
+    `train` that holds anything is taken.
 
     Raises:
         UsageError: there is nothing at the path, or nothing of use.
@@ -114,9 +111,9 @@ def _listed(root: Path) -> list[Entry]:
 
 
 def _splits(root: Path) -> list[list[Path]]:
-    """The folders of each split, the best first; none where a folder is no split.
+    """Return the folders of each split, the best first, or none if a folder is not a split.
 
-    A class may be called "train": only where every folder is a split are they splits.
+    A class may be called "train": folders are splits only if all of them are.
     """
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
     named = [[p for p in folders if pattern.fullmatch(p.name)] for pattern in _SPLITS]
@@ -126,7 +123,7 @@ def _splits(root: Path) -> list[list[Path]]:
 
 
 def _below(top: Path, root: Path) -> Iterator[Entry]:
-    """Every file below; links to folders are followed, as ImageNet-100 is often made of them."""
+    """Yield every file below; follow links to folders, because ImageNet-100 often has them."""
     seen: set[str] = set()
     for where, folders, files in os.walk(top, followlinks=True):
         real = os.path.realpath(where)
@@ -166,7 +163,7 @@ def _sorted_out(root: Path, entries: Iterable[Entry]) -> Folder:
 
 
 def _titles(root: Path) -> dict[str, str]:
-    """ImageNet-100's Labels.json, where there is one: {"n01440764": "tench, Tinca tinca"}."""
+    """Read ImageNet-100's Labels.json: {"n01440764": "tench, Tinca tinca"}."""
     file = root / "Labels.json"
     try:
         labels = jsonc.read(file) if file.is_file() else None  # a pipe would be waited for
@@ -182,12 +179,7 @@ CLASSES = "classes.txt"
 
 
 def folders_beside(model: ModelSpec, settings: JobSettings) -> list[Path]:
-    """The folders in which a model's publishers or its owner say how it is fed, the nearest first.
-
-    Args:
-        model: whose.
-        settings: of the job; weights that it names are of no model that its owner brought.
-    """
+    """Return the folders that may say how a model is fed, the nearest first."""
     if model.file is not None:
         return [Path(model.file.path).parent]
     if model.code is not None:
@@ -202,7 +194,7 @@ def folders_beside(model: ModelSpec, settings: JobSettings) -> list[Path]:
 
 
 def read_beside(folders: Sequence[Path], name: str) -> Mapping[str, Any]:
-    """A JSON object beside a model; empty where there is none that can be read."""
+    """Return a JSON object next to a model, or an empty one if none can be read."""
     for folder in folders:
         path = folder / name
         if path.is_file():
@@ -217,16 +209,16 @@ def read_beside(folders: Sequence[Path], name: str) -> Mapping[str, Any]:
 def numbered(
     root: Path, names: Sequence[str], model: ModelSpec, folders: Sequence[Path]
 ) -> tuple[Mapping[str, int], int | None, str]:
-    """A number for each class; how many classes a model must have; what says the order.
+    """Return a number for each class, the number of classes of the model, and what orders them.
 
     Args:
         root: a folder that may have classes.txt.
         names: of the classes, sorted.
-        model: that tells them apart.
-        folders: beside it.
+        model: that is fed.
+        folders: next to the model.
 
     Raises:
-        CaseError: classes.txt lacks one.
+        CaseError: classes.txt lacks a class.
     """
     path = root / CLASSES
     if path.is_file():

@@ -1,7 +1,7 @@
 """Labelled samples in a file of arrays: the model's inputs by name, and `labels`.
 
-Nothing of it is read as a whole: an array of a thousand pictures is walked through, a batch at a
-time, so that what is timed has the memory for itself. Pickled arrays are refused.
+An array is read a row at a time, so that what is timed has the memory for itself. Pickled arrays
+are refused.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ class LabelledData(Protocol):
 
     @property
     def count(self) -> int | None:
-        """Of samples that are taken; None where that is known once all have been read."""
+        """Number of samples that are taken; None until all have been read."""
         ...
 
     @property
     def classes(self) -> int | None:
-        """How many a model has to tell apart for the labels to be its; None where any do."""
+        """Number of classes that the model must have; None if any number does."""
         ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a reader of the result should know."""
+        """Notes for readers of the result."""
         ...
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """How they were made into inputs, for the evidence."""
+        """How samples were made into inputs, for the evidence."""
         ...
 
     def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
-        """Each sample's inputs, without the batch, and its label; those left out are counted."""
+        """Yield each sample's inputs, without the batch, and its label; count those left out."""
         ...
 
     def digest(self) -> str:
-        """Of what `rows` has given, once it has given all."""
+        """Return the digest of what `rows` has given, once it has given all."""
         ...
 
 
@@ -75,10 +75,10 @@ class StoredRows:
 
 
 def headers(path: Path) -> Mapping[str, StoredRows]:
-    """The arrays of a file by name, as their headers have them: nothing else is read.
+    """Return the arrays of a file by name, from their headers only.
 
     Raises:
-        UsageError: it is no such file, or holds what is no plain array.
+        UsageError: it is not such a file, or holds what is not a plain array.
     """
     if path.exists() and not path.is_file():
         raise _refused(path, "is no file")  # a pipe or a device, which may have no end
@@ -104,11 +104,7 @@ def headers(path: Path) -> Mapping[str, StoredRows]:
 
 
 def look_labelled(path: Path) -> Mapping[str, StoredRows]:
-    """The arrays of a file that has labels.
-
-    Raises:
-        UsageError: there are none, or not as many as samples.
-    """
+    """Return the arrays of a file, or raise UsageError if labels are missing or too few."""
     found = headers(path)
     labels = found.get(LABELS)
     if labels is None:
@@ -136,14 +132,7 @@ def _refused(path: Path, why: str) -> UsageError:
 
 
 class LabelledArrays:
-    """The rows of a file's arrays, each the inputs of one sample.
-
-    Args:
-        path: of the file.
-        case: whose model is fed.
-        seed: which samples are taken, where not all are.
-        most: at most so many; None: all.
-    """
+    """The rows of a file's arrays, each the inputs of one sample; at most `most` of them."""
 
     classes: int | None = None
 
@@ -189,7 +178,6 @@ class LabelledArrays:
                 yield {name: self._fed(name, row[name]) for name in row}, label
 
     def _fed(self, name: str, values: Array) -> Array:
-        """A row in the type of its input. Raises CaseError where a value has no place in it."""
         import numpy as np
 
         wants = np.dtype(self._takes[name])
@@ -212,7 +200,7 @@ class LabelledArrays:
 
 
 def chosen(count: int, most: int | None, seed: int) -> list[int]:
-    """Which of so many samples are taken, in their order; the same for the same seed."""
+    """Return which of so many samples are taken, in their order; the same for the same seed."""
     if most is None or most >= count:
         return list(range(count))
     import numpy as np
@@ -266,7 +254,6 @@ class _Rows:
 
 
 def _header(stream: IO[bytes], name: str, path: Path) -> StoredRows:
-    """Read what is before an array's values. Raises ValueError where it is no plain array."""
     import numpy as np
 
     version = np.lib.format.read_magic(stream)
@@ -300,10 +287,10 @@ def _kind(stored: StoredRows) -> str:
 def _matched(
     path: Path, stored: Mapping[str, StoredRows], case: Case, notes: list[str]
 ) -> dict[str, Any]:
-    """Of the model's inputs that the file holds, what type they are fed in.
+    """Return the types in which the file's arrays are fed, by input.
 
     Raises:
-        CaseError: one is missing whose values matter, or is of another shape or type.
+        CaseError: an array is missing whose values matter, or has another shape or type.
     """
     shapes = input_shapes(case.model, case.shapes, case.mode)
     takes: dict[str, Any] = {}
@@ -323,7 +310,7 @@ def _matched(
 
 
 def settled(tensor: InputSpec) -> bool:
-    """Whether an input's values are known without data, as a mask of ones is."""
+    """Return whether an input's values are known without data, like a mask of ones."""
     return tensor.constant is not None or tensor.row is not None
 
 
@@ -367,9 +354,9 @@ def _fed_as(
 def batch_of(
     case: Case, rows: Sequence[Mapping[str, Array]], seed: int
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """A batch of a case's inputs: rows, the last of them again where they are too few.
+    """Return a batch of a case's inputs: rows, and the last one again if there are too few.
 
-    What the samples do not have is as it is drawn: it is the same in every sample.
+    Inputs that the samples do not have are drawn: they are the same in every sample.
     """
     import numpy as np
 

@@ -1,9 +1,4 @@
-"""Labelled samples of a job: which data a case's model takes, and what of it is timed.
-
-Labelled pictures: a folder per class, as torchvision's ImageFolder and ImageNet have it.
-
-Labelled sounds: a folder per class.
-"""
+"""Labelled samples of a job: folders of pictures and sounds, and the batch that is timed."""
 
 from __future__ import annotations
 
@@ -39,13 +34,7 @@ _NAMED = 5
 
 
 class LabelledSounds:
-    """The sounds of a folder, each the input of one sample.
-
-    Args:
-        folder: whose sounds all lie in class folders.
-        case: whose model is fed.
-        settings: of the job.
-    """
+    """The sounds of a folder, each the input of one sample."""
 
     def __init__(self, folder: Folder, case: Case, settings: JobSettings) -> None:
         need("soundfile", "soundfile", "data", "Reading sound")
@@ -64,7 +53,7 @@ class LabelledSounds:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the result should know; what was skipped is known once all was read."""
+        """Notes for readers of the result; skipped files are known once all were read."""
         notes = [self._recipe.note, f"Classes are numbered by {self._by}."]
         if self.count != self._all:
             notes.append(f"{self.count} of {self._all} samples were drawn for accuracy.")
@@ -113,11 +102,7 @@ class LabelledSounds:
 
 
 def _sound_input(case: Case) -> tuple[str, str, tuple[int, ...]]:
-    """The input that takes sounds, its type, and its shape without the batch.
-
-    Raises:
-        CaseError: there is none, or another input whose values matter.
-    """
+    """Return the input that takes sounds, its type, and its shape without the batch."""
     shapes = input_shapes(case.model, case.shapes, case.mode)
     open_ = [t for t in tensors(case.model, case.shapes, case.mode) if not settled(t)]
     if len(open_) == 1 and open_[0].dtype in ("float", "float32", "float16"):
@@ -137,13 +122,7 @@ def _sound_input(case: Case) -> tuple[str, str, tuple[int, ...]]:
 
 
 class LabelledPictures:
-    """The pictures of a folder, each the input of one sample.
-
-    Args:
-        folder: whose pictures all lie in class folders.
-        case: whose model is fed.
-        settings: of the job.
-    """
+    """The pictures of a folder, each the input of one sample."""
 
     def __init__(self, folder: Folder, case: Case, settings: JobSettings) -> None:
         need("PIL.Image", "pillow", "data", "Reading images")
@@ -165,7 +144,7 @@ class LabelledPictures:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the result should know; what was skipped is known once all was read."""
+        """Notes for readers of the result; skipped files are known once all were read."""
         notes = [self._recipe.note, f"Classes are numbered by {self._ordered_by}."]
         if self._drawn:
             notes.append(f"{self.count} of {self._all} samples were drawn for accuracy.")
@@ -225,11 +204,7 @@ class LabelledPictures:
 
 
 def _picture_input(case: Case) -> tuple[str, tuple[int, int, int, bool]]:
-    """The input that takes pictures: its name, height, width, channels, and whether those are last.
-
-    Raises:
-        CaseError: there is none, or another input whose values matter.
-    """
+    """Return the input that takes pictures: name, height, width, channels, channels last."""
     shapes = input_shapes(case.model, case.shapes, case.mode)
     open_ = [t for t in tensors(case.model, case.shapes, case.mode) if not settled(t)]
     if len(open_) == 1 and open_[0].dtype in ("float", "float32", "float16"):
@@ -288,7 +263,7 @@ OFF = "off"
 
 
 def is_labelled(settings: JobSettings, case: Case) -> bool:
-    """Whether what is timed are labelled samples: else it is inputs alone, or drawn."""
+    """Return whether labelled samples are timed, instead of inputs without labels."""
     data = settings.data
     if data is None:
         return False
@@ -302,10 +277,10 @@ def is_labelled(settings: JobSettings, case: Case) -> bool:
 
 
 def labelled_data(settings: JobSettings, case: Case) -> LabelledData | None:
-    """The samples of a job as a case's model takes them; None where its data has no labels.
+    """Return the samples of a job as a case's model takes them, or None without labels.
 
     Raises:
-        CaseError: they have labels, and are none of this model's.
+        CaseError: they have labels, which are not this model's.
     """
     return None if settings.accuracy == OFF else _samples(settings, case)
 
@@ -348,7 +323,7 @@ class LabelledFeed:
         self._details: Mapping[str, Any] = {}
 
     def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
-        """A case's inputs. Raises CaseError where the data is none of its model's."""
+        """Return a case's inputs, or raise CaseError if the data is not its model's."""
         start = self._now_ns()
         table = is_text_table(Path(self._settings.data or ""))
         if table and (case.generates or case.mode is Mode.TRAINING):
@@ -377,9 +352,9 @@ class LabelledFeed:
         return fed
 
     def columns(self) -> Mapping[str, Any]:
-        """Columns of a result about what was read last."""
+        """Return columns of a result about the last batch."""
         return self._columns
 
     def details(self) -> Mapping[str, Any]:
-        """Evidence of it."""
+        """Return the evidence of the last batch."""
         return self._details

@@ -1,13 +1,8 @@
 """Labelled text: a table or a folder per class, in the ids of the model's own tokenizer.
 
-Plain text has labels of its own for a model that writes: each token is what the ones before it
-should have led to. It is cut into windows of the case's length that do not overlap.
-
-Which of a model's inputs take a text's ids, its mask and the like, by their names and shapes.
-
-The tokenizer that belongs to a model: its tokenizer.json, and what its owner says of padding.
-
-For accuracy none is learned and none is guessed: other ids would be another model's.
+Plain text labels itself for a model that writes: each token follows from those before it. It is cut
+into windows of the case's length that do not overlap. No tokenizer is learned or guessed: other ids
+would be another model's.
 """
 
 from __future__ import annotations
@@ -48,32 +43,16 @@ _PADS = ("[PAD]", "<pad>")
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A text as ids of one length.
+    """A text as ids of one length."""
 
-    Attributes:
-        ids: with the marks of the tokenizer, filled up to the length.
-        mask: 1 where an id counts.
-        types: 0 of a first text, 1 of a second.
-        cut: whether the text was longer.
-    """
-
-    ids: Sequence[int]
-    mask: Sequence[int]
-    types: Sequence[int]
-    cut: bool
+    ids: Sequence[int]  # with the tokenizer's marks, filled up to the length
+    mask: Sequence[int]  # 1 where an id counts
+    types: Sequence[int]  # 0 of a first text, 1 of a second
+    cut: bool  # whether the text was longer
 
 
 class OwnTokenizer:
-    """A tokenizer.json, and with what it fills texts up.
-
-    Args:
-        asked: the path of one that was named; None: what lies beside the model.
-        folders: beside the model, the nearest first.
-        what: whose it is, for a refusal.
-
-    Raises:
-        CaseError: there is none, or it cannot be read.
-    """
+    """A tokenizer.json and its padding: the one that was asked for, or the nearest to the model."""
 
     def __init__(self, asked: str | None, folders: Sequence[Path], what: str) -> None:
         tokenizers = need("tokenizers", "tokenizers", "data", "Reading text")
@@ -97,13 +76,7 @@ class OwnTokenizer:
         self._tokenizer.no_truncation()
 
     def fitted(self, text: str, pair: str | None, length: int) -> TokenizedText:
-        """A text of one length: cut as the tokenizer cuts, so that its marks stay, or filled up.
-
-        Args:
-            text: to tell the ids of.
-            pair: a second text that belongs to it; None where there is none.
-            length: of the ids.
-        """
+        """Return a text (and its pair) of one length; the tokenizer cuts, so that marks stay."""
         if length != self._length:
             self._tokenizer.enable_truncation(length)
             self._tokenizer.enable_padding(
@@ -114,7 +87,7 @@ class OwnTokenizer:
         return TokenizedText(made.ids, made.attention_mask, made.type_ids, bool(made.overflowing))
 
     def parts(self, text: str) -> tuple[list[int], list[int], list[int]]:
-        """The marks before a text, its ids, and the marks behind it; nothing is cut."""
+        """Return the marks before a text, its ids, and the marks after it; nothing is cut."""
         if self._length:
             self._tokenizer.no_padding()
             self._tokenizer.no_truncation()
@@ -152,7 +125,6 @@ def _side(tokenizer: Any, config: Mapping[str, Any]) -> str:
 
 
 def _pad(tokenizer: Any, folders: Sequence[Path]) -> int | None:
-    """The id that fills texts up; None where nothing says one."""
     if tokenizer.padding:
         return int(tokenizer.padding["pad_id"])
     named = read_beside(folders, "tokenizer_config.json").get("pad_token")
@@ -174,28 +146,19 @@ _LETS_THROUGH: Mapping[bool, tuple[float | None, ...]] = {False: (1, 0, None), T
 
 @dataclass(frozen=True)
 class TextInputs:
-    """The inputs of [batch, sequence] that a text gives.
+    """The inputs of [batch, sequence] that a text gives."""
 
-    Attributes:
-        ids: takes the ids.
-        length: of a text in ids.
-        known: the first id that the model does not know; None where nothing says it.
-        masks: say which ids count; each with what it holds there.
-        types: tell a first text from a second.
-        positions: count the ids.
-    """
-
-    ids: InputSpec
-    length: int
-    known: int | None
-    masks: Mapping[str, tuple[str, int]]
-    types: Mapping[str, str]
-    positions: Mapping[str, str]
+    ids: InputSpec  # takes the ids
+    length: int  # of a text in ids
+    known: int | None  # the first id that the model does not know; None if nothing states it
+    masks: Mapping[str, tuple[str, int]]  # which ids count; each with its value there
+    types: Mapping[str, str]  # tell a first text from a second
+    positions: Mapping[str, str]  # count the ids
 
     def row(
         self, ids: Sequence[int], mask: Sequence[int], types: Sequence[int]
     ) -> dict[str, Array]:
-        """The inputs of one text."""
+        """Return the inputs of one text."""
         import numpy as np
 
         self._check(ids)
@@ -219,10 +182,10 @@ class TextInputs:
 
 
 def text_inputs(case: Case) -> TextInputs:
-    """The inputs of a case that a text gives.
+    """Return the inputs of a case that a text gives.
 
     Raises:
-        CaseError: it takes none, or something beside it whose values matter.
+        CaseError: it takes no text, or another input whose values matter.
     """
     shapes = input_shapes(case.model, case.shapes, case.mode)
     masks, types, positions = dict[str, tuple[str, int]](), dict[str, str](), dict[str, str]()
@@ -261,7 +224,7 @@ _AT_ONCE = 2**20
 
 
 class _Text:
-    """What both have: documents, a model's inputs, and the tokenizer between them."""
+    """Documents, a model's inputs, and the tokenizer between them."""
 
     def __init__(self, documents: TextDocuments, case: Case, settings: JobSettings) -> None:
         self._documents = documents
@@ -298,13 +261,7 @@ class _Text:
 
 
 class LabelledTexts(_Text):
-    """Texts, each of one class.
-
-    Args:
-        documents: with their labels.
-        case: whose model is fed.
-        settings: of the job.
-    """
+    """Texts, each of one class."""
 
     def __init__(self, documents: TextDocuments, case: Case, settings: JobSettings) -> None:
         super().__init__(documents, case, settings)
@@ -325,7 +282,7 @@ class LabelledTexts(_Text):
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the result should know; what was cut is known once all was read."""
+        """Notes for readers of the result; cut texts are known once all were read."""
         length, pad = self._inputs.length, self._tokenizer.pad
         how = f"Text is in {length} ids of the {self._tokenizer.name}"
         mask = "" if self._inputs.masks else ", which no mask of the model leaves out"
@@ -398,13 +355,7 @@ class LabelledTexts(_Text):
 
 
 class TextWindows(_Text):
-    """Plain text, in windows of tokens of which each is predicted from those before it.
-
-    Args:
-        documents: whose labels do not matter.
-        case: whose model is fed.
-        settings: of the job.
-    """
+    """Plain text in windows of tokens, each predicted from those before it."""
 
     classes: int | None = None
 
@@ -416,7 +367,7 @@ class TextWindows(_Text):
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the result should know."""
+        """Notes for readers of the result."""
         how = f"Text is in windows of {self._inputs.length} ids of the {self._tokenizer.name}"
         notes = [
             f"{how}, which do not overlap; the first of each has nothing before it to be told from."
@@ -471,7 +422,6 @@ class TextWindows(_Text):
                 yield ids
 
     def _ids(self, text: str) -> Iterator[list[int]]:
-        """The ids of a document with its marks, a part of it at a time."""
         at = 0
         while at < len(text):
             end = len(text)

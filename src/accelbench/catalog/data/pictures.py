@@ -1,13 +1,7 @@
-"""Rows of pictures: single ones, frames of a video, tiles of a large one; with labels or captions.
+"""Pictures as a vision model takes them: single ones, frames of a video, tiles of a large one.
 
-`images.py` knows pixels, this file knows folders and what a model is fed.
-
-Pictures as a vision model takes them: decoded, turned upright, resized, cropped, normalised.
-
-How pictures become a model's pixels: said by its publishers or by its owner, never guessed.
-
-A recipe is a preprocessor_config.json, as checkpoints have it beside their weights, or one of a few
-that have a name. What is applied is in the evidence of the result, and in a note of it.
+A recipe comes from the model's publishers, from a preprocessor_config.json next to the weights, or
+from a name; it is never guessed. The result's evidence and a note name what was applied.
 """
 
 from __future__ import annotations
@@ -42,10 +36,10 @@ _HALF = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How a model's publishers prepare a picture.
+    """A publisher's preparation of a picture.
 
-    The shorter side is resized to `margin` times what the model takes, and the
-    middle cut out; pixels from 0 to 1 then lose `mean` and are divided by `std`.
+    The shorter side is resized to `margin` times the model's, and the middle cut out; pixels from 0
+    to 1 then lose `mean` and are divided by `std`.
     """
 
     mean: tuple[float, ...]
@@ -70,7 +64,7 @@ _USUAL = Preprocessing(*_IMAGENET, margin=256 / 224)
 
 
 def preprocessing(spec: ModelSpec) -> Preprocessing | None:
-    """What is published for a model; None where nothing is."""
+    """Return what is published for a model, or None."""
     name = spec.builder.rpartition(":")[2].replace("_", "").lower()
     for prefix, recipe in _PUBLISHED.items():
         if name.startswith(prefix.lower()):
@@ -79,7 +73,7 @@ def preprocessing(spec: ModelSpec) -> Preprocessing | None:
 
 
 def usual_preprocessing() -> Preprocessing:
-    """ImageNet's, for a model of which nothing is published."""
+    """Return ImageNet's, for a model without a published one."""
     return _USUAL
 
 
@@ -89,11 +83,7 @@ _DECODED = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 
 
 def decode(data: bytes) -> Image.Image:
-    """A picture in RGB, upright.
-
-    Raises:
-        UnreadableError: it is no picture, or broken.
-    """
+    """Return a picture in RGB, upright; raise UnreadableError if it is broken or not a picture."""
     image_module = need("PIL.Image", "pillow", "data", "Reading images")
     from PIL import ImageOps, UnidentifiedImageError
 
@@ -121,7 +111,7 @@ def _narrowed(image: Image.Image) -> Image.Image:
 
 
 def fitted(image: Image.Image, height: int, width: int, how: Preprocessing) -> Image.Image:
-    """Resized by its shorter side and cut to the middle, in the proportions of the target."""
+    """Resize a picture by its shorter side and cut out the middle."""
     from PIL import Image
 
     wide, high = image.size
@@ -134,7 +124,7 @@ def fitted(image: Image.Image, height: int, width: int, how: Preprocessing) -> I
 
 
 def normalised(image: Image.Image, how: Preprocessing) -> Array:
-    """Channels first, in float32."""
+    """Return pixels in float32, channels first."""
     import numpy as np
 
     pixels = np.asarray(image, np.float32) / np.float32(255)
@@ -143,10 +133,9 @@ def normalised(image: Image.Image, how: Preprocessing) -> Array:
 
 
 def best_grid(size: tuple[int, int], grids: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """The height and width that LLaVA-NeXT lays a picture on.
+    """Return the height and width of the grid that LLaVA-NeXT lays a picture on.
 
-    Of its grids the one that keeps most of the picture, and of those the one
-    that wastes least.
+    It is the grid that keeps most of the picture, and of those the one that wastes least.
     """
 
     def worth(grid: Sequence[int]) -> tuple[int, int]:
@@ -161,7 +150,7 @@ def best_grid(size: tuple[int, int], grids: Sequence[Sequence[int]]) -> tuple[in
 def tiled(
     image: Image.Image, size: tuple[int, int], grid: tuple[int, int], tile: int, how: Preprocessing
 ) -> list[Array]:
-    """LLaVA-NeXT's view of a picture of a size: the whole as one tile, and tile by tile.
+    """Return LLaVA-NeXT's view of a picture: the whole as one tile, then tile by tile.
 
     It is scaled into the grid, in the middle of black, which is cut into tiles.
     """
@@ -184,7 +173,7 @@ def tiled(
 
 @dataclass(frozen=True)
 class _View:
-    """What one item's pixels become."""
+    """Sizes of one item's pixels."""
 
     height: int
     width: int
@@ -279,7 +268,7 @@ def _view(spec: ModelSpec, fed: Fed) -> _View:
 
 
 def _counted(name: str) -> list[tuple[int, str]]:
-    """A name as people count: frame 10 comes after frame 9."""
+    """Return a sorting key by which frame 10 comes after frame 9."""
     parts = re.split(r"(\d+)", name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
@@ -287,7 +276,6 @@ def _counted(name: str) -> list[tuple[int, str]]:
 def _items(
     entries: Sequence[Entry], frames: int | None, notes: list[str]
 ) -> list[tuple[Entry, ...]]:
-    """Single pictures, or windows of consecutive ones of a folder as a video's frames."""
     if frames is None:
         return [(entry,) for entry in entries]
     items: list[tuple[Entry, ...]] = []
@@ -314,32 +302,20 @@ _BYTE = 1 / 255
 
 @dataclass(frozen=True)
 class PictureRecipe:
-    """From a decoded picture to pixels.
+    """From a decoded picture to pixels."""
 
-    Attributes:
-        name: what said it.
-        mean: taken off what was scaled, one a channel or one for all.
-        std: divided by after that.
-        scale: of bytes, before that.
-        filter: of resizing, by Pillow's name.
-        stretched: resized to what the model takes whatever its proportions; else by its shorter
-            side, and cut to the middle.
-        margin: so many times what the model takes, before the middle is cut out.
-        size: height and width that come of it, where the recipe says so.
-    """
-
-    name: str
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
-    scale: float = _BYTE
-    filter: str = "BILINEAR"
-    stretched: bool = False
-    margin: float = 1.0
-    size: tuple[int, int] | None = None
+    name: str  # what states it
+    mean: tuple[float, ...] = (0.0,)  # subtracted after scaling, one per channel or one for all
+    std: tuple[float, ...] = (1.0,)  # divided by after that
+    scale: float = _BYTE  # of bytes, first
+    filter: str = "BILINEAR"  # of resizing, by Pillow's name
+    stretched: bool = False  # to the model's size; else by the shorter side, the middle cut out
+    margin: float = 1.0  # times the model's size, before the middle is cut out
+    size: tuple[int, int] | None = None  # height and width of the result, if stated
 
     @property
     def note(self) -> str:
-        """What is applied, in a sentence."""
+        """Sentence about what is applied."""
         how = "stretched" if self.stretched else "resized by the shorter side, the middle cut out"
         scale = "as bytes" if self.scale == 1.0 else f"times {self.scale:.4g}"
         mean, std = (", ".join(f"{v:g}" for v in values) for values in (self.mean, self.std))
@@ -349,7 +325,7 @@ class PictureRecipe:
         )
 
     def pixels(self, image: Image.Image, height: int, width: int, channels: int) -> Array:
-        """Channels first, in float32."""
+        """Return pixels in float32, channels first."""
         import numpy as np
         from PIL import Image as Pillow
 
@@ -380,14 +356,10 @@ ADVICE = f"Say it with --preprocessing: {', '.join(NAMED)}, or the path of a {CO
 
 
 def recipe_of(asked: str | None, folders: Sequence[Path]) -> PictureRecipe | None:
-    """The recipe that was asked for, or that lies beside a model; None where nothing says it.
-
-    Args:
-        asked: a name or a path.
-        folders: where one may lie, the first that has one counts.
+    """Return the recipe that was asked for by name or path, or the first one of the folders.
 
     Raises:
-        CaseError: it is none, or says what is not done here.
+        CaseError: it cannot be read, or asks for what is not supported.
     """
     if asked is not None:
         return NAMED.get(asked) or _read(Path(asked))
@@ -417,7 +389,7 @@ def _refused(path: Path, why: str) -> CaseError:
 
 
 def recipe_in(config: Mapping[str, Any]) -> PictureRecipe:
-    """The recipe of a preprocessor_config.json. Raises ValueError where it has what is unknown."""
+    """Return the recipe of a preprocessor_config.json; raise ValueError if it is not supported."""
     size, crop = _size(config.get("size")), _size(config.get("crop_size"))
     resizes, crops = config.get("do_resize", True), config.get("do_center_crop", crop is not None)
     normalises = config.get("do_normalize", "image_mean" in config)
@@ -448,7 +420,6 @@ def recipe_in(config: Mapping[str, Any]) -> PictureRecipe:
 
 
 def _size(value: Any) -> tuple[int, int] | None:
-    """Height and width; of the shorter side alone that of a square."""
     if isinstance(value, Mapping):
         if "height" in value and "width" in value:
             return int(value["height"]), int(value["width"])

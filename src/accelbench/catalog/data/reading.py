@@ -1,9 +1,4 @@
-"""Which reader a model needs of a folder, as its inputs say.
-
-Real inputs for the cases of a session: one batch to measure with, and what loading it takes.
-
-A loader of batches, real or synthetic, as document 004 promises it.
-"""
+"""Real inputs for the cases of a session, and the data loader of the Python API."""
 
 from __future__ import annotations
 
@@ -46,13 +41,13 @@ class Library:
     encoders: dict[tuple[str, int, int, int], Encoder] = field(default_factory=dict)
 
     def text(self) -> Corpus:
-        """The folder's lines of text, indexed once."""
+        """Return the folder's lines of text, indexed once."""
         if self.corpus is None:
             self.corpus = Corpus(self.folder)
         return self.corpus
 
     def encoder(self, what: str, text: Iterable[str], spec: ModelSpec, ids: InputSpec) -> Encoder:
-        """An encoder into a model's ids, made once for what it is made from."""
+        """Return an encoder into a model's ids, made once per source of text."""
         size = spec.config.get("vocab_size")
         marks = max(ids.high, (ids.last or 0) + 1, size if isinstance(size, int) else 0)
         key = (what, ids.low, ids.high, marks)
@@ -62,7 +57,7 @@ class Library:
 
 
 def reader_for(library: Library, spec: ModelSpec, shapes: Shapes, fed: Fed) -> Reader:
-    """The reader of a folder for a model's inputs.
+    """Return the reader of a folder for a model's inputs.
 
     Args:
         library: the folder.
@@ -71,8 +66,7 @@ def reader_for(library: Library, spec: ModelSpec, shapes: Shapes, fed: Fed) -> R
         fed: every input with its full shape.
 
     Raises:
-        UnsupportedError: the folder does not hold what the model takes, or no
-            recipe is known that makes its inputs of files.
+        UnsupportedError: the folder does not hold the model's inputs, or no recipe makes them.
         CaseError: none of it can be read.
     """
     folder = library.folder
@@ -102,7 +96,6 @@ def reader_for(library: Library, spec: ModelSpec, shapes: Shapes, fed: Fed) -> R
 def _captions(
     library: Library, spec: ModelSpec, fed: Fed, what: str, words: Iterable[str] | None
 ) -> tuple[Captions | None, list[str]]:
-    """What makes captions of words, and what is to be said of it; None where there is no need."""
     ids = captioned(fed)
     if ids is None:
         return None, []
@@ -127,12 +120,12 @@ def _demand(folder: Folder, spec: ModelSpec, what: str, present: bool) -> None:
 
 
 def fed_with(tensors: Iterable[InputSpec], shapes: Mapping[str, tuple[int, ...]]) -> Fed:
-    """Every input with its full shape."""
+    """Return every input with its full shape."""
     return {t.name: (t, shapes[t.name]) for t in tensors}
 
 
 def drawn(fed: Fed, reader: Reader) -> list[str]:
-    """The inputs that the files do not give and whose values are not settled by their spec."""
+    """Return inputs that the files do not give and whose values their spec leaves open."""
 
     def settled(tensor: InputSpec, shape: tuple[int, ...]) -> bool:
         placed = tensor.lead is not None and tensor.lead[1] >= shape[-1]
@@ -149,7 +142,7 @@ _NAMED = 5
 
 
 class _Digest:
-    """Of the bytes of every file that the measured batch was made of."""
+    """Digest of the bytes of every file of the measured batch."""
 
     def __init__(self) -> None:
         self._sum = hashlib.sha256()
@@ -176,9 +169,9 @@ class Feed:
         self._details: dict[str, Any] = {}
 
     def batch(self, case: Case) -> dict[str, Array]:
-        """One batch for a case: the same for the same seed, on every machine.
+        """Return one batch for a case: the same for the same seed, on every machine.
 
-        What the files cannot give is drawn as synthetic inputs are.
+        Inputs that the files cannot give are drawn.
 
         Raises:
             UnsupportedError: the folder does not hold what the model takes.
@@ -229,11 +222,11 @@ class Feed:
         return times
 
     def columns(self) -> Mapping[str, Any]:
-        """Columns of a result about the last batch."""
+        """Return columns of a result about the last batch."""
         return self._columns
 
     def details(self) -> Mapping[str, Any]:
-        """Evidence of the last batch: what was read, skipped and drawn."""
+        """Return the evidence of the last batch: what was read, skipped and drawn."""
         return self._details
 
 
@@ -245,13 +238,13 @@ _SYNTHETIC_BATCHES = 10
 class DataLoader:
     """Batches as dictionaries of NumPy arrays, by the names of a model's inputs.
 
-    Every iteration gives the same batches again. A last incomplete batch is
-    left out; files that cannot be read are skipped, and shorten the round.
+    Every iteration gives the same batches again. A last incomplete batch is left out; files that
+    cannot be read are skipped, and shorten the round.
 
     Attributes:
         batch_size: items of a batch.
         class_names: the class folders, in the order of their labels.
-        notes: what a user should know of the inputs, in sentences.
+        notes: sentences about the inputs.
         skipped: why files could not be read, by name; filled while iterating.
     """
 
@@ -308,22 +301,20 @@ def create_dataloader(
     weights: str = "random",
     limit: int | None = None,
 ) -> DataLoader:
-    """Batches of inputs for a model: drawn, or decoded and preprocessed from files.
+    """Return batches of inputs for a model: drawn, or decoded and preprocessed from files.
 
-    A row of text begins at one of its lines and reads on. Images and sounds in
-    class folders come with their `labels`.
+    A row of text begins at one of its lines and reads on. Images and sounds in class folders come
+    with their `labels`.
 
     Args:
-        data_source: "synthetic", or the path of a folder of images in class
-            folders, of sound, or of text.
+        data_source: "synthetic", or a folder of images in class folders, of sound, or of text.
         model_name: any name of a model in the catalogue.
         batch_size: items of a batch.
-        input_shape: another size than the model's own: (3, 224, 224),
-            (8, 3, 224, 224) or (128,) tokens.
+        input_shape: another size than the model's: (3, 224, 224), (8, 3, 224, 224) or (128,).
         seed: decides what is drawn and in which order files are read.
         shuffle: False keeps the order of names.
         weights: a folder whose tokenizer.json turns text into ids.
-        limit: items of one round at most; synthetic ones have ten batches else.
+        limit: most items of one round; synthetic inputs have ten batches otherwise.
 
     Raises:
         UsageError: nothing of use is at the path, or a size is impossible.
@@ -364,7 +355,7 @@ def _folder(data_source: str) -> Folder:
 
 
 def _labels(spec: ModelSpec, library: Library | None, fed: Fed) -> InputSpec | None:
-    """A label an item: of the class folders, or drawn where the inputs are drawn too."""
+    """Return a label per item: of the class folders, or drawn if the inputs are drawn too."""
     own = {t.name: t for t in (spec.training.labels if spec.training else ())}.get("labels")
     sorts = own if own is not None and own.shape == ("batch",) else None
     if library is None:
@@ -384,11 +375,7 @@ def _labels(spec: ModelSpec, library: Library | None, fed: Fed) -> InputSpec | N
 
 
 def shapes_of(spec: ModelSpec, batch_size: int, input_shape: Sequence[int] | None) -> Shapes:
-    """The sizes that an input shape means for a model.
-
-    Raises:
-        UsageError: the model takes no input of this shape.
-    """
+    """Return the sizes of an input shape; raise UsageError if the model takes no such input."""
     if input_shape is None:
         return Shapes(batch_size)
     sizes = tuple(input_shape)

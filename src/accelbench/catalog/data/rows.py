@@ -1,9 +1,7 @@
-"""What every reader of real inputs does: one item from disk into one row of a batch.
+"""One item from disk into one row of a batch; arrays of a model's owner in an .npz file.
 
-Inputs of a model's owner: arrays by their names in an .npz file, fed as they are.
-
-A file is looked at before it is read: what it says of its arrays is in their headers. Pickled
-arrays are refused, and so is what would unpack to more than any batch.
+Headers of a file are read before its arrays. Pickled arrays are refused, and archives that would
+unpack to more than any batch.
 """
 
 from __future__ import annotations
@@ -41,11 +39,7 @@ class UnreadableError(Exception):
 
 
 def contents(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        UnreadableError: it cannot be read, or is a pipe or a device, which would have no end.
-    """
+    """Return the bytes of a file; raise UnreadableError of what cannot be read or has no end."""
     try:
         with opened(path) as file:
             return file.read()
@@ -54,10 +48,10 @@ def contents(path: Path) -> bytes:
 
 
 def opened(path: Path) -> BufferedReader:
-    """A file opened to be read.
+    """Open a file.
 
     Raises:
-        UnreadableError: it is a pipe or a device, which would have no end, or no beginning.
+        UnreadableError: it is a pipe or a device, which has no end.
         OSError: it cannot be read.
     """
     if path.exists() and not path.is_file():
@@ -75,11 +69,11 @@ class Reader(Protocol):
     facts: Mapping[str, Any]  # how many files and classes there are
 
     def read(self, index: int, saw: Saw) -> dict[str, Array]:
-        """One row of every input it makes. Raises UnreadableError."""
+        """Return one row of every input it makes, or raise UnreadableError."""
         ...
 
     def name(self, index: int) -> str:
-        """The item, as people know it."""
+        """Return the name of an item."""
         ...
 
 
@@ -98,7 +92,7 @@ class Walk:
             self.order = random.permutation(reader.count).tolist()
 
     def rows(self, saw: Saw, rounds: bool) -> Iterator[dict[str, Array]]:
-        """Row after row; with `rounds` from the start again when all have been read.
+        """Yield row after row; with `rounds` from the start again when all have been read.
 
         Raises:
             CaseError: not a single item can be read.
@@ -123,7 +117,7 @@ class Walk:
                 return
 
     def batch(self, rows: Iterator[dict[str, Array]], size: int) -> dict[str, Array] | None:
-        """The next rows as one batch; None where too few are left."""
+        """Return the next rows as one batch, or None if too few are left."""
         import numpy as np
 
         taken = [row for _, row in zip(range(size), rows, strict=False)]
@@ -133,10 +127,9 @@ class Walk:
 
 
 def ready_decoders() -> None:
-    """Import what is installed of the decoders.
+    """Import the installed decoders.
 
-    scipy.signal alone takes 20 MB: imported while a model is at work, they would
-    be counted as its memory. What is missing is told of where it is needed.
+    scipy.signal alone takes 20 MB: imported while a model is at work, it would count as its memory.
     """
     for module in ("PIL.Image", "soundfile", "scipy.signal", "tokenizers"):
         with suppress(ModuleNotFoundError):
@@ -144,7 +137,7 @@ def ready_decoders() -> None:
 
 
 def need(module: str, package: str, extra: str, needed_for: str) -> Any:
-    """A module of an optional package, or one sentence naming what brings it."""
+    """Import a module of an optional package, or raise MissingExtraError."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -152,7 +145,7 @@ def need(module: str, package: str, extra: str, needed_for: str) -> Any:
 
 
 def number(value: int) -> Array:
-    """A label's element of a row."""
+    """Return a label's element of a row."""
     import numpy as np
 
     return np.asarray(value, np.int64)
@@ -161,10 +154,10 @@ def number(value: int) -> Array:
 def label_of(
     labels: InputSpec, classes: Sequence[str], what: str, notes: list[str]
 ) -> dict[str, int]:
-    """A number for each class folder, in the order of their names; empty where there are none.
+    """Return a number for each class folder, in the order of their names; empty without classes.
 
     Raises:
-        UnsupportedError: there are more classes than the model tells apart.
+        UnsupportedError: there are more classes than the model has.
     """
     if not classes:
         notes.append(f"The labels are drawn: the {what} do not all lie in class folders.")
@@ -186,7 +179,7 @@ NO_ARRAY = (ValueError, SyntaxError, TokenError)
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array of a file: what it is, and of whole numbers between which it lies."""
+    """An array of a file; of whole numbers also their range."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -195,11 +188,7 @@ class StoredArray:
 
 
 def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
-    """The arrays of a file, by name.
-
-    Raises:
-        UsageError: it is no such file, or holds what is not fed.
-    """
+    """Return the arrays of a file by name; raise UsageError if they cannot be fed."""
     import numpy as np
 
     if path.exists() and not path.is_file():
@@ -227,7 +216,6 @@ def stored_arrays(path: Path) -> Mapping[str, StoredArray]:
 
 
 def _weigh(path: Path) -> None:
-    """Refuse an archive by what its directory says, before any of it is unpacked."""
     with zipfile.ZipFile(path) as archive:
         if again := named_twice(archive):
             raise _refused(path, f"has {in_quotes(again)} twice")
@@ -237,7 +225,7 @@ def _weigh(path: Path) -> None:
 
 
 def named_twice(archive: zipfile.ZipFile) -> str:
-    """A name that an archive has twice, of which readers take one or the other; "" of none."""
+    """Return a name that an archive has twice, of which readers take one, or ""."""
     seen = set[str]()
     for member in archive.namelist():
         name = member.removesuffix(".npy")
@@ -261,7 +249,7 @@ def _refused(path: Path, why: str) -> UsageError:
 
 
 class ArraysFeed:
-    """The arrays of a file as a model's inputs; those that it has not are drawn."""
+    """The arrays of a file as a model's inputs; missing ones are drawn."""
 
     def __init__(self, path: str, seed: int, now_ns: Callable[[], int]) -> None:
         self._path = Path(path)
@@ -271,11 +259,7 @@ class ArraysFeed:
         self._details: Mapping[str, Any] = {}
 
     def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
-        """The inputs of a case.
-
-        Raises:
-            CaseError: the file is no longer what it was when the run was planned.
-        """
+        """Return the inputs of a case, or raise CaseError if the file changed since the plan."""
         import numpy as np
 
         drawn = make_inputs(case.model, case.shapes, self._seed, case.mode)
@@ -301,11 +285,11 @@ class ArraysFeed:
         return {**drawn, **read}
 
     def columns(self) -> Mapping[str, Any]:
-        """Columns of a result about what was read last."""
+        """Return columns of a result about the last batch."""
         return self._columns
 
     def details(self) -> Mapping[str, Any]:
-        """Evidence of it: what was read and what was drawn."""
+        """Return the evidence: which inputs were read and which were drawn."""
         return self._details
 
 

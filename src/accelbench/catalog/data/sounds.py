@@ -1,15 +1,9 @@
-"""Rows of sound, with what was said or what it is of.
+"""Sound as a model takes it: decoded, mixed to one channel, resampled, cut, turned into features.
 
-Sound as a model takes it: decoded, mixed to one channel, resampled, cut, turned into features.
-
-The features are those of the models' own extractors in transformers: NumPy or
-torch on the CPU, without the network. Making them is preprocessing, never part
-of a step.
-
-How sounds become a model's input: said by its publishers or by its owner, never guessed.
-
-A recipe is a preprocessor_config.json, as checkpoints have it beside their weights, or a name with
-the rate that the model takes: `wave:16000`, `normalised:16000`.
+Features are those of the models' own extractors in transformers, made on the CPU without the
+network, never within a step. A recipe comes from the publishers, from a preprocessor_config.json
+next to the weights, or from a name with a rate (`wave:16000`, `normalised:16000`); it is never
+guessed.
 """
 
 from __future__ import annotations
@@ -44,10 +38,10 @@ Recipe = Callable[["Array"], "Array"]
 
 
 def decode(data: bytes, seconds: int, rate: int) -> Array:
-    """The first seconds of a sound, one channel, at a rate; shorter where it is shorter.
+    """Return the first seconds of a sound, in one channel, at a rate; it may be shorter.
 
     Raises:
-        UnreadableError: it is no sound, or broken.
+        UnreadableError: it is not a sound, or broken.
     """
     soundfile = need("soundfile", "soundfile", "data", "Reading sound")
     try:
@@ -62,12 +56,11 @@ def decode(data: bytes, seconds: int, rate: int) -> Array:
 
 
 def _said(error: Exception) -> str:
-    """libsndfile's words, without the address of what it was to open."""
     return str(error).partition("\n")[0].rpartition(": ")[2] or type(error).__name__
 
 
 def resampled(wave: Array, rate: int, wanted: int) -> Array:
-    """The same sound at another rate, by a polyphase filter."""
+    """Return the sound at another rate, by a polyphase filter."""
     import numpy as np
 
     if rate == wanted:
@@ -79,7 +72,7 @@ def resampled(wave: Array, rate: int, wanted: int) -> Array:
 
 
 def normalised(wave: Array, samples: int) -> Array:
-    """Wav2vec2's input: zero mean, variance one, then silence up to the length."""
+    """Return Wav2Vec2's input: zero mean, variance one, then silence up to the length."""
     import numpy as np
 
     made = np.zeros(samples, np.float32)
@@ -89,7 +82,7 @@ def normalised(wave: Array, samples: int) -> Array:
 
 
 def features(spec: ModelSpec, shape: tuple[int, ...], seconds: int, rate: int) -> Recipe:
-    """What makes a model's input of one sound.
+    """Return the function that makes a model's input of one sound.
 
     Args:
         spec: the model.
@@ -150,9 +143,9 @@ _LETTERS = 32
 
 
 class Written:
-    """The text of each sound: the .txt of the same name beside it, else its class in words.
+    """The text of each sound: the .txt of the same name, else its class in words.
 
-    One of the two for all of a folder; where a sound has neither, none has a text.
+    One of the two for all of a folder; if a sound has neither, none has a text.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -161,7 +154,7 @@ class Written:
         self.known = self.spoken or bool(classes_of(folder.sounds))
 
     def of(self, entry: Entry) -> str:
-        """A sound's text. Raises UnreadableError."""
+        """Return a sound's text, or raise UnreadableError."""
         if not self.spoken:
             return f"the sound of a {self._folder.title(entry.label)}"
         try:
@@ -170,7 +163,7 @@ class Written:
             raise UnreadableError(f"its transcript: {error}") from error
 
     def all(self) -> Iterator[str]:
-        """Every text that can be read."""
+        """Yield every text that can be read."""
         for entry in self._folder.sounds:
             with suppress(UnreadableError):  # skipped, and counted, when its turn comes
                 yield self.of(entry)
@@ -266,51 +259,43 @@ ADVICE = (
 
 
 def is_sound_word(word: str) -> bool:
-    """Whether a word names a recipe of sound."""
+    """Return whether a word names a recipe of sound."""
     return _NAMED.fullmatch(word) is not None
 
 
 @dataclass(frozen=True)
 class SoundRecipe:
-    """From the bytes of a sound to a model's input.
+    """From the bytes of a sound to a model's input."""
 
-    Attributes:
-        name: what said it.
-        rate: of the wave, in hertz.
-        does: what is done with a wave of it, in words.
-        makes: the input of one sound of a wave.
-        seconds: of a sound that are read.
-    """
-
-    name: str
-    rate: int
-    does: str
-    makes: Callable[[Array], Array]
-    seconds: int
+    name: str  # what states it
+    rate: int  # of the wave, in hertz
+    does: str  # what is done with a wave, in words
+    makes: Callable[[Array], Array]  # the input of one wave
+    seconds: int  # of a sound that are read
 
     @property
     def note(self) -> str:
-        """What is applied, in a sentence."""
+        """Sentence about what is applied."""
         return f"Sounds as {self.name} says: one channel at {self.rate:,} Hz, {self.does}."
 
     def input(self, data: bytes) -> Array:
-        """The input of a sound. Raises UnreadableError where it is none."""
+        """Return the input of a sound, or raise UnreadableError."""
         return self.makes(decode(data, self.seconds, self.rate))
 
 
 def sound_recipe(
     asked: str | None, folders: Sequence[Path], case: Case, shape: tuple[int, ...]
 ) -> SoundRecipe:
-    """The recipe that was asked for, lies beside a model, or is its publishers'.
+    """Return the recipe that was asked for, lies next to a model, or is its publishers'.
 
     Args:
         asked: a name with a rate, or a path.
-        folders: beside the model, the nearest first.
-        case: whose model takes it.
+        folders: next to the model, the nearest first.
+        case: of the model.
         shape: of one sound's input.
 
     Raises:
-        CaseError: nothing says it, or it makes inputs of another shape.
+        CaseError: nothing states one, or it makes inputs of another shape.
     """
     if asked is not None and (named := _NAMED.fullmatch(asked)):
         return _wave(asked, int(named[2]), named[1] == "normalised", case, shape)
@@ -375,7 +360,7 @@ def _configured(path: Path, case: Case, shape: tuple[int, ...]) -> SoundRecipe:
 
 
 def _extracted(path: Path, rate: int, case: Case, shape: tuple[int, ...]) -> SoundRecipe:
-    """What an extractor of transformers makes of a wave: its own class, and no code beside it."""
+    """Make features by transformers' own class, never by code in the folder."""
     transformers = need("transformers", "transformers", "torch", "Making spectra")
     try:
         extract = transformers.AutoFeatureExtractor.from_pretrained(

@@ -1,9 +1,7 @@
-"""Rows of text: read from a place on, turned into ids, packed to the length of a case.
+"""Rows of text, packed to the length of a case, and texts with labels.
 
-Texts with their labels, one after the other: a table, or a folder per class. Nothing is kept.
-
-A table is .csv, .tsv or .jsonl with `text` and `label`, and `text_pair` where a sample is of two
-texts. A row that is none is refused with its line; a file of a folder is skipped and counted.
+A table is .csv, .tsv or .jsonl with `text` and `label`, and `text_pair` if a sample has two texts.
+An invalid row is refused with its line; an unreadable file of a folder is skipped and counted.
 """
 
 from __future__ import annotations
@@ -89,7 +87,7 @@ class Corpus:
         return read
 
     def firsts(self) -> list[TextPlace]:
-        """The beginning of every document: of a .txt as a whole, of each line of a .jsonl."""
+        """Return the beginning of every document: of a .txt, or of each line of a .jsonl."""
         kept: list[TextPlace] = []
         for place in self.places:
             jsonl = self.entries[place.file].path.suffix.lower() == ".jsonl"
@@ -98,9 +96,7 @@ class Corpus:
         return kept
 
     def lines(self, place: TextPlace, saw: Saw, rounds: bool) -> Iterator[str]:
-        """Line after line, read from disk; at the end of a file comes the next, after the last
-        the first.
-        """
+        """Yield lines from disk; after a file comes the next, after the last the first."""
         number, offset = place.file, place.offset
         while True:
             entry = self.entries[number]
@@ -119,7 +115,7 @@ class Corpus:
             number, offset = (number + 1) % len(self.entries), 0
 
     def sample(self) -> Iterator[str]:
-        """Everything once, from the first line on: what a tokenizer is learned from."""
+        """Yield everything once, from the first line on, to learn a tokenizer from."""
         for entry in self.entries:
             with opened(entry.path) as file:
                 for line in _lines(entry, file):
@@ -127,7 +123,7 @@ class Corpus:
 
 
 def _lines(entry: Entry, file: BufferedReader) -> Iterator[bytes]:
-    """A file's lines; a very long one of plain text in parts, cut between two characters."""
+    """Yield a file's lines; a very long line of plain text in parts, cut between characters."""
     if entry.path.suffix.lower() == ".jsonl":
         yield from file
         return
@@ -159,7 +155,7 @@ def _line(count: int | None) -> str:
 
 
 class TextReader:
-    """One item is a line to begin at, or a document where each has a label."""
+    """One item is a line to begin at, or a document if each has a label."""
 
     def __init__(
         self, folder: Folder, corpus: Corpus, spec: ModelSpec, fed: Fed, encoder: Encoder
@@ -220,7 +216,6 @@ class TextReader:
         return made
 
     def _packed(self, place: TextPlace, saw: Saw) -> dict[str, Array]:
-        """Text without gaps; what follows it is what a decoder is to write."""
         spec, shape = self._fed["input_ids"]
         decoder, targets = self._decoder, self._targets
         after = decoder[1][1] if decoder else 0
@@ -261,7 +256,7 @@ _NUMBER = re.compile(r"-?\d{1,9}")
 
 @dataclass(frozen=True)
 class TextDocument:
-    """A text, what belongs to it, and its label as it is written."""
+    """A text, its pair, and its label as written."""
 
     name: str
     text: str
@@ -277,16 +272,16 @@ class TextDocuments(Protocol):
     skipped: dict[str, str]  # what could not be read, by name
 
     def all(self) -> Iterator[TextDocument | None]:
-        """Each text; None in the place of one that cannot be read."""
+        """Yield each text, and None for one that cannot be read."""
         ...
 
     def labels(self) -> tuple[int, tuple[str, ...]]:
-        """How many texts there are, and what their labels are, sorted."""
+        """Return the number of texts, and their labels, sorted."""
         ...
 
 
 def is_text_table(path: Path) -> bool:
-    """Whether a file is a table of texts with labels."""
+    """Return whether a file is a table of texts with labels."""
     ending = path.suffix.lower()
     if ending in _SEPARATORS:
         return True
@@ -301,11 +296,7 @@ def is_text_table(path: Path) -> bool:
 
 
 class TextTable:
-    """A table of texts.
-
-    Raises:
-        UsageError: of whatever asks for its rows, where one is none.
-    """
+    """A table of texts. Reading a row raises UsageError if it is invalid."""
 
     kind = "table"
 
@@ -314,7 +305,7 @@ class TextTable:
         self.skipped: dict[str, str] = {}
 
     def all(self) -> Iterator[TextDocument | None]:
-        """Each row."""
+        """Yield each row."""
         ending = self.path.suffix.lower()
         rows = self._records() if ending == _LINES else self._cells(_SEPARATORS[ending])
         try:
@@ -330,7 +321,7 @@ class TextTable:
             raise self._refused(f"is no table: {error}") from error
 
     def labels(self) -> tuple[int, tuple[str, ...]]:
-        """How many rows there are, and what their labels are, sorted."""
+        """Return the number of rows, and their labels, sorted."""
         count, found = 0, set[str]()
         for document in self.all():
             assert document is not None  # else it was refused
@@ -397,7 +388,7 @@ class TextFiles:
         self.skipped: dict[str, str] = {}
 
     def all(self) -> Iterator[TextDocument | None]:
-        """Each text; None in the place of a file, or the rest of it, that cannot be read."""
+        """Yield each text, and None for a file, or the rest of it, that cannot be read."""
         self.skipped = {}
         for entry in self._entries:
             try:
@@ -408,7 +399,7 @@ class TextFiles:
                 yield None
 
     def labels(self) -> tuple[int, tuple[str, ...]]:
-        """How many texts there are, and the classes of their folders, sorted."""
+        """Return the number of texts, and the classes of their folders, sorted."""
         return sum(1 for _ in self.all()), classes_of(self._entries)
 
 
@@ -449,7 +440,7 @@ def _records_of(file: BufferedReader) -> Iterator[tuple[int, Mapping[str, Any]]]
 
 
 def numbers_of(labels: Sequence[str]) -> Mapping[str, int] | None:
-    """Labels that are numbers already, as the model's own; None where they are names."""
+    """Return labels that are numbers, or None if they are names."""
     if all(_NUMBER.fullmatch(label) for label in labels):
         return {label: int(label) for label in labels}
     return None

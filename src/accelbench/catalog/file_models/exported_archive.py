@@ -1,13 +1,9 @@
-"""The archive that torch.export writes: its program and the places of its weights, nothing run.
+"""Archives of torch.export: their program and the places of their weights; nothing is run.
 
-`torch.export.load` is not used. It unpickles sample inputs, evaluates sizes (sympy's `sympify`) and
-guards (`exec`), and calls whatever function of torch a node names: each runs code out of a hostile
-file. Here the JSON of the program is read, and numbers; what is pickled is never opened.
-
-What the nodes of a program of torch.export may be: operators of ATen on values made before.
-
-Everything else that the format allows is refused by name: other libraries' operators, functions
-of torch that are no operators, operators that open files. Pure: torch is not imported.
+`torch.export.load` is not used: it unpickles sample inputs, evaluates sizes (sympy's `sympify`) and
+guards (`exec`), and calls any function of torch that a node names, so it runs code of a hostile
+file. Here only JSON and numbers are read. Nodes may be operators of ATen on values made before;
+everything else that the format allows is refused by name. Torch is not imported.
 """
 
 from __future__ import annotations
@@ -46,49 +42,34 @@ ELEMENTS = {
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A weight or a constant: where its numbers lie in the archive, and how.
+    """A weight or a constant, and where its numbers lie in the archive."""
 
-    Attributes:
-        member: of the archive.
-        dtype: the number of its type.
-        shape: of the tensor.
-        strides: in elements,
-        offset: and where it begins.
-        trained: whether it is a parameter.
-    """
-
-    member: str
-    dtype: int
+    member: str  # of the archive
+    dtype: int  # number of its type
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-    trained: bool
+    strides: tuple[int, ...]  # in elements
+    offset: int  # in elements
+    trained: bool  # whether it is a parameter
 
 
 @dataclass(frozen=True)
 class ExportedArchive:
-    """What an archive holds.
-
-    Attributes:
-        path: of the file.
-        program: the JSON of the program.
-        tensors: weights and constants by the names that the program's signature has for them.
-    """
+    """Content of an archive."""
 
     path: Path
-    program: Mapping[str, Any]
-    tensors: Mapping[str, StoredTensor]
+    program: Mapping[str, Any]  # its JSON
+    tensors: Mapping[str, StoredTensor]  # weights and constants by their names in the signature
 
     def numbers(self, members: zipfile.ZipFile, tensor: StoredTensor) -> bytearray:
-        """The bytes of a member, which may be changed."""
+        """Return the bytes of a member, which may be changed."""
         return bytearray(members.read(tensor.member))
 
 
 def opened(path: Path) -> ExportedArchive:
-    """An archive of torch.export, looked through.
+    """Read an archive of torch.export.
 
     Raises:
-        FileRefusedError: it is none, a part of one, or holds what runs code when it is read.
+        FileRefusedError: it is incomplete, of another kind, or holds what runs code when read.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -112,12 +93,12 @@ def opened(path: Path) -> ExportedArchive:
 
 
 def unlike_torch() -> FileRefusedError:
-    """The refusal of a program that torch.export would not have written."""
+    """Return the refusal of a program that torch.export would not have written."""
     return FileRefusedError("Its program is not as torch.export writes it.", _ANEW)
 
 
 def _sizes(entries: list[zipfile.ZipInfo], whole: int) -> dict[str, int]:
-    """The bytes of each member.
+    """Return the bytes of each member.
 
     torch.export compresses nothing: members that claim more than the file has are a bomb.
     """
@@ -140,7 +121,6 @@ def _sizes(entries: list[zipfile.ZipInfo], whole: int) -> dict[str, int]:
 
 
 def _root(names: list[str]) -> str:
-    """The folder that everything in it lies in."""
     first = names[0].partition("/")[0] if names else ""
     if not all(name.startswith(f"{first}/") for name in names):
         if "serialized_exported_program.json" in names:
@@ -150,7 +130,6 @@ def _root(names: list[str]) -> str:
 
 
 def _refuse_others(names: list[str]) -> None:
-    """Refuse archives of other kinds, and what runs code when it is read."""
     if _PROGRAM not in names:
         if any(name.startswith("data/aotinductor/") for name in names):
             raise _compiled()
@@ -236,7 +215,6 @@ def _ints(sizes: Any) -> tuple[int, ...]:
 
 
 def _refuse_claims(name: str, tensor: StoredTensor, held: int) -> None:
-    """Refuse a weight that claims numbers which its member does not have."""
     axes = list(zip(tensor.shape, tensor.strides, strict=True))
     if min((tensor.offset, *tensor.shape, *tensor.strides)) < 0:
         raise unlike_torch()
@@ -313,17 +291,15 @@ _VIEWS = frozenset(
 
 
 def aten_name(target: str) -> tuple[str, str] | None:
-    """The name and the overload of an operator of ATen; None of anything else."""
+    """Return the name and overload of an operator of ATen, or None."""
     parts = _ATEN.match(target)
     return None if parts is None else (parts[1], parts[2])
 
 
 def refuse_nodes(graph: Mapping[str, Any], given: Sequence[str]) -> None:
-    """Refuse nodes that are not measured, and values that nothing makes.
+    """Raise FileRefusedError if a graph has nodes that cannot be measured, or values from nowhere.
 
-    Args:
-        graph: of a program, or a part of one.
-        given: the values that are there before the first node.
+    `given` are the values before the first node.
     """
     made = set(given)
     for node in graph["nodes"]:
@@ -345,10 +321,10 @@ def refuse_nodes(graph: Mapping[str, Any], given: Sequence[str]) -> None:
 
 
 def changed_in_place(graph: Mapping[str, Any]) -> str:
-    """What of the graph's own inputs its nodes change: its name, "" where they change none.
+    """Return the name of an input that the graph changes, or "".
 
-    Exported for training, a graph keeps the operators that work in place as they were written: they
-    are nodes, and its signature does not name what they change.
+    Exported for training, a graph keeps operators that work in place: they are nodes, and its
+    signature does not name what they change.
     """
     roots = {name: name for name in names_in(graph["inputs"])}
     for node in graph["nodes"]:
@@ -393,7 +369,7 @@ def _not_measured(why: str) -> FileRefusedError:
 
 
 def names_in(arguments: Any) -> Iterator[str]:
-    """The values that arguments name, in their order."""
+    """Yield the values that arguments name, in their order."""
     for argument in arguments:
         for kind, body in argument.items():
             if kind in {"as_tensor", "as_custom_obj"}:
@@ -412,7 +388,7 @@ def names_in(arguments: Any) -> Iterator[str]:
 
 
 def named_types(graph: Mapping[str, Any]) -> set[str]:
-    """The floating-point types that nodes name: a program with one is in no other."""
+    """Return the floating-point types that nodes name: the program cannot be cast to another."""
     found: set[str] = set()
     for node in graph["nodes"]:
         for entry in node["inputs"]:
@@ -424,7 +400,7 @@ def named_types(graph: Mapping[str, Any]) -> set[str]:
 
 
 def output_names(module: Mapping[str, Any], count: int) -> list[str]:
-    """Names as the exported module's own outputs have them: keys of a dict, else places."""
+    """Return the names of the outputs: keys of a dict, else places."""
     places = [str(place) for place in range(count)]
     for entry in module["module_call_graph"]:
         if entry["fqn"] == "" and entry["signature"]:

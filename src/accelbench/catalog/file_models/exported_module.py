@@ -1,10 +1,10 @@
-"""A torch module of a program of torch.export: its graph built anew, node by node.
+"""A torch module of a program of torch.export: its graph built again, node by node.
 
-Not by `torch.export.load`, which runs code of the file (see exported_archive). What is built calls
-the same operators on the same weights; `torch.export.load(path).module()` gives the same bits.
-Checks of sizes are left out: sizes that the program does not take are refused before.
+Not by `torch.export.load`, which runs code of the file (see exported_archive). The module calls the
+same operators on the same weights and gives the same bits. Checks of sizes are left out:
+unsupported sizes are refused before.
 
-Imports torch: import this module only where a model is built.
+Imports torch: import this module only to build a model.
 """
 
 from __future__ import annotations
@@ -46,15 +46,9 @@ _KEYWORD = 2
 
 
 class ExportedModule(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
-    """A program as a module that is given tensors by the names of its inputs.
+    """A program as a module that takes tensors by the names of its inputs.
 
-    A node that names a type or a device of its own follows the module: the type that the program
-    is stored in becomes the one that it is cast to.
-
-    Attributes:
-        inputs: their names, in order.
-        outputs: likewise.
-        computes_sizes: whether nodes read the size of a tensor and go on with it.
+    A node that names a type or a device follows the module when it is cast or moved.
     """
 
     def __init__(self, archive: ExportedArchive) -> None:
@@ -73,7 +67,7 @@ class ExportedModule(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
         self.register_buffer("kind", torch.zeros((), dtype=self._stored), persistent=False)
 
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The program's tensors by name."""
+        """Return the program's tensors by name."""
         made = self.program(*[inputs[name] for name in self.inputs])
         return dict(zip(self.outputs, made, strict=True))
 
@@ -98,7 +92,6 @@ class ExportedModule(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
 
 
 def _named(node: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The types and devices among a node's arguments, and where each is."""
     for where, entries in (("args", enumerate(node.args)), ("kwargs", node.kwargs.items())):
         for place, value in list(entries):
             if isinstance(value, (torch.dtype, torch.device)):
@@ -126,7 +119,7 @@ class _Building:
         self.outputs: list[str] = []
 
     def whole(self, graph: Mapping[str, Any], signature: Mapping[str, Any]) -> Any:
-        """The module of a graph, its weights read."""
+        """Return the module of a graph, its weights read."""
         values: dict[str, Any] = {}
         given = [entry for spec in signature["input_specs"] for entry in spec.items()]
         with zipfile.ZipFile(self._archive.path) as members:
@@ -148,7 +141,6 @@ class _Building:
         return torch.fx.GraphModule(self._root, self._graph)
 
     def _weight(self, tensor: StoredTensor, members: zipfile.ZipFile) -> str:
-        """The name of a weight in the module; of one that lies at the same place, that one's."""
         key = (tensor.member, tensor.dtype, tensor.shape, tensor.strides, tensor.offset)
         if key in self._kept:
             return self._kept[key]
@@ -184,7 +176,6 @@ class _Building:
             self._name(node["outputs"], made, values)
 
     def _inline(self, node: Mapping[str, Any], values: dict[str, Any]) -> None:
-        """A part that is computed without gradients, in the place of its call."""
         _, part, *rest = (entry["arg"] for entry in node["inputs"])
         inner = part["as_graph"]["graph"]
         given = dict(zip(names_in(inner["inputs"]), (_value(a, values) for a in rest), strict=True))
@@ -193,7 +184,6 @@ class _Building:
         values.update(zip(names_in(node["outputs"]), made, strict=True))
 
     def _name(self, outputs: Any, made: Any, values: dict[str, Any]) -> None:
-        """Call what a node has made as the program does."""
         if len(outputs) == 1:
             ((kind, body),) = outputs[0].items()
             if kind == "as_tensors":
@@ -217,11 +207,7 @@ def _user_outputs(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _function(target: str) -> Callable[..., Any]:
-    """What a node calls.
-
-    Raises:
-        FileRefusedError: this PyTorch has no such operator.
-    """
+    """Return what a node calls; raise FileRefusedError if this PyTorch has no such operator."""
     aten = aten_name(target)
     if aten is None:
         assert target in SIZES  # as refuse_nodes has seen
@@ -245,7 +231,6 @@ def _function(target: str) -> Callable[..., Any]:
 def _arguments(
     node: Mapping[str, Any], function: Any, values: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments by place and by name."""
     args, kwargs = list[Any](), dict[str, Any]()
     schema = getattr(function, "_schema", None)
     alone = {entry.name for entry in schema.arguments if entry.kwarg_only} if schema else set()

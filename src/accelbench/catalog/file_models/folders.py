@@ -1,7 +1,4 @@
-"""The model of a folder with a config.json, or of one that the local cache of the hub has.
-
-The layers of a sentence-transformers folder that follow its transformer, as data.
-"""
+"""The model of a folder with a config.json, or of the hub's local cache."""
 
 from __future__ import annotations
 
@@ -39,12 +36,7 @@ ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid")
 def read_layers(
     root: Path, transformer: Path, entries: Sequence[Mapping[str, str]]
 ) -> list[dict[str, Any]]:
-    """Return the layers as the arguments of `SentenceEncoder`.
-
-    Args:
-        root: the folder that has modules.json.
-        transformer: the folder of the transformer.
-        entries: of modules.json, without the transformer.
+    """Return the layers after a sentence-transformers folder's transformer, for `SentenceEncoder`.
 
     Raises:
         FileRefusedError: a layer is unknown, or its config cannot be read.
@@ -155,17 +147,17 @@ _MODALITIES = {"pixel_values": "vision", "input_values": "audio", "input_feature
 
 
 def is_folder_word(word: str) -> bool:
-    """Whether a word that is no model's name is that of a folder with a config, or of that."""
+    """Return whether a word names a folder with a config, its config, or a cached hub id."""
     path = Path(word).expanduser()
     here = any((path / name).is_file() for name in (CONFIG, _MODULES, _PIPELINE))
     return here or path.name == CONFIG or _of_the_hub(word) is not None
 
 
 def model_of_folder(word: str) -> ModelSpec:
-    """The model of a folder, with the weights in it if there are any.
+    """Return the model of a folder, with its weights if there are any.
 
     Raises:
-        UsageError: it is not measured: one sentence with the reason.
+        UsageError: it cannot be measured: one sentence with the reason.
         MissingExtraError: torch or transformers is not installed.
     """
     path = Path(word).expanduser()
@@ -202,7 +194,6 @@ def described(spec: ModelSpec) -> list[str]:
 
 
 def _layers(folder: Path) -> list[Mapping[str, str]]:
-    """The layers of a folder of sentence-transformers; none of any other."""
     try:
         layers = read_json(folder / _MODULES)
         return [{"type": str(entry["type"]), "path": str(entry["path"])} for entry in layers]
@@ -211,10 +202,10 @@ def _layers(folder: Path) -> list[Mapping[str, str]]:
 
 
 def _transformer_of(folder: Path) -> Path:
-    """The folder of the model itself: sentence-transformers may keep it in one below.
+    """Return the folder of the model: sentence-transformers may keep it in one below.
 
     Raises:
-        FileRefusedError: the folder has several models, or layers and none of them first.
+        FileRefusedError: the folder has several models, or no transformer comes first.
     """
     if (folder / _PIPELINE).is_file():
         parts = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
@@ -235,7 +226,6 @@ def _transformer_of(folder: Path) -> Path:
 
 
 def _as_code(folder: Path) -> str:
-    """The way out for classes whose inputs no config states."""
     return (
         "Measure it as code: a function in a file that returns (model, example_inputs), the model"
         f" by from_pretrained({in_quotes(str(folder))})."
@@ -248,11 +238,11 @@ def config_model(
     layers: Sequence[Mapping[str, Any]] = (),
     longest: int | None = None,
 ) -> ModelSpec:
-    """Return the model that a folder's config describes; its weights are not looked at.
+    """Return the model that a folder's config describes; its weights are not read.
 
     Args:
-        name: what it is called.
-        folder: the one with the config.
+        name: of the model.
+        folder: with the config.
         layers: of sentence-transformers, that follow it.
         longest: tokens at which its owner cuts a text.
 
@@ -300,10 +290,10 @@ def config_model(
 
 
 def _weights_of(folder: Path) -> str | None:
-    """The folder where it has weights; None where random ones are drawn.
+    """Return the folder if it has weights, or None if random ones are drawn.
 
     Raises:
-        FileRefusedError: it has pickled ones alone: random ones would stand for them.
+        FileRefusedError: it has only pickled ones, which random ones must not replace.
     """
     if any(True for pattern in _WEIGHTS for _ in folder.glob(pattern)):
         return str(folder.absolute())
@@ -316,7 +306,6 @@ def _weights_of(folder: Path) -> str | None:
 
 
 def _of_the_hub(word: str) -> Path | None:
-    """The folder of a hub id in the local cache of the hub; None where it is not there."""
     if not _HUB_ID.match(word) or Path(word).exists():
         return None
     folder = cached_folder(word)

@@ -1,14 +1,6 @@
-"""What an owner says of an input: --input ids=int64[batch,128]:0..30522, or a part of it.
+"""Inputs of models that are files or code: what an owner states, free sizes, ranges and masks.
 
-Free dimensions of a file's inputs: which size each stands for, by its name or by its place.
-
-What an input may hold by its type and name, and by the rows of a table that it reads.
-
-Which value of an input leaves nothing out, followed from it to where scores are masked. Pure.
-
-Exporters write a mask in a few ways: `(1 - mask) * -10000` is added to scores, or a very negative
-number is put in their place. The reader of each format says what an operator does with a value
-that it reads, and this follows it.
+An owner states --input ids=int64[batch,128]:0..30522, or a part of it.
 """
 
 from __future__ import annotations
@@ -37,38 +29,24 @@ _LARGEST = 2**31 - 1
 
 @dataclass(frozen=True)
 class GivenInput:
-    """What was said of one input; None of what was not.
+    """An owner's description of one input; None of what it leaves open."""
 
-    Attributes:
-        dtype: NumPy's name of its type.
-        shape: sizes, and names of free dimensions.
-        low: of the values that are drawn,
-        high: and the first that is not.
-        constant: the value that all of it has.
-        row: the values of its last axis.
-        told: in words, where it is read from a file.
-    """
-
-    dtype: str | None = None
-    shape: tuple[int | str, ...] | None = None
-    low: int | None = None
-    high: int | None = None
-    constant: float | None = None
-    row: tuple[float, ...] | None = None
-    told: str = ""
+    dtype: str | None = None  # NumPy's name
+    shape: tuple[int | str, ...] | None = None  # sizes, and names of free dimensions
+    low: int | None = None  # least value drawn
+    high: int | None = None  # first value that is not drawn
+    constant: float | None = None  # the value of all of it
+    row: tuple[float, ...] | None = None  # the values of its last axis
+    told: str = ""  # in words, if it is read from a file
 
     @property
     def holds(self) -> bool:
-        """Whether it says what the input holds."""
+        """Whether it states the values of the input."""
         return any(part is not None for part in (self.high, self.constant, self.row))
 
 
 def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
-    """What was said of inputs, by name.
-
-    Raises:
-        UsageError: a word is of another form.
-    """
+    """Parse descriptions of inputs, by name; raise UsageError if one is malformed."""
     found: dict[str, GivenInput] = {}
     for word in words or ():
         name, given, rest = word.partition("=")
@@ -82,12 +60,7 @@ def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
 
 
 def refuse_unknown_inputs(given: Iterable[str], known: Collection[str]) -> None:
-    """Refuse a name that is no input of a model.
-
-    Args:
-        given: the names that were typed.
-        known: those of its inputs.
-    """
+    """Raise FileRefusedError if a name is not an input of a model."""
     for name in given:
         if name not in known:
             raise FileRefusedError(
@@ -98,12 +71,12 @@ def refuse_unknown_inputs(given: Iterable[str], known: Collection[str]) -> None:
 def said_of(
     given: Mapping[str, GivenInput], labels: Collection[str], every: Collection[str]
 ) -> tuple[dict[str, GivenInput], dict[str, GivenInput]]:
-    """What was said of the inputs of all models, and what of those of one: MODEL:NAME=….
+    """Split descriptions into those of all models and those of one: MODEL:NAME=….
 
     Args:
-        given: what was said, by the words before the equals sign.
-        labels: what the one model is called.
-        every: what all models that are named are called; an input's own name may have a colon.
+        given: descriptions, by the words before the equals sign.
+        labels: names of the one model.
+        every: names of all models; an input's own name may have a colon.
     """
     of_all: dict[str, GivenInput] = {}
     of_one: dict[str, GivenInput] = {}
@@ -177,7 +150,7 @@ _MADE_UP = re.compile(
 
 
 def meaning(dimension: str, place: int, rank: int) -> str:
-    """The size that a free dimension stands for; "" where none does."""
+    """Return the size that a free dimension stands for, or ""."""
     for size, pattern in _NAMES:
         if pattern.search(dimension.lower()):
             return size
@@ -189,15 +162,15 @@ def meaning(dimension: str, place: int, rank: int) -> str:
 
 
 def is_made_up(dimension: str) -> bool:
-    """Whether an exporter made up a name: it says nothing of what is counted."""
+    """Return whether an exporter made up a name, so that it has no meaning."""
     return _MADE_UP.search(dimension) is not None
 
 
 def size_named(dimension: str, place: int, rank: int) -> str:
-    """The name of a free dimension as inputs of a model have it.
+    """Return the name of a free dimension as inputs of a model have it.
 
-    One of the three sizes, by a name that says so or, where the name says nothing, by the place;
-    else its own name, which its owner gives a size.
+    One of the three sizes, by its name or, if the name is made up, by its place; else its own name,
+    which its owner gives a size.
     """
     told = meaning(dimension, place, rank)
     named_so = any(size == told and pattern.search(dimension.lower()) for size, pattern in _NAMES)
@@ -211,14 +184,10 @@ _WHOLE = {"int8": (-128, 128), "uint8": (0, 256)}
 
 
 def drawn_of_type(name: str, dtype: str, rows: int | None) -> dict[str, Any]:
-    """What an input may hold: `low` and `high` or a `constant`, and `drawn`, how it is known.
+    """Return the values of an input: `low` and `high` or a `constant`, and `drawn`, in words.
 
-    Empty where nothing tells it: of whole numbers that name no row of a table.
-
-    Args:
-        name: of the input; one that is called a mask lets everything through.
-        dtype: NumPy's name of its type.
-        rows: of the smallest table that is read at its numbers.
+    Empty if nothing states them: whole numbers that are not rows of a table. `rows` are those of
+    the smallest table that is read at its numbers.
     """
     if _MASK.search(name):
         return {"constant": 1, "drawn": "ones: by its name it is a mask"}
@@ -252,11 +221,11 @@ Effects = Callable[[str], Iterable[tuple[MaskEffect | None, Iterable[str]]]]
 
 
 def lets_through(name: str, effects: Effects) -> int | None:
-    """The value of an input that leaves nothing out, 0 or 1; None where it is no mask.
+    """Return the value of an input that masks nothing, 0 or 1, or None if it is not a mask.
 
-    Args:
-        name: of the input.
-        effects: of a value, what the operators that read it do with it.
+    Exporters write a mask in a few ways: `(1 - mask) * -10000` is added to scores, or a very
+    negative number replaces them. The reader of each format gives the effect of an operator; this
+    follows it.
     """
     steps, seen = [(name, True)], {(name, True)}
     while steps:
@@ -275,12 +244,7 @@ def lets_through(name: str, effects: Effects) -> int | None:
 
 
 def of_choice(where_true: float | None, where_false: float | None) -> MaskEffect | None:
-    """What a choice between two branches does with its condition.
-
-    Args:
-        where_true: the one value of the branch that is taken where it is true; None of others.
-        where_false: of the branch that is taken where it is false.
-    """
+    """Return the effect of a choice on its condition, by the constant value of each branch."""
     if where_true is not None and where_true <= LEAVES_OUT:
         return MaskEffect.LEAVES_OUT
     if where_false is not None and where_false <= LEAVES_OUT:
@@ -289,19 +253,19 @@ def of_choice(where_true: float | None, where_false: float | None) -> MaskEffect
 
 
 def of_factor(factor: float | None) -> MaskEffect | None:
-    """What multiplying by a number does with a mask."""
+    """Return the effect of multiplying a mask by a number."""
     return MaskEffect.LEAVES_OUT if factor is not None and factor <= LEAVES_OUT else None
 
 
 def of_equality(other: float | None, *, unequal: bool = False) -> MaskEffect | None:
-    """What comparing with a number does with a mask: it is equal to 1 where it is true."""
+    """Return the effect of comparing a mask with a number: it equals 1 where it is true."""
     if other not in (0.0, 1.0):
         return None
     return MaskEffect.SAME if (other == 1.0) != unequal else MaskEffect.TURNED
 
 
 def drawn_as_mask(name: str, effects: Effects) -> Mapping[str, Any] | None:
-    """How an input is filled that a graph uses as a mask, as `drawn_of_type` has it."""
+    """Return the values of an input that a graph uses as a mask, as in `drawn_of_type`."""
     through = lets_through(name, effects)
     if through is None:
         return None

@@ -1,9 +1,7 @@
-"""What a word of a command line names: which kind of file, told apart by looking at it.
+"""Kinds of model files, told apart by name and first bytes, and their readers.
 
-Nothing is unpacked, and no reader of a format is imported before `reader_of` is called.
-
-A reader is a module with `look(path)`, which returns what a file is and raises FileRefusedError.
-The reader of an engine in a package of its own is named on that engine's card. It may also have
+A reader is a module with `look(path)`, which describes a file or raises FileRefusedError. The
+reader of an engine in a package of its own is named on that engine's card. It may also have
 `graph(path)`, which returns a FileGraph to count operators of; and `item_shapes`, if sizes of
 results follow only from those of inputs.
 """
@@ -116,28 +114,24 @@ _OTHER_BEGINNINGS = {
 
 
 class FileRefusedError(AccelbenchError):
-    """A file that is not measured: why, as a sentence about it, and what to do."""
+    """A file that cannot be measured: the reason as a sentence, and what to do."""
 
     @property
     def within(self) -> str:
-        """The sentence as it goes on after a colon; a name such as OpenVINO stays as it is."""
+        """The sentence as it continues after a colon; a name such as OpenVINO stays as it is."""
         first = self.message.split(" ", 1)[0]
         plain = first[1:] == first[1:].lower()
         return self.message[:1].lower() + self.message[1:] if plain else self.message
 
 
 def is_file_word(word: str) -> bool:
-    """Whether a word that is no model's name is meant as a file: by suffix, or as it is there."""
+    """Return whether a word means a file: by its suffix, or because the file exists."""
     path = Path(word).expanduser()
     return path.suffix.lower() in {*FORMATS, *_OTHERS} or path.is_file()
 
 
 def format_of(path: Path) -> FileFormat:
-    """The format of a file, by its name and how it begins.
-
-    Raises:
-        FileRefusedError: it is not measured.
-    """
+    """Return the format of a file by its name and first bytes, or raise FileRefusedError."""
     suffix = path.suffix.lower()
     if not path.exists():
         raise FileRefusedError("There is no such file.", "Check its path.")
@@ -213,7 +207,6 @@ def weights_beside(path: Path) -> Path:
 
 
 def _card_reading(kind: FileFormat) -> RuntimeInfo | None:
-    """Return the card of the engine that brings the reader of a format."""
     return next((card for card in cards().values() if card.reader and kind in card.files), None)
 
 

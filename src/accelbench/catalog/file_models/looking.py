@@ -1,8 +1,7 @@
 """Looking at a model's file, in a process that ends afterwards.
 
-`python -m accelbench.catalog.file_models.looking FILE SHAPES` tells what the file is, and then what
-a pass of it takes. Files come from anywhere: what the readers in C++ make of a hostile one ends
-that process, and not the command.
+`python -m accelbench.catalog.file_models.looking FILE SHAPES` prints a description of the file,
+then the cost of a pass. A hostile file can end only this process by the readers' C++ code.
 """
 
 from __future__ import annotations
@@ -32,11 +31,7 @@ _READERS_BYTES, _TIMES_READ = 6 * 2**30, 4
 
 
 def look(path: Path) -> dict[str, Any]:
-    """What a file is.
-
-    Raises:
-        FileRefusedError: it is not measured.
-    """
+    """Describe a file, or raise FileRefusedError."""
     kind = format_of(path)
     before = stamp_of([path])
     answer = reader_of(kind).look(path)
@@ -66,7 +61,7 @@ def _bound(path: Path) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print what a file is, or why it is not measured."""
+    """Print the description of a file, or its refusal."""
     try:
         path = Path(arguments[0])
         if path.is_file():
@@ -82,7 +77,6 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a pass of it takes, or why that is not known: it is measured all the same."""
     if kind not in GRAPHS:
         return {"uncounted": UNCOUNTED.get(kind, f"no operators are read from a {kind.graph}")}
     from accelbench.catalog.graph_files.costs import counted

@@ -1,4 +1,4 @@
-"""The model that a file is: its sizes, its inputs and what they hold, as every room reads them."""
+"""The model that a file is: its sizes, its inputs and their values."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ _GIVEN = "as given"
 
 
 def model_of_file(word: str, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
-    """The model that a file is.
+    """Return the model of a file.
 
     Args:
-        word: its path, or NAME=PATH to call it otherwise.
-        given: what its owner says of inputs.
+        word: its path, or NAME=PATH to name it.
+        given: the owner's descriptions of inputs.
 
     Raises:
-        UsageError: it is not measured: one sentence with the reason.
-        MissingExtraError: what reads it is not installed.
+        UsageError: it cannot be measured: one sentence with the reason.
+        MissingExtraError: its reader is not installed.
     """
     name, path = path_of(word)
     try:
@@ -72,7 +72,7 @@ def _refuse_unknown(given: Mapping[str, GivenInput], found: Mapping[str, Any]) -
 
 
 def described(spec: ModelSpec) -> list[str]:
-    """What is fed to a model that is a file: a sentence for each input."""
+    """Return a sentence for each input of a model that is a file."""
     file = spec.file
     if file is None:
         return []
@@ -84,7 +84,6 @@ def described(spec: ModelSpec) -> list[str]:
 
 
 def _held(entry: InputSpec) -> str:
-    """What was said that an input holds."""
     if entry.constant is not None:
         return f"{entry.constant:g} everywhere, as it was said"
     if entry.row is not None:
@@ -93,14 +92,14 @@ def _held(entry: InputSpec) -> str:
 
 
 def placed_in(word: str, folder: Path) -> str:
-    """A file's word whose path is from a folder, as it is from anywhere."""
+    """Return a file's word with its path, relative to a folder, made absolute."""
     name, path = path_of(word)
     whole = str((folder / path).absolute())
     return f"{name}={whole}" if name else whole
 
 
 def path_of(word: str) -> tuple[str, Path]:
-    """The name that a word gives to a file, "" where it gives none, and the file."""
+    """Return the name that a word gives to a file, or "", and the file."""
     path = Path(word).expanduser()
     name, given, rest = word.partition("=")
     if given and name and rest and not path.exists() and "/" not in name:
@@ -109,7 +108,7 @@ def path_of(word: str) -> tuple[str, Path]:
 
 
 def name_of(path: Path) -> str:
-    """What a file's model is called in results: the file's name, with its folder's if need be."""
+    """Return the name of a file's model in results: the file's, with its folder's if needed."""
     stem = path.stem.lower().removesuffix(".ncnn")
     folder = path.absolute().parent.name
     says_nothing = stem in _SAYS_NOTHING or stem.rpartition("_")[0] in _SAYS_NOTHING
@@ -198,13 +197,12 @@ _FOLLOWS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def _following(entry: InputSpec, found: Mapping[str, Any]) -> InputSpec:
-    """An input that is cast as the weights are, where torch makes a module of the file."""
+    """Return an input whose type follows the precision, if torch makes a module of the file."""
     follows = found["format"] == FileFormat.PT2 and entry.dtype == _FOLLOWS[found["precision"]]
     return replace(entry, dtype="float") if follows else entry
 
 
 def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:
-    """An input as its file and its owner have it."""
     name, dtype = entry["name"], entry["dtype"]
     if given is not None and given.dtype not in (None, dtype):
         raise FileRefusedError(
@@ -233,14 +231,12 @@ def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:
 
 
 def _told(given: GivenInput | None) -> str:
-    """What its owner says that an input holds, in words; "" where nothing is said of it."""
     if given is None:
         return ""
     return given.told or (_GIVEN if given.holds else "")
 
 
 def _shape(entry: Mapping[str, Any], given: GivenInput | None) -> tuple[int | str, ...]:
-    """Sizes of an input: those of the file, free ones as they are named or bound."""
     own, name = entry["shape"], entry["name"]
     if entry.get("sizes_free"):
         return _free_shape(name, own, given)
@@ -267,7 +263,7 @@ def _shape(entry: Mapping[str, Any], given: GivenInput | None) -> tuple[int | st
 def _free_shape(
     name: str, own: Sequence[int | str] | None, given: GivenInput | None
 ) -> tuple[int | str, ...]:
-    """Sizes of an input whose file binds none: said for one item, the batch comes before them."""
+    """Return sizes of an input whose file binds none: given for one item, after the batch."""
     if given is not None and given.shape is not None:
         items = given.shape[1:] if given.shape[:1] == (BATCH,) else given.shape
         if not 1 <= len(items) <= _MOST_AXES:
@@ -293,7 +289,7 @@ def _as_text(shape: Sequence[int | str]) -> str:
 
 
 def _items(inputs: tuple[InputSpec, ...]) -> int:
-    """Items that a graph of fixed sizes takes at once: its inputs' first size, if it is one."""
+    """Return the items of a graph of fixed sizes: its inputs' first size, if it is one."""
     first = {entry.shape[0] for entry in inputs if len(entry.shape) > 1}
     only = first.pop() if len(first) == 1 else 1
     return only if isinstance(only, int) and only > 0 else 1

@@ -1,22 +1,7 @@
-"""What an ONNX file is: its inputs and outputs, what they may hold, and what it is stored in.
+"""ONNX files: inputs and outputs, their values, precision, and unknown operators.
 
-Nothing of it is run, and its weights are not read: their claims are compared with the bytes that
-are there, inside the graph and beside it.
-
-Imports onnx: import this module only in the process that looks at a file.
-
-What the inputs of an ONNX graph may hold, as the graph itself tells it.
-
-A whole number that names a row is below the rows of its table.
-
-Inputs of an ONNX graph that it uses as masks, and which value of them leaves nothing out.
-
-Imports onnx: import this module only in the process that looks at a file.
-
-Operators of an ONNX graph that neither ONNX nor ONNX Runtime defines.
-
-Imports onnx, and ONNX Runtime only where a graph has operators that are not ONNX's: import this
-module only in the process that looks at a file.
+Nothing is run, and weights are not read: their claims are compared with the bytes in the graph and
+next to it. Imports onnx: import this module only in the process that looks at a file.
 """
 
 from __future__ import annotations
@@ -49,12 +34,7 @@ _MOST = 20
 
 
 def custom_operators(model: Any, nodes: Iterable[Any]) -> list[str]:
-    """Operators that their owner's code would have to bring, as domain:name, each once.
-
-    Args:
-        model: of onnx.
-        nodes: all of its graph.
-    """
+    """Return operators that their owner's code must bring, as domain:name, each once."""
     own = {(function.domain, function.name) for function in model.functions}
     inner = (node for function in model.functions for node in function.node)
     found: dict[str, None] = {}
@@ -75,7 +55,6 @@ def _defined(domain: str, name: str) -> bool:
 
 
 def _of_onnx_runtime() -> set[tuple[str, str]] | None:
-    """What ONNX Runtime defines, by domain and name; None where it is not installed."""
     if not _schemas:
         try:
             from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -108,7 +87,7 @@ class Masks:
         self._made = {name: node for node in graph.node for name in node.output}
 
     def drawn(self, name: str) -> Mapping[str, Any] | None:
-        """How an input is filled that is a mask; None where it is none."""
+        """Return the values of an input that is a mask, or None."""
         return drawn_as_mask(name, self._effects)
 
     def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Sequence[str]]]:
@@ -116,7 +95,6 @@ class Masks:
             yield self._effect(node, place), node.output
 
     def _effect(self, node: Any, place: int) -> MaskEffect | None:
-        """What an operator does with what it reads at a place."""
         kind = node.op_type
         if kind == "Where" and place == 0:
             return of_choice(self._scalar(node.input[1]), self._scalar(node.input[2]))
@@ -154,7 +132,6 @@ class Masks:
 
 
 def _value(tensor: Any) -> float | None:
-    """Of a tensor of one value that lies in the graph."""
     if any(size != 1 for size in tensor.dims) or tensor.external_data:
         return None
     try:
@@ -188,7 +165,7 @@ class Ranges:
         self._masks = Masks(self._graph, self._readers)
 
     def of(self, name: str, dtype: str) -> dict[str, Any]:
-        """What an input may hold, as `drawn_of_type` has it."""
+        """Return the values of an input, as in `drawn_of_type`."""
         whole = dtype.startswith(("int", "uint"))
         rows = self._rows(name) if whole else None
         if rows is None and (whole or dtype == "bool"):
@@ -198,7 +175,6 @@ class Ranges:
         return drawn_of_type(name, dtype, rows)
 
     def _rows(self, name: str) -> int | None:
-        """Rows of the smallest table that is read at these numbers."""
         found: list[int] = []
         names, seen = [name], {name}
         while names:
@@ -231,7 +207,6 @@ class Ranges:
 
 
 def _without_functions(model: Any) -> Any:
-    """The graph with functions of its own in place; as it is where that is not possible."""
     if not len(model.functions):
         return model.graph
     from onnx import inliner
@@ -243,7 +218,6 @@ def _without_functions(model: Any) -> Any:
 
 
 def _shapes(graph: Any) -> Mapping[str, tuple[int, ...]]:
-    """Shapes of tables: weights, and what only changes the type of one."""
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant":
@@ -283,11 +257,7 @@ _PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "LSTM", "GRU",
 
 
 def look(path: Path) -> dict[str, Any]:
-    """What a file says of itself.
-
-    Raises:
-        FileRefusedError: it is no whole graph, or one that cannot be fed.
-    """
+    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's own, by version
@@ -333,7 +303,6 @@ def _is_weight(tensor: Any) -> bool:
 
 
 def _nodes(graph: Any, depth: int = 0) -> Iterator[Any]:
-    """Every operator, those of loops and branches too."""
     if depth > _DEEPEST:
         raise FileRefusedError("Its loops and branches are nested deeper than any model's.")
     if len(graph.node) > _MOST_NODES:
@@ -347,7 +316,6 @@ def _nodes(graph: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _all_tensors(model: Any) -> Iterator[Any]:
-    """Every tensor that is stored in a file or beside it, those of its own functions too."""
     yield from _tensors(model.graph)
     for function in model.functions:
         yield from _in_nodes(function.node)
@@ -380,10 +348,10 @@ def _in_attribute(attribute: Any) -> Iterator[Any]:
 
 
 def _weights_beside(path: Path, tensors: Iterable[Any]) -> list[Path]:
-    """The files beside the graph that its weights are in.
+    """Return the files next to the graph that hold its weights.
 
     Raises:
-        FileRefusedError: a weight claims bytes that are not there, or that lie elsewhere.
+        FileRefusedError: a weight claims bytes that are missing, or that lie elsewhere.
     """
     files: dict[Path, None] = {}
     sizes: dict[Path, int] = {}
@@ -427,12 +395,10 @@ def _weights_beside(path: Path, tensors: Iterable[Any]) -> list[Path]:
 
 
 def _number(text: str) -> int:
-    """A place in a file; below 0 where it is none."""
     return int(text) if text.isdecimal() else -1
 
 
 def _inside(folder: Path, location: str, tensor: Any) -> Path:
-    """A file of weights, which must lie in the graph's folder or below it."""
     named = Path(location)
     file = (folder / named).resolve()
     if named.is_absolute() or ".." in named.parts or not file.is_relative_to(folder):
@@ -450,7 +416,6 @@ def _inside(folder: Path, location: str, tensor: Any) -> Path:
 
 
 def _claimed(tensor: Any) -> int | None:
-    """The bytes that a weight says it has; None of types that are packed or of text."""
     try:
         each = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, TypeError, ValueError) as error:
@@ -476,7 +441,6 @@ def _typed_values(tensor: Any) -> int:
 
 
 def _refuse_unordered(graph: Any) -> None:
-    """Refuse an operator that reads what none before it gives: a circle, or a part is missing."""
     known = {entry.name for entry in (*graph.input, *graph.initializer)}
     known |= {tensor.values.name for tensor in graph.sparse_initializer}
     for node in graph.node:
@@ -497,7 +461,6 @@ def _refuse_unordered(graph: Any) -> None:
 
 
 def _tensor(entry: Any, what: str) -> dict[str, Any]:
-    """Name, type and shape of an input or output."""
     kind = entry.type.WhichOneof("value")
     if kind != "tensor_type":
         words = (kind or "nothing known").removesuffix("_type").replace("_", " ")
@@ -540,7 +503,6 @@ def _dtype(kind: int) -> str:
 
 
 def _precision(graph: Any, nodes: Sequence[Any]) -> str:
-    """What most weights of its products are stored in; of a graph without, its inputs' type."""
     if any(node.op_type in _QUANTISES for node in nodes):
         return "int8"
     stored: Mapping[str, Any] = {tensor.name: tensor for tensor in graph.initializer}

@@ -1,15 +1,7 @@
-"""What an OpenVINO graph is: its inputs and outputs, what they may hold, what it is stored in.
+"""OpenVINO graphs: inputs and outputs, their values, and precision.
 
-OpenVINO maps the weights beside the graph and reads none of them.
-
-Imports openvino: import this module only in the process that looks at a file.
-
-What the inputs of an OpenVINO graph may hold, as the graph itself tells it.
-
-A whole number that names a row is below the rows of its table; a mask is filled with what leaves
-nothing out.
-
-Imports nothing of openvino: nodes are given.
+OpenVINO maps the weights next to the graph and reads none of them. Imports openvino: import this
+module only in the process that looks at a file.
 """
 
 from __future__ import annotations
@@ -44,7 +36,7 @@ _DEEPEST = 64
 
 
 def range_of(port: Any, name: str, dtype: str) -> dict[str, Any]:
-    """What an input may hold, as `drawn_of_type` has it."""
+    """Return the values of an input, as in `drawn_of_type`."""
     whole = dtype.startswith(("int", "uint"))
     rows = _rows(port) if whole else None
     if rows is None and (whole or dtype in {"bool", "boolean"}):
@@ -55,7 +47,6 @@ def range_of(port: Any, name: str, dtype: str) -> dict[str, Any]:
 
 
 def _readers(output: Any) -> Iterator[tuple[Any, int]]:
-    """The operators that read a value, each with the place where it does."""
     for target in output.get_target_inputs():
         yield target.get_node(), target.get_index()
 
@@ -73,7 +64,7 @@ class _Masks:
         self._outputs = {self._first: first}
 
     def drawn(self) -> Mapping[str, Any] | None:
-        """How it is filled where it is a mask."""
+        """Return its values if it is a mask."""
         return drawn_as_mask(self._first, self._effects)
 
     def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Sequence[str]]]:
@@ -85,7 +76,6 @@ class _Masks:
 
 
 def _effect(node: Any, place: int) -> MaskEffect | None:
-    """What an operator does with what it reads at a place."""
     kind = node.get_type_name()
     if kind == "Select" and place == 0:
         return of_choice(_scalar(node.input_value(1)), _scalar(node.input_value(2)))
@@ -102,7 +92,6 @@ def _effect(node: Any, place: int) -> MaskEffect | None:
 
 
 def _of_pair(kind: str, place: int, other: float | None) -> MaskEffect | None:
-    """What an operator of two values does with the one, beside another that is a number."""
     if kind == "Multiply":
         return of_factor(other)
     if kind in {"Equal", "NotEqual"}:
@@ -127,7 +116,6 @@ def _scalar(output: Any) -> float | None:
 
 
 def _rows(port: Any) -> int | None:
-    """Rows of the smallest table that is read at an input's numbers."""
     found: list[int] = []
     ports, seen = [port.get_node().output(0)], set[str]()
     while ports:
@@ -170,11 +158,7 @@ _PRODUCTS = {
 
 
 def look(path: Path) -> dict[str, Any]:
-    """What a file says of itself.
-
-    Raises:
-        FileRefusedError: it is no whole graph, or one that cannot be fed.
-    """
+    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
     weights = weights_beside(path)
     model = _read(path, weights)
     ops = model.get_ordered_ops()
@@ -256,7 +240,6 @@ def _shape(port: Any) -> list[int | str]:
 
 
 def _precision(ops: Any) -> str:
-    """What most weights of its products are stored in."""
     names = {op.get_type_name() for op in ops}
     if names & _QUANTISES:
         return "int8"
@@ -271,7 +254,6 @@ def _precision(ops: Any) -> str:
 
 
 def _constant(node: Any) -> tuple[str, int]:
-    """What a product's weight is stored in, behind what widens it; "" of what is no weight."""
     for _ in range(8):  # Convert, Subtract, Multiply, Reshape: a compressed weight has no more
         if node.get_type_name() == "Constant":
             kind = node.output(0).element_type.get_type_name()

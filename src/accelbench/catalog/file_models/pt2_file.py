@@ -1,11 +1,6 @@
-"""What a program of torch.export is: inputs, outputs, what they may hold, what it is stored in.
+"""Programs of torch.export: inputs and outputs, their values, and precision.
 
-From the JSON in its archive alone: torch is not imported.
-
-What the inputs of a program of torch.export may hold, as its nodes tell it.
-
-A whole number that names a row is below the rows of its table; a mask is filled with what leaves
-nothing out.
+Only the JSON in the archive is read: torch is not imported.
 """
 
 from __future__ import annotations
@@ -89,7 +84,7 @@ class ExportedRanges:
         }
 
     def of(self, name: str, dtype: str) -> dict[str, Any]:
-        """What an input may hold, as `drawn_of_type` has it."""
+        """Return the values of an input, as in `drawn_of_type`."""
         whole = dtype.startswith(("int", "uint"))
         rows = self._rows(name) if whole else None
         if rows is None and (whole or dtype == "bool"):
@@ -105,7 +100,6 @@ class ExportedRanges:
             yield self._effect(node, read), list(names_in(node["outputs"]))
 
     def _effect(self, node: Mapping[str, Any], read: str) -> MaskEffect | None:
-        """What a node does with a value that it reads."""
         aten = _aten(node)
         args = {entry["name"]: entry["arg"] for entry in node["inputs"]}
         if aten == "masked_fill" and read in names_in([args["mask"]]):
@@ -125,7 +119,6 @@ class ExportedRanges:
 
     @staticmethod
     def _of_first(aten: str, other: float | None) -> MaskEffect | None:
-        """What a node does with its first value, beside another one that is a number."""
         if aten in _SAME or aten in _JOINS or (aten == "gt" and other == 0.0):
             return MaskEffect.SAME
         if aten in _TURNS or (aten == "rsub" and other == 1.0):
@@ -135,7 +128,6 @@ class ExportedRanges:
         return of_factor(other) if aten == "mul" else None
 
     def _number(self, arg: Mapping[str, Any] | None, depth: int = 0) -> float | None:
-        """The one number that an argument is; None of any other."""
         for kind in ("as_float", "as_int", "as_bool"):
             if arg and kind in arg:
                 return float(arg[kind])
@@ -172,7 +164,6 @@ class ExportedRanges:
     # -- tables
 
     def _rows(self, name: str) -> int | None:
-        """Rows of the smallest table that is read at an input's numbers."""
         found: list[int] = []
         names, seen = [name], {name}
         while names:
@@ -210,7 +201,6 @@ class ExportedRanges:
 
 
 def _aten(node: Mapping[str, Any]) -> str:
-    """The name of a node's operator, in place or not."""
     name = (aten_name(str(node["target"])) or ("", ""))[0]
     return name if name in _JOINS else name.rstrip("_")
 
@@ -226,11 +216,7 @@ _UNSAID = 2
 
 
 def look(path: Path) -> dict[str, Any]:
-    """What a program says of itself.
-
-    Raises:
-        FileRefusedError: it is no whole program, one that is unsafe, or one that cannot be fed.
-    """
+    """Describe a program; raise FileRefusedError if it is incomplete, unsafe or cannot be fed."""
     archive = opened(path)
     try:
         return _described(archive)
@@ -312,7 +298,7 @@ def _of_output(spec: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _elements(archive: ExportedArchive) -> Iterable[int]:
-    """Numbers of its parameters; those that lie at one place count once."""
+    """Return the sizes of its parameters; those that share one place count once."""
     return {
         (tensor.member, tensor.offset): math.prod(tensor.shape)
         for tensor in archive.tensors.values()
@@ -321,7 +307,6 @@ def _elements(archive: ExportedArchive) -> Iterable[int]:
 
 
 def _precision(archive: ExportedArchive) -> str:
-    """What its weights are stored in."""
     counted: Counter[str] = Counter()
     for tensor in archive.tensors.values():
         if tensor.dtype in FLOATS:
@@ -372,7 +357,7 @@ class _Sizes:
         self.most: dict[str, int] = {}
 
     def of(self, size: Mapping[str, Any], place: int, rank: int) -> int | str:
-        """A size as inputs of a file have it; "" of one that follows from others."""
+        """Return a size as inputs of a file have it, or "" if it follows from others."""
         if "as_int" in size:
             return int(size["as_int"])
         text = str(size["as_expr"]["expr_str"])
@@ -395,7 +380,6 @@ class _Sizes:
 
 
 def _symbol(text: str) -> str | None:
-    """The name of a free size; None of an expression of several."""
     if len(text) > 10_000:
         raise unlike_torch()
     tree = ast.parse(text, mode="eval").body

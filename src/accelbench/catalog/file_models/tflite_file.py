@@ -1,17 +1,7 @@
-"""What a TensorFlow Lite model is: inputs, outputs, what they may hold, what it is stored in.
+"""TensorFlow Lite models: inputs and outputs, their values, and precision.
 
-The engine checks a file's tables before it reads them, and maps the weights.
-
-Imports ai_edge_litert: import this module only in the process that looks at a file.
-
-What the inputs of a TensorFlow Lite model may hold, as its operators tell it.
-
-A whole number that names a row is below the rows of its table; a mask is filled with what leaves
-nothing out.
-
-Imports ai_edge_litert: import this module only in the process that looks at a file.
-
-TensorFlow Lite's operators that multiply by weights. Pure.
+The engine checks a file's tables before it reads them, and maps the weights. Imports
+ai_edge_litert: import this module only in the process that looks at a file.
 """
 
 from __future__ import annotations
@@ -73,7 +63,7 @@ class TfliteRanges:
                 self._readers.setdefault(int(index), []).append(reader)
 
     def of(self, index: int, name: str, dtype: str) -> dict[str, Any]:
-        """What an input may hold, as `drawn_of_type` has it."""
+        """Return the values of an input, as in `drawn_of_type`."""
         whole = dtype.startswith(("int", "uint"))
         rows = self._rows(index) if whole else None
         if rows is None and (whole or dtype == "bool"):
@@ -83,7 +73,6 @@ class TfliteRanges:
         return drawn_of_type(name, dtype, rows)
 
     def _rows(self, index: int) -> int | None:
-        """Rows of the smallest table that is read at these numbers."""
         found: list[int] = []
         indices, seen = [index], {index}
         while indices:
@@ -106,7 +95,6 @@ class TfliteRanges:
             yield self._effect(code, operator, place), made
 
     def _effect(self, code: str, operator: Any, place: int) -> MaskEffect | None:
-        """What an operator does with what it reads at a place."""
         inputs = operator.inputs
         if code in {"SELECT", "SELECT_V2"} and place == 0:
             return of_choice(self._scalar(inputs[1]), self._scalar(inputs[2]))
@@ -126,7 +114,6 @@ class TfliteRanges:
         return MaskEffect.TURNED if place == 1 and other == 1.0 else None
 
     def _scalar(self, index: int) -> float | None:
-        """The one value that a constant holds; None of anything else."""
         tensor = self._graph.tensors[index]
         content = self._model.buffers[tensor.buffer].data
         kind = _VALUES.get(tensor.type)
@@ -150,11 +137,7 @@ _STORED = {
 
 
 def look(path: Path) -> dict[str, Any]:
-    """What a file says of itself.
-
-    Raises:
-        FileRefusedError: it is no whole model, or one that cannot be fed.
-    """
+    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
     content = path.read_bytes()
     try:
         opened = Interpreter(
@@ -219,7 +202,6 @@ def _input(entry: dict[str, Any], ranges: TfliteRanges) -> dict[str, Any]:
 
 
 def _precision(graph: Any, codes: list[str], weights: list[Any]) -> str:
-    """What most weights of its products are stored in."""
     held = {id(tensor): tensor for tensor in weights}
     counted: Counter[str] = Counter()
     for operator in graph.operators:

@@ -1,8 +1,7 @@
 """Whether a model's file is still the one that was looked at, without reading it.
 
-A digest tells files apart, and to find it the whole file is read: before each opening that would
-have it in the page cache, and `load_ms` would be that of another case. What the file system says of
-a file is compared instead: its size, the times of its last changes, and which file it is.
+A digest reads the whole file: before each opening it would fill the page cache, and `load_ms` would
+be that of another case. So size, times of the last changes and inode are compared instead.
 """
 
 from __future__ import annotations
@@ -22,23 +21,20 @@ _AT_ONCE = 1 << 24
 
 
 def stamp_of(files: Iterable[Path]) -> str:
-    """A mark of some files that is another one once one of them is written or replaced.
+    """Return a mark of files that changes once one of them is written or replaced.
 
-    The time of a file's last change of status stands beside that of its contents, which a copy that
-    keeps times sets back.
-
-    Raises:
-        OSError: one of them cannot be read.
+    It includes the change of status, because a copy that keeps times sets back that of contents.
+    Raises OSError if one cannot be read.
     """
     stats = [path.stat() for path in files]
     return digest([[s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino] for s in stats])
 
 
 def as_here(file: ModelFile) -> ModelFile:
-    """A file that another process, or another machine, has looked at, with the mark of this one.
+    """Return a file that was looked at elsewhere with this machine's mark; copies have other times.
 
-    A copy of it has other times. It is read whole once, and where its bytes are others, or it is
-    not here, it keeps its mark, and is refused where it is opened.
+    It is read whole once. If its bytes differ, or it is not here, it keeps its mark and is refused
+    when it is opened.
     """
     try:
         stamp = stamp_of(files_of(file))
@@ -54,7 +50,7 @@ def _digest(path: str, beside: tuple[str, ...], _stamp: str) -> str:
 
 
 def digest_of(files: Iterable[Path]) -> str:
-    """The SHA-256 of some files, one after the other."""
+    """Return the SHA-256 of files, one after the other."""
     whole = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:
@@ -64,11 +60,7 @@ def digest_of(files: Iterable[Path]) -> str:
 
 
 def refuse_changed(file: ModelFile) -> None:
-    """Refuse a file that was written or replaced since it was looked at.
-
-    Raises:
-        CaseError: it was, or it is no longer there.
-    """
+    """Raise CaseError if a file was changed or removed since it was looked at."""
     try:
         same = stamp_of(files_of(file)) == file.stamp
     except OSError as error:
@@ -84,5 +76,5 @@ def refuse_changed(file: ModelFile) -> None:
 
 
 def files_of(file: ModelFile) -> list[Path]:
-    """The file, and what lies beside it, in the order of its digest."""
+    """Return the file, and those next to it, in the order of its digest."""
     return [Path(file.path), *map(Path, file.beside)]

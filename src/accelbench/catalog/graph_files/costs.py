@@ -1,13 +1,9 @@
-"""What a pass of a file's graph takes, as `costs.json` has it of the catalogue's models.
+"""Cost of a pass of a file's graph, as in `costs.json`.
 
-Products are counted whole, multiply and add apart; of everything else the few operations for each
-value that `catalog.op_costs` states for its class. Every value is taken to be stored as wide as the
-precision: ids, masks and sizes among them, which are few beside the rest.
-
-Steps that engines make one: attention, activations that a format spells out, and biases.
-
-The tracer sees attention whole, GELU as one operation and a bias as part of its product. A file has
-them in their parts; what is joined here is what it saw whole.
+Products are counted whole, multiply and add apart; other operations by `op_costs`. Every value is
+assumed as wide as the precision: ids, masks and sizes too, which are few. The tracer sees attention
+whole, GELU as one operation and a bias as part of its product; a file has them in parts, which are
+joined here.
 """
 
 from __future__ import annotations
@@ -46,12 +42,7 @@ _SIGMOIDS = {"Sigmoid", "HardSigmoid"}
 
 
 def fused(steps: Sequence[GraphStep], results: set[str]) -> list[GraphStep]:
-    """The steps with those joined that engines make one.
-
-    Args:
-        steps: of a graph, in their order.
-        results: names of what the graph gives: what it gives stays.
-    """
+    """Return the steps of a graph with those joined that engines make one; its results stay."""
     joined: dict[int, GraphStep | None] = {}
     for rule in (_attentions, _activations, _biases):
         joined |= rule(steps, consumers_of(steps), results, set(joined))
@@ -95,7 +86,6 @@ def _attentions(
 def _scalings(
     steps: Sequence[GraphStep], readers: Readers, makers: Mapping[str, int], scores: int
 ) -> dict[str, int]:
-    """Steps that only scale an operand of the scores by a constant, by what they make."""
     found = {}
     for value in steps[scores].reads:
         maker = makers.get(value.name)
@@ -130,7 +120,6 @@ def _whole(
 def _first_product(
     steps: Sequence[GraphStep], makers: Mapping[str, int], entry: GraphStep, size: int
 ) -> tuple[int, list[int]] | None:
-    """The product that a softmax's operand comes from, and the steps between them."""
     waiting = [(value, 0) for value in entry.reads]
     between: list[int] = []
     while waiting:
@@ -149,7 +138,6 @@ def _first_product(
 def _second_product(
     steps: Sequence[GraphStep], readers: Readers, entry: GraphStep, size: int
 ) -> tuple[int, list[int]] | None:
-    """The product that reads the shares, and the steps between."""
     waiting = [(entry.makes[0], 0)]
     between: list[int] = []
     while waiting:
@@ -168,7 +156,6 @@ def _second_product(
 def _is_seen_outside(
     steps: Sequence[GraphStep], readers: Readers, results: set[str], inside: set[int], last: int
 ) -> bool:
-    """Whether something else reads what the fused steps make."""
     made = [value.name for number in inside for value in steps[number].makes]
     return any(
         name in results or any(n not in inside and n != last for n in readers.get(name, ()))
@@ -179,7 +166,7 @@ def _is_seen_outside(
 def _activations(
     steps: Sequence[GraphStep], readers: Readers, results: set[str], taken: set[int]
 ) -> Joined:
-    """GELU by its error function, and SiLU: the steps from the first to the last product."""
+    """Join GELU by its error function, and SiLU: the steps from the first to the last product."""
     makers = {value.name: n for n, entry in enumerate(steps) for value in entry.makes}
     joined: Joined = {}
     for number, entry in enumerate(steps):
@@ -215,7 +202,6 @@ def _chain(
     inside: set[int],
     most: int,
 ) -> int:
-    """The last of the elementwise steps that each alone read the one before, or the source."""
     end = number
     for _ in range(most):
         following = readers.get(steps[end].makes[0].name, [])
@@ -234,7 +220,7 @@ def _chain(
 def _biases(
     steps: Sequence[GraphStep], readers: Readers, results: set[str], taken: set[int]
 ) -> Joined:
-    """A sum of a product with weights and a constant is that product's bias."""
+    """Join a product with weights and the sum with a constant, which is its bias."""
     joined: Joined = {}
     for number, entry in enumerate(steps):
         if number in taken or entry.op_class not in {"lin", "conv", "pw", "dw", "grp"}:
@@ -273,7 +259,7 @@ _DEFAULTS = {SEQUENCE: 128, IMAGE: 224}
 
 @dataclass
 class GraphCount:
-    """What one pass through a graph takes."""
+    """Counts of one pass through a graph."""
 
     flops: int = 0
     bytes_moved: int = 0
@@ -287,15 +273,9 @@ class GraphCount:
 
 
 def counted(path: Path, kind: str, given: Shapes) -> dict[str, Any]:
-    """The entry of a file's model.
+    """Return the entry of a file's model; raise UntracedError with the reason if it has none.
 
-    Args:
-        path: of the file.
-        kind: its format, as `opening` calls it.
-        given: shapes of inputs as its owner has bound them.
-
-    Raises:
-        UntracedError: it cannot be counted: one sentence with the reason.
+    `given` are the shapes of inputs that its owner bound.
     """
     graph = opened(path, kind)
     shapes = {entry.name: _named(entry, given.get(entry.name)) for entry in graph.inputs}
@@ -320,7 +300,6 @@ def counted(path: Path, kind: str, given: Shapes) -> dict[str, Any]:
 
 
 def _rules(free: set[str], *, short: bool) -> Iterator[Rule]:
-    """Along which sizes a rule may hold, the most general first."""
     if short:
         for name, rule in ((SEQUENCE, _SEQUENCES), (IMAGE, _IMAGES)):
             if free & set(_DEFAULTS) == {name}:
@@ -340,7 +319,6 @@ def _fitted(graph: FileGraph, walked: Walk, rule: Rule, width: int) -> dict[str,
 
 
 def _named(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | str, ...]:
-    """The sizes of an input, free ones by the names that its model has them by."""
     if given is not None:
         # Of ncnn the sizes of an item may be said, whose batch is an axis of its own.
         whole = tuple(given) if len(given) == len(entry.shape) else (BATCH, *given)
@@ -356,7 +334,6 @@ def _named(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | s
 def _walked(
     graph: FileGraph, shapes: Shapes, sizes: Mapping[str, int]
 ) -> tuple[list[GraphStep], set[str], GraphSizes]:
-    """The steps of a graph at some sizes, what it gives, and its inputs' sizes."""
     known = {**_DEFAULTS, **sizes}
     own: dict[str, int] = {}
     bound: dict[str, tuple[int, ...]] = {}

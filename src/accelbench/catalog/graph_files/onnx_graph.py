@@ -1,12 +1,7 @@
 """Steps of an ONNX graph: shapes inferred node by node, weights never read.
 
-Each node's results are inferred from its operands' shapes, and from the values of those small ones
-that are known: sizes that a graph calculates (Shape, Gather, Concat, Reshape) are calculated here.
-Weights beside the graph stay where they are; of those inside it sizes alone are looked at.
-
-Imports onnx: import this module only where a file is read.
-
-What each of ONNX's operators takes, by the shapes of its operands. Pure.
+Results are inferred from operands' shapes and from small known values: sizes that a graph computes
+(Shape, Gather, Concat, Reshape) are computed here. Imports onnx: import only to read a file.
 """
 
 from __future__ import annotations
@@ -88,18 +83,18 @@ _COUNTED = {*_VIEWS, *_CLASS_OF, *_CONVOLUTIONS, *_PRODUCTS, *_RECURRENT, "Atten
 
 
 def is_countable(node: Any) -> bool:
-    """Whether a rule counts a node."""
+    """Return whether a rule counts a node."""
     return node.domain in {"", "ai.onnx"} and node.op_type in _COUNTED
 
 
 def onnx_step(
     node: Any, inputs: Sequence[GraphValue], outputs: Sequence[GraphValue], kinds: Sequence[int]
 ) -> GraphStep:
-    """The step of a node.
+    """Return the step of a countable node.
 
     Args:
-        node: a node that `is_countable`.
-        inputs: its operands; one that is left out has no name.
+        node: of the graph.
+        inputs: its operands; an omitted one has no name.
         outputs: its results.
         kinds: element types of both, in their order.
     """
@@ -166,7 +161,6 @@ def _attention(node: Any, inputs: Sequence[GraphValue]) -> OperatorSignature:
 
 
 def _recurrent(name: str, inputs: Sequence[GraphValue], made: GraphValue) -> OperatorSignature:
-    """All steps of a recurrent layer: its products with inputs and with states."""
     values, weight, states = inputs[:3]
     items = math.prod(values.shape[:2])  # steps × batch
     weights = weight.elements + states.elements
@@ -205,14 +199,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class OnnxGraph:
-    """An ONNX graph without its weights.
-
-    Attributes:
-        inputs: what it is fed.
-        weights: elements of its weights.
-        precision: what most of its weights are stored in.
-        operators: how many it has.
-    """
+    """An ONNX graph without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -249,11 +236,7 @@ class OnnxGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Its steps at some sizes, and the names of what it gives.
-
-        Raises:
-            UntracedError: a shape does not follow from its operands'.
-        """
+        """Return its steps and the names of its results; raise UntracedError if one is unknown."""
         walk = _Walk(self._model, self._opsets, sizes.shapes)
         steps = [entry for node in self._model.graph.node if (entry := walk.step(node))]
         return steps, {value.name for value in self._model.graph.output}
@@ -284,7 +267,7 @@ class _Walk:
             self._known[name] = numpy_helper.to_array(tensor)
 
     def step(self, node: Any) -> GraphStep | None:
-        """The step of a node; None of what is a constant."""
+        """Return the step of a node, or None if it is constant."""
         read = [name for name in node.input if name]
         if node.op_type == "Constant":
             self._constant(node)
@@ -334,7 +317,6 @@ class _Walk:
         return {name: made[name] for name in node.output if name}
 
     def _calculate(self, node: Any, read: list[str]) -> None:
-        """The value of a small result, where those of its operands are known."""
         results = [name for name in node.output if name]
         if node.op_type not in _OF_SIZES or any(_size(self._types[n]) > _MOST_ELEMENTS
                                                 for n in results):  # fmt: skip
@@ -361,7 +343,6 @@ class _Walk:
         return GraphValue(name, shape, name in self._constants)
 
     def _kinds(self, node: Any) -> list[int]:
-        """Element types of operands and results."""
         return [self._types[n].tensor_type.elem_type for n in (*node.input, *node.output) if n]
 
 

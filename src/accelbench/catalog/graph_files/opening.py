@@ -1,4 +1,4 @@
-"""The graph in a file, by its format: each reader is imported where such a file is read."""
+"""The graph in a file, by its format; readers are imported on use."""
 
 from __future__ import annotations
 
@@ -24,21 +24,17 @@ GRAPHS = {
 class FileGraph(Protocol):
     """A graph of any format."""
 
-    inputs: tuple[FileInput, ...]
-    weights: int
-    precision: str
-    operators: int
+    inputs: tuple[FileInput, ...]  # what it is fed
+    weights: int  # elements of its weights
+    precision: str  # what most of them are stored in
+    operators: int  # how many it has
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Its steps at some sizes, and the names of what it gives."""
+        """Return its steps at some sizes, and the names of its results."""
 
 
 def opened(path: Path, kind: str) -> FileGraph:
-    """The graph of a file.
-
-    Raises:
-        UntracedError: its operators are not known.
-    """
+    """Return the graph of a file, or raise UntracedError if its operators are not known."""
     if kind == ONNX:
         from accelbench.catalog.graph_files.onnx_graph import OnnxGraph
 

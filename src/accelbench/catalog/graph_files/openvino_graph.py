@@ -1,6 +1,6 @@
-"""Steps of an OpenVINO graph: its own inference of shapes, its weights mapped and not read.
+"""Steps of an OpenVINO graph, by its own inference of shapes; weights are mapped, not read.
 
-Imports openvino: import this module only where a file is read.
+Imports openvino: import this module only to read a file.
 """
 
 from __future__ import annotations
@@ -77,14 +77,7 @@ _NARROW = {"i8", "u8", "i4", "u4"}
 
 
 class OpenvinoGraph:
-    """An OpenVINO graph without its weights.
-
-    Attributes:
-        inputs: what it is fed.
-        weights: elements of its weights.
-        precision: what most of them are stored in.
-        operators: how many it has.
-    """
+    """An OpenVINO graph without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -119,7 +112,7 @@ class OpenvinoGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Its steps at some sizes, and the names of what it gives."""
+        """Return its steps at some sizes, and the names of its results."""
         model = self._model.clone()
         try:
             model.reshape({name: list(shape) for name, shape in sizes.shapes.items()})
@@ -199,7 +192,7 @@ def _signature(
 def _convolution(
     name: str, attributes: Mapping[str, Any], inputs: Sequence[GraphValue], made: GraphValue
 ) -> OperatorSignature:
-    """A grouped one's weight has its groups as an axis of their own."""
+    """Count a convolution; a grouped one's weight has its groups as an axis of their own."""
     weight, groups = inputs[1], 1
     transposed = "Backprop" in name
     if name.startswith("Group"):

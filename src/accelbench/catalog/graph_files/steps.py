@@ -1,15 +1,6 @@
-"""Steps of a file's graph, in whatever format: each with its signature.
+"""Steps of a file's graph in any format: classes, sizes and signatures.
 
-A reader of a format makes `GraphStep`s in the order in which they run. Products and sizes are those
-of `predict.tracing`: one rule says what an operation is, in a traced model and in a file.
-
-What the readers of all formats say alike of a graph: its weights, and what no rule counts.
-
-What an operation of a model takes: its class and its sizes.
-
-Classes of torch's operations by their names, for the tracer and for files. Pure.
-
-Free dimensions of a file's inputs: which size each stands for, by its name or by its place.
+Products and sizes are those of `predict.tracing`: one rule for traced models and files.
 """
 
 from __future__ import annotations
@@ -50,39 +41,26 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class GraphValue:
-    """A value between steps.
+    """A value between steps, with every dimension known."""
 
-    Attributes:
-        name: unique in its graph.
-        shape: with every dimension known.
-        constant: a weight, or what follows from weights alone: engines calculate it once.
-    """
-
-    name: str
+    name: str  # unique in its graph
     shape: Shape
-    constant: bool = False
+    constant: bool = False  # a weight, or computed from weights only: once
 
     @property
     def elements(self) -> int:
-        """How many elements it has."""
+        """Number of its elements."""
         return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class GraphStep:
-    """An operation of a graph.
+    """An operation of a graph."""
 
-    Attributes:
-        operator: as its format calls it.
-        reads: its operands that are no constants.
-        makes: its results.
-        signature: what it takes; None of what only looks at values in another way.
-    """
-
-    operator: str
-    reads: tuple[GraphValue, ...]
+    operator: str  # its name in the format
+    reads: tuple[GraphValue, ...]  # operands that are not constants
     makes: tuple[GraphValue, ...]
-    signature: OperatorSignature | None = None
+    signature: OperatorSignature | None = None  # None if it is a view
 
     @property
     def op_class(self) -> str:
@@ -96,7 +74,7 @@ def step(
     outputs: Sequence[GraphValue],
     signature: OperatorSignature | None,
 ) -> GraphStep:
-    """A step of all its operands, constants among them."""
+    """Return a step of all its operands, constants among them."""
     return GraphStep(
         operator, tuple(value for value in inputs if not value.constant), tuple(outputs), signature
     )
@@ -109,13 +87,9 @@ def moving(
     op_class: str, inputs: Iterable[GraphValue], outputs: Sequence[GraphValue], *,
     looked_up: bool = False,
 ) -> OperatorSignature:  # fmt: skip
-    """An operation that multiplies no matrices.
+    """Return the signature of an operation that multiplies no matrices.
 
-    Args:
-        op_class: its class.
-        inputs: operands, constants among them.
-        outputs: results.
-        looked_up: of a table of embeddings only the rows that it gives are read.
+    `inputs` include constants. If `looked_up`, only the rows that a table gives are read.
     """
     first = outputs[0]
     made = first.elements if op_class in {"bn", "ln"} else sum(v.elements for v in outputs)
@@ -125,13 +99,9 @@ def moving(
 
 
 def product(left: GraphValue, right: GraphValue, made: GraphValue, deep: int) -> OperatorSignature:
-    """A product of matrices: with weights, or of two values that are calculated.
+    """Return the signature of a product with weights, or of two computed values.
 
-    Args:
-        left: an operand.
-        right: the other one.
-        made: the result.
-        deep: how many products each of its elements is a sum of.
+    `deep` is the number of products in each element's sum.
     """
     macs = made.elements * deep
     rows = made.shape[-2] if len(made.shape) > 1 else 1
@@ -158,7 +128,10 @@ def convolution(
     stride: int,
     transposed: bool = False,
 ) -> OperatorSignature:
-    """A convolution; the weight is (out, in a group, kernel …), of a transposed one (in, out …)."""
+    """Return the signature of a convolution.
+
+    The weight is (out, in a group, kernel …), of a transposed one (in, out …).
+    """
     kernel = math.prod(weight.shape[2:])
     along = values if transposed else made
     macs = along.elements * math.prod(weight.shape[1:])
@@ -177,14 +150,10 @@ def convolution(
 def attention(
     query: Shape, key: Shape, depth: int, *, heads: int, masked: bool
 ) -> OperatorSignature:
-    """One fused attention.
+    """Return the signature of a fused attention.
 
-    Args:
-        query: (length, width) of each head.
-        key: (length, width) of each head.
-        depth: of each head's values.
-        heads: of all items together.
-        masked: whether scores are added to.
+    `query` and `key` are (length, width) of a head, `depth` is the width of its values, `heads` are
+    those of all items, `masked` states whether scores are added to.
     """
     (length, width), other = query, key[0]
     read = heads * (length * width + other * (width + depth))
@@ -195,12 +164,7 @@ def attention(
 
 
 def alive_elements(steps: Sequence[GraphStep], names: Iterable[str]) -> list[int]:
-    """Elements alive, step by step: a view keeps alive what it looks at.
-
-    Args:
-        steps: of a graph, in their order.
-        names: of what the graph gives.
-    """
+    """Return the elements alive after each step: a view keeps alive what it looks at."""
     results = set(names)
     owner: dict[str, str] = {}
     last: dict[str, int] = {}
@@ -232,7 +196,7 @@ def alive_elements(steps: Sequence[GraphStep], names: Iterable[str]) -> list[int
 
 
 def consumers_of(steps: Sequence[GraphStep]) -> Mapping[str, list[int]]:
-    """The steps that read each value."""
+    """Return the steps that read each value."""
     readers: dict[str, list[int]] = {}
     for number, entry in enumerate(steps):
         for value in entry.reads:
@@ -241,7 +205,7 @@ def consumers_of(steps: Sequence[GraphStep]) -> Mapping[str, list[int]]:
 
 
 def with_signature(entry: GraphStep, signature: OperatorSignature) -> GraphStep:
-    """The same step, taking something else."""
+    """Return the step with another signature."""
     return replace(entry, signature=signature)
 
 
@@ -250,11 +214,7 @@ _MOST_NAMED = 5
 
 
 def stored_weights(tensors: Iterable[tuple[str, int]]) -> tuple[int, str]:
-    """How many elements a graph's weights have, and what most of them are stored in.
-
-    Args:
-        tensors: of each weight what it is stored in, and its elements.
-    """
+    """Return the elements of a graph's weights, and what most are stored in."""
     by_kind: dict[str, int] = {}
     for kind, number in tensors:
         by_kind[kind] = by_kind.get(kind, 0) + number
@@ -262,22 +222,14 @@ def stored_weights(tensors: Iterable[tuple[str, int]]) -> tuple[int, str]:
 
 
 def refuse_uncounted(names: Iterable[str]) -> None:
-    """Refuse a graph with operators that no rule counts, by their names.
-
-    Raises:
-        UntracedError: there are such operators.
-    """
+    """Raise UntracedError if there are operators that no rule counts."""
     unknown = sorted(set(names))
     if unknown:
         raise UntracedError(f"No rule counts its operators {listed(unknown, _MOST_NAMED)}.")
 
 
 def refuse_unmade(operator: str, missing: Iterable[str]) -> None:
-    """Refuse a graph in which an operator reads what none before it gives.
-
-    Raises:
-        UntracedError: there is such a value.
-    """
+    """Raise UntracedError if an operator reads what none before it gives."""
     for name in missing:
         raise UntracedError(
             f"Its operator {operator} reads {in_quotes(name)}, which nothing before it gives: the"
@@ -302,7 +254,7 @@ COPIES = {
 
 
 def class_of(name: str) -> str:
-    """The class of an operation that multiplies no matrices."""
+    """Return the class of an operation of torch that multiplies no matrices."""
     bare = name.removesuffix("_")
     if "batch_norm" in name:
         return "bn"
@@ -323,15 +275,7 @@ OPTIONS = {BATCH: "--batch-sizes", SEQUENCE: "--sequence-lengths", IMAGE: "--ima
 
 @dataclass(frozen=True)
 class FileInput:
-    """An input of a graph.
-
-    Attributes:
-        name: as its graph calls it.
-        shape: a number, or the name of a free dimension; "" of one without a name.
-
-    Raises:
-        UntracedError: a dimension is a number below one.
-    """
+    """An input of a graph; a free dimension is its name, or "" without one."""
 
     name: str
     shape: tuple[int | str, ...]
@@ -347,30 +291,18 @@ class FileInput:
 
 @dataclass(frozen=True)
 class GraphSizes:
-    """Inputs with all dimensions bound.
+    """Inputs with all dimensions bound."""
 
-    Attributes:
-        shapes: by input.
-        dimensions: by the name of a free dimension.
-        axes: which sizes the graph leaves open.
-        batch: items that it takes at once: where the batch is free, one.
-    """
-
-    shapes: Mapping[str, tuple[int, ...]]
-    dimensions: Mapping[str, int]
-    axes: frozenset[str]
-    batch: int
+    shapes: Mapping[str, tuple[int, ...]]  # by input
+    dimensions: Mapping[str, int]  # by the name of a free dimension
+    axes: frozenset[str]  # sizes that the graph leaves open
+    batch: int  # items at once; one if the batch is free
 
 
 def bound(inputs: Sequence[FileInput], sizes: Mapping[str, int | None]) -> GraphSizes:
-    """Inputs at some sizes, a batch of one where the batch is free.
+    """Return inputs at some sizes, with a batch of one if it is free.
 
-    Args:
-        inputs: of a graph.
-        sizes: by `SEQUENCE` and `IMAGE`.
-
-    Raises:
-        UntracedError: a dimension remains free.
+    Raises UntracedError if a dimension remains free.
     """
     known: dict[str, int | None] = {BATCH: 1, **sizes}
     shapes: dict[str, tuple[int, ...]] = {}
@@ -397,7 +329,7 @@ def bound(inputs: Sequence[FileInput], sizes: Mapping[str, int | None]) -> Graph
 
 
 def axes_of(inputs: Iterable[FileInput]) -> frozenset[str]:
-    """Which sizes a graph leaves open."""
+    """Return the sizes that a graph leaves open."""
     return frozenset(
         meaning(size, place, len(entry.shape))
         for entry in inputs

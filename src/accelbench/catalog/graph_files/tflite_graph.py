@@ -1,9 +1,7 @@
 """Steps of a TensorFlow Lite model: shapes by the engine's own preparation, nothing run.
 
-The engine prepares a model for the sizes that are asked for, and tells the shape of every value.
-Sizes that depend on values are known to it only when it has run: such a model is not counted.
-
-Imports ai_edge_litert: import this module only where a file is read.
+Sizes that depend on values are known only after a run: such a model is not counted. Imports
+ai_edge_litert: import this module only to read a file.
 """
 
 from __future__ import annotations
@@ -79,14 +77,7 @@ _WEIGHTS = {
 
 
 class TfliteGraph:
-    """A TensorFlow Lite model's first graph.
-
-    Attributes:
-        inputs: what it is fed.
-        weights: elements of its weights.
-        precision: what most of them are stored in.
-        operators: how many it has.
-    """
+    """A TensorFlow Lite model's first graph: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
         content = path.read_bytes()
@@ -119,7 +110,7 @@ class TfliteGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Its steps at some sizes, and the names of what it gives."""
+        """Return its steps at some sizes, and the names of its results."""
         shapes = self._prepared(sizes.shapes)
         constants = set(self._stored)
 
@@ -137,7 +128,6 @@ class TfliteGraph:
         return steps, {str(int(index)) for index in self._graph.outputs}
 
     def _prepared(self, inputs: Mapping[str, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-        """The shape of every value, where the engine is prepared for inputs of these."""
         engine = self._engine
         try:
             for name, shape in inputs.items():
@@ -167,7 +157,7 @@ def _free(entry: Mapping[str, Any]) -> tuple[int | str, ...]:
 def _steps(
     code: str, entry: Any, inputs: Sequence[GraphValue], outputs: Sequence[GraphValue]
 ) -> Iterator[GraphStep]:
-    """An operator, and the activation that it puts on its result as a step of its own."""
+    """Yield an operator, and the activation that it applies to its result as another step."""
     options = entry.builtinOptions
     fused = _FUSED.get(getattr(options, "fusedActivationFunction", 0))
     made = list(outputs)
@@ -199,7 +189,7 @@ def _signature(
 def _convolution(
     code: str, options: Any, inputs: Sequence[GraphValue], made: GraphValue
 ) -> OperatorSignature:
-    """Channels lie last: they are put where `convolution` has them."""
+    """Count a convolution whose channels lie last."""
     weight, transposed = inputs[1], code == "TRANSPOSE_CONV"
     values = inputs[2] if transposed else inputs[0]
     channels, groups = values.shape[-1], 1

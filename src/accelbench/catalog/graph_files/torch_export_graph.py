@@ -1,8 +1,4 @@
-"""Steps of a program that torch.export wrote, from the JSON in its archive.
-
-Beside that JSON an archive has weights and sample inputs, some of them pickled: nothing but the
-JSON is opened, and torch is not imported. Shapes are in it, of free sizes as expressions.
-"""
+"""Steps of a program of torch.export, from the JSON in its archive; torch is not imported."""
 
 from __future__ import annotations
 
@@ -86,14 +82,7 @@ _LARGEST_SIZE = 2**48
 
 
 class TorchExportGraph:
-    """A program of torch.export without its weights.
-
-    Attributes:
-        inputs: what it is fed.
-        weights: elements of its parameters.
-        precision: what most of them are stored in.
-        operators: how many it has.
-    """
+    """A program of torch.export without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
         program = _program(path)
@@ -132,7 +121,7 @@ class TorchExportGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Its steps at some sizes, and the names of what it gives."""
+        """Return its steps at some sizes, and the names of its results."""
         constants = set(self._constants)
         known: dict[str, GraphValue] = {}
         there = {*constants, *(entry.name for entry in self.inputs)}
@@ -203,7 +192,6 @@ class TorchExportGraph:
 
 
 def _program(path: Path) -> Any:
-    """The program's JSON, the only thing in the archive that is opened."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = [e for e in archive.infolist() if e.filename.endswith(_PROGRAMS)]
@@ -230,7 +218,6 @@ def _what_it_is(names: list[str]) -> str:
 
 
 def _given(specs: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """The kind and the name of each tensor that the program is given."""
     for entry in specs:
         ((kind, body),) = entry.items()
         argument = body["arg"]
@@ -241,7 +228,6 @@ def _given(specs: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _tensors(arguments: Any) -> Iterator[tuple[str, str]]:
-    """The name of the argument, and of the tensor, of each tensor."""
     for entry in arguments:
         argument, key = entry["arg"], entry.get("name", "")
         for kind, body in argument.items():
@@ -278,7 +264,6 @@ def _refuse_unknown(nodes: list[Mapping[str, Any]]) -> None:
 
 
 def _symbol(text: str) -> str:
-    """The name of a free dimension."""
     tree = ast.parse(text, mode="eval").body
     if isinstance(tree, ast.Call) and tree.args and isinstance(tree.args[0], ast.Constant):
         return str(tree.args[0].value)
@@ -301,7 +286,7 @@ def _size(size: Mapping[str, Any], dimensions: Mapping[str, int]) -> int:
 
 
 def _calculated(tree: ast.expr, dimensions: Mapping[str, int]) -> int:
-    """Sums, products and quotients of free sizes; nothing else is run."""
+    """Evaluate sums, products and quotients of free sizes; nothing else is run."""
     if isinstance(tree, ast.Constant):
         return int(tree.value)  # type: ignore[arg-type]
     if isinstance(tree, ast.Name):

@@ -20,6 +20,6 @@ logging.set_verbosity_error()
 
 
 def denoiser(**config: Any) -> torch.nn.Module:
-    """A UNet that predicts the noise in an image, with random weights: nothing is fetched."""
+    """Return a UNet that predicts the noise in an image, with random weights; fetches nothing."""
     network: torch.nn.Module = UNet2DConditionModel(**config)
     return network

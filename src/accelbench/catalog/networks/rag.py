@@ -1,9 +1,9 @@
-"""Retrieval and generation in one network. Imports torch: only where one is built.
+"""Retrieval and generation in one network. Imports torch.
 
     question -> embedder -> best k of the index -> passages + question -> generator
 
-The index and the passages are buffers, made by the seed like the weights: they
-travel with the model, count in its digest and memory, and nothing trains them.
+Index and passages are buffers, made by the seed like the weights: they travel with the model, count
+in its digest and memory, and are not trained.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 
 class RetrievedPassages(NamedTuple):
-    """What the index has for a question, best first."""
+    """Passages of the index for a question, best first."""
 
     scores: torch.Tensor  # batch × k
     passages: torch.Tensor  # batch × k, places in the index
@@ -26,8 +26,8 @@ class RetrievedPassages(NamedTuple):
 class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
     """A question embedded, its passages found, and an answer generated from both.
 
-    In training the generator alone learns. The embedder stays as it is: an index holds
-    good only for the embedder that made it, and choosing the best k has no gradient.
+    Only the generator is trained: an index fits only the embedder that made it, and choosing the
+    best k has no gradient.
     """
 
     def __init__(
@@ -38,7 +38,6 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
         passage_tokens: int,
         retrieved: int,
     ) -> None:
-        """Configs of a BertModel and a GPT2LMHeadModel, and the size of the collection."""
         super().__init__()
         self.embedder = BertModel(BertConfig(**embedder), add_pooling_layer=False)
         self.embedder.requires_grad_(False)
@@ -50,7 +49,7 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
         self.register_buffer("passages", torch.randint(vocabulary, (passages, passage_tokens)))
 
     def train(self, mode: bool = True) -> Rag:
-        """As every module, but the embedder: dropout would make it find other passages."""
+        """Train, except for the embedder: dropout would make it find other passages."""
         super().train(mode)
         self.embedder.eval()
         return self
@@ -58,11 +57,11 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
     def gradient_checkpointing_enable(
         self, gradient_checkpointing_kwargs: dict[str, Any] | None = None
     ) -> None:
-        """As models of transformers have it: of the part that learns."""
+        """Checkpoint the part that learns."""
         self.generator.gradient_checkpointing_enable(gradient_checkpointing_kwargs)
 
     def embed(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """The mean over the question's tokens, of length one."""
+        """Return the mean over the question's tokens, of length one."""
         with torch.no_grad():
             read = self.embedder(input_ids=input_ids, attention_mask=attention_mask)
             states = read.last_hidden_state
@@ -71,13 +70,13 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
             return nn.functional.normalize(mean, dim=-1)
 
     def retrieve(self, embedding: torch.Tensor) -> RetrievedPassages:
-        """Every vector of the index is compared: exact search, as FAISS's flat index does."""
+        """Compare every vector of the index: exact search, like FAISS's flat index."""
         return RetrievedPassages(*torch.topk(embedding @ self.index.T, self.retrieved, dim=-1))
 
     def prompt(
         self, hits: RetrievedPassages, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> dict[str, torch.Tensor]:
-        """What the generator reads: the passages, and then the question."""
+        """Return what the generator reads: the passages, then the question."""
         passages = self.passages[hits.passages].flatten(1)
         return {
             "input_ids": torch.cat([passages, input_ids], dim=1),
@@ -87,7 +86,7 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> dict[str, torch.Tensor]:
-        """One pass over passages and question; logits of the question's tokens."""
+        """Return logits of the question's tokens after one pass over passages and question."""
         hits = self.retrieve(self.embed(input_ids, attention_mask))
         read = self.prompt(hits, input_ids, attention_mask)
         # A number, also while the model is traced: a size that is a tensor would be taken for

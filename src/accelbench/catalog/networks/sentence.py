@@ -1,7 +1,6 @@
 """Models of sentence-transformers: a transformer, pooling and further layers, as one network.
 
-Imports torch and transformers: import this module only to build a model. The package
-sentence-transformers is not needed.
+Imports torch and transformers, but not sentence-transformers.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from accelbench.core.model import SENTENCE_ENCODER, ModelSpec
 
 
 class SentenceEncoder(nn.Module):  # type: ignore[misc]  # mypy skips torch
-    """A transformer whose token vectors become one vector a text."""
+    """A transformer whose token vectors become one vector per text."""
 
     def __init__(
         self,
@@ -26,13 +25,7 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # mypy skips torch
         layers: Sequence[Mapping[str, Any]],
         loaded: nn.Module | None = None,
     ) -> None:
-        """Build all layers.
-
-        Args:
-            transformer: the name of its `class` in transformers, and its `config`.
-            layers: those that follow, as `read_layers` returns them.
-            loaded: the transformer with its weights; None draws random ones.
-        """
+        """Build all layers, with a loaded transformer or one drawn from `transformer`."""
         super().__init__()
         self.transformer = loaded if loaded is not None else _drawn(transformer)
         if getattr(self.transformer, "pooler", None) is not None:
@@ -64,14 +57,8 @@ def load_sentence_encoder(
 ) -> SentenceEncoder:
     """Load all layers from a folder and those next to it, in fp32.
 
-    Args:
-        spec: the model.
-        folder: where its transformer is.
-        trust_remote_code: whether code of the folder may run.
-        find_class: returns the transformers class of a model.
-
-    Raises:
-        CaseError: weights are missing, or are of another model.
+    `find_class` returns the transformers class of a model. Raises CaseError if weights are missing,
+    or belong to another model.
     """
     from dataclasses import replace
 

@@ -1,13 +1,4 @@
-"""What the modules that build models of packages have in common.
-
-Each is read as an owner's code is: an attribute of it is the name of a model, and gives a factory.
-
-Weights without which nothing of an untrained model could be measured.
-
-Packages start some layers at zero or nearly so, because training moves them: heads of ViT and
-ResMLP, every layer of GoogLeNet. Untrained, such a model gives the same for any image,
-which no check of outputs can tell from a broken engine.
-"""
+"""Shared parts of the modules that build models of packages: an attribute gives a factory."""
 
 from __future__ import annotations
 
@@ -32,11 +23,7 @@ _ASKED = {
 
 
 def package(name: str) -> ModuleType:
-    """A package, imported.
-
-    Raises:
-        FileRefusedError: it is not to be imported here.
-    """
+    """Import a package, or raise FileRefusedError."""
     try:
         return import_module(name)
     except Exception as error:
@@ -53,10 +40,10 @@ def package(name: str) -> ModuleType:
 
 
 def refuse_others(name: str, known: Callable[[], Iterable[str]], whose: str) -> None:
-    """Refuse what is no name of a model.
+    """Refuse names that are not models.
 
     Raises:
-        AttributeError: it is none that a person would type.
+        AttributeError: a person would not type it.
         FileRefusedError: the package has no such model.
     """
     if name.startswith("_") or name in _ASKED:
@@ -70,7 +57,7 @@ def refuse_others(name: str, known: Callable[[], Iterable[str]], whose: str) -> 
 
 
 def sources_of(module: ModuleType, builder: Any) -> list[str]:
-    """Files that tell one version of a model from another: the package's version, and its code."""
+    """Return files that identify a version of a model: the package's version, and its code."""
     folder = Path(str(module.__file__)).parent
     code = getattr(import_module(builder.__module__), "__file__", None)
     files = [folder / "version.py", *([Path(code)] if code else [])]
@@ -85,7 +72,9 @@ _SMALLEST_GAIN = 0.25
 def draw_vanishing(model: Any) -> list[str]:
     """Draw the weights of layers again that let nothing through, and name the layers.
 
-    The spread is He's (https://arxiv.org/abs/1502.01852), by torch's own generator.
+    Packages start some layers at or near zero (heads of ViT and ResMLP, every layer of GoogLeNet):
+    such a model gives the same output for any image, which no check of outputs can tell from a
+    broken engine. The spread is He's (https://arxiv.org/abs/1502.01852), by torch's own generator.
     """
     import torch
 

@@ -20,19 +20,19 @@ _WORD = re.compile(rf"^(?:([^=/\\:]+)=)?({'|'.join(PACKAGES)})/([A-Za-z]\w*)(\.\
 
 
 def is_package_word(word: str) -> bool:
-    """Whether a word that is no model's name is that of a package's model."""
+    """Return whether a word names a package's model."""
     return _WORD.match(word) is not None
 
 
 def model_of_package(word: str, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
-    """The model that a package builds, with random weights.
+    """Return the model that a package builds, with random weights.
 
     Args:
-        word: PACKAGE/NAME, or CALLED=PACKAGE/NAME to call it otherwise.
-        given: what is said of inputs.
+        word: PACKAGE/NAME, or CALLED=PACKAGE/NAME.
+        given: descriptions of inputs.
 
     Raises:
-        UsageError: the package has no such model, or it is not measured: one sentence.
+        UsageError: the package has no such model, or it cannot be measured.
         MissingExtraError: the package is not installed.
     """
     parts = _WORD.match(word)

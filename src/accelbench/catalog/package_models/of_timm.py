@@ -1,4 +1,4 @@
-"""timm's models by name: `resnet18` of this module makes timm's resnet18, without weights."""
+"""timm's models by name: the attribute `resnet18` makes timm's resnet18, without weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torchvision's models by name: `resnet18` of this module makes its resnet18, without weights."""
+"""torchvision's models by name: the attribute `resnet18` makes its resnet18, without weights."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Factory:
 
 
 def _size(models: Any, name: str, builder: Any) -> tuple[int, ...]:
-    """An item that a model reads, as the transforms of its weights make it."""
+    """Return the shape of an item, as the transforms of the model's weights make it."""
     weights = models.get_model_weights(name).DEFAULT
     how = weights.transforms()
     size = getattr(how, "crop_size", None) or getattr(how, "resize_size", None) or [_SIDE]
