@@ -1,22 +1,16 @@
-"""The documents' aggregated_benchmarks.json: what all result files of a folder say together.
+"""The documents' aggregated_benchmarks.json: all result files of a folder together.
 
-An entry is a model on a target in a precision and a mode: what differs in its
-sequence length, image size or options is another entry, since the best of
-several questions is no answer to any of them. Within an entry only the batch
-size varies, and for each batch the median over all its results (launches, runs)
-counts, not the luckiest one. Of a result that is its p50, or its mean where steps
-were too short to be timed singly.
+An entry is a model on a target in a precision and a mode. Another sequence length, image size or
+option is another entry: the best of several questions answers none of them. Within an entry only
+the batch varies, and for each batch the median over all its results counts, by p50, or by the mean
+if steps were too short to be timed singly.
 
     batch scaling efficiency = throughput at the best batch
                                ÷ (throughput at the smallest batch × best batch ÷ smallest batch)
 
-1 means that a batch n times as large brings n times the throughput. It is null
-with one batch only, and where the smallest batch is the best.
-
-Only measured and imported results feed it. Emulated ones are counted, but their
-times stand for no device. Unsteady and throttled ones are used and flagged, and
-so are those of few samples. A time limit alone is no flag: it says why sampling
-ended, and whether it ended too early is what the number of samples says.
+It is null with one batch, and if the smallest batch is the best. Only measured and imported results
+count. Emulated ones are counted but not used. Unsteady, throttled and few samples are used and
+flagged. A time limit is not a flag: the number of samples shows whether it ended too early.
 """
 
 from __future__ import annotations
@@ -68,7 +62,7 @@ FLAGS = (FEW, *_DOUBTFUL)
 
 @dataclass(frozen=True)
 class AggregateRows:
-    """The rows of a folder's result files, and the files that have none for us."""
+    """The rows of a folder's result files, and the files without any."""
 
     rows: Sequence[Mapping[str, Any]]
     runs: Sequence[Mapping[str, Any]] = ()
@@ -77,11 +71,7 @@ class AggregateRows:
 
 
 def refresh(output_dir: Path, files: Files = REAL_FILES) -> Path:
-    """Write <output_dir>/processed_results/aggregated_benchmarks.json anew from all result files.
-
-    Returns:
-        The file. Readers find the old one or the new one at any moment, never a part.
-    """
+    """Rewrite processed_results/aggregated_benchmarks.json atomically; return the file."""
     document = aggregate(gather(output_dir / RAW))
     data = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     path = inside(output_dir, PROCESSED) / NAME
@@ -90,7 +80,7 @@ def refresh(output_dir: Path, files: Files = REAL_FILES) -> Path:
 
 
 def gather(folder: Path) -> AggregateRows:
-    """Every result of every *.json in a folder, one that is in two files once."""
+    """Return every result of every *.json in a folder, each once."""
     rows: dict[str, Mapping[str, Any]] = {}
     runs: dict[str, Mapping[str, Any]] = {}
     skipped: list[Mapping[str, str]] = []
@@ -113,7 +103,7 @@ def gather(folder: Path) -> AggregateRows:
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
-    """A result file's run and results; StoreError says why it is none."""
+    """Read a result file's run and results, or raise StoreError."""
     try:
         document = jsonc.read(path)
     except OSError as error:
@@ -130,7 +120,7 @@ def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
 
 
 def aggregate(gathered: AggregateRows) -> dict[str, Any]:
-    """The document; pure but for the moment in it."""
+    """Return the document."""
     counted = [row for row in gathered.rows if comparable(row)]
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in counted:
@@ -160,7 +150,6 @@ def _counts(words: Iterable[Any], known: type[Status] | type[Provenance]) -> dic
 
 
 def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the results of one question say together."""
     first = rows[0]
     usable = [r for r in launches_of(rows) if answered(r) and not r.get("emulated")]
     by_batch = _by_batch(usable)
@@ -202,7 +191,6 @@ def _by_batch(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, 
 
 
 def _batch(size: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One batch size: medians over its results; of memory the most that any of them took."""
     times = usable_launches(rows) or rows
     p50 = [r["latency_p50_ms"] for r in times if r.get("latency_p50_ms") is not None]
     mean = [r["latency_mean_ms"] for r in times if r.get("latency_mean_ms") is not None]
@@ -230,7 +218,6 @@ def _flags(row: Mapping[str, Any]) -> list[str]:
 
 
 def _pick(batch: Mapping[str, Any] | None, *names: str) -> dict[str, Any] | None:
-    """The figure of a batch with the batch beside it, and what would make one doubt it."""
     if batch is None:
         return None
     return {name: batch[name] for name in (*names, "batch_size", "flags")}

@@ -32,7 +32,7 @@ _STATISTIC = {
 
 
 def aggregate_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12, of the document."""
+    """Return the JSON Schema, draft 2020-12, of the document."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
@@ -148,7 +148,7 @@ def _batch() -> dict[str, Any]:
 
 
 def text() -> str:
-    """The schema as it is published."""
+    """Return the schema as it is published."""
     return json.dumps(aggregate_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""A file as a baseline: what `compare`, `db export`, `run` or the guide's programs wrote.
+"""A file as a baseline: of `compare`, `db export`, `run` or the guide's programs.
 
-Its rows are taken as they stand there, with what the file does not say of them named.
+Rows are taken as they are, and what the file leaves open is named.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _ASSUMED = ("scenario", "world_size", "compiled", "mode")
 
 @dataclass(frozen=True)
 class FromFile:
-    """What a file holds."""
+    """Content of a file."""
 
     rows: tuple[Row, ...]
     told: frozenset[str]  # of what was asked, what it says
@@ -81,11 +81,7 @@ class FromFile:
 
 
 def read_baseline(path: Path) -> FromFile:
-    """Read a file of one of the forms that a baseline may have.
-
-    Raises:
-        UsageError: there is none, it has another form, or is malformed.
-    """
+    """Read a baseline file; raise UsageError if it is missing, malformed or of another form."""
     if path.suffix.lower() == ".json":
         return _of_json(path)
     if path.suffix.lower() == ".csv":
@@ -160,7 +156,7 @@ def _typed(line: Record) -> Row:
 
 
 def _figures(side: Record) -> Row:
-    """Of a side: a latency is above 0, and what is known is a number."""
+    """Check a side: a latency is above 0, and what is known is a number."""
     return {
         name: side.number(name, above=0 if column in ABOVE_ZERO else None)
         for name, column in _OF_A_SIDE.items()
@@ -201,7 +197,7 @@ def _launches(
 def _side(side: Record, values: Mapping[str, Any], untold: Collection[str]) -> Row:
     """Return a side of a comparison as one launch: the middle of those that it had.
 
-    Where the file omits what was not alike, only that the side was refused tells that it was not.
+    If the file omits what differed, only the refusal of the side shows it.
     """
     if side.values.get("axis") in _OF_RUNS:
         side.wrong("axis", "a comparison of several runs is no baseline")

@@ -1,9 +1,8 @@
-"""The Benchmarking guide's result keys and CSV: its names for our columns, one line a result.
+"""The Benchmarking guide's result keys and CSV: its names for our columns, one line per result.
 
-`model` is the name that was asked for, so that the guide's filters find it again
-(`df['model'] == 'resnet50'`); the catalogue's own is `model_id`. A figure that is
-not known is NaN in a result — a float, so that `f"{…:.2f}"` works on every
-result, and what pandas calls missing — and an empty cell in the CSV.
+`model` is the name that was asked for, so that the guide's filters find it (`df['model'] ==
+'resnet50'`); the catalogue's is `model_id`. An unknown value is NaN in a result, a float, so that
+`f"{…:.2f}"` works on every result, and an empty cell in the CSV.
 """
 
 from __future__ import annotations
@@ -60,11 +59,7 @@ COLUMNS = (*GUIDE, *BESIDE)
 def guide_result(
     body: Mapping[str, Any], model: str, git_commit: str | None, warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """A result under the guide's keys, followed by every other column of the store.
-
-    Args:
-        git_commit: Of the folder the run was started in, where it is a git work tree.
-    """
+    """Return a result under the guide's keys, followed by every other column of the store."""
     row = row_of(body)
     shapes = {name: tuple(shape) for name, shape in json.loads(row["input_shape"] or "{}").items()}
     guide = {
@@ -93,12 +88,12 @@ def _figure(value: float | None) -> float:
 
 
 def csv_name(when: datetime) -> str:
-    """benchmark_results_<YYYYMMDD_HHMMSS>.csv, in UTC as the names of all result files."""
+    """Return benchmark_results_<YYYYMMDD_HHMMSS>.csv, in UTC like the names of result files."""
     return f"benchmark_results_{when.astimezone(UTC).strftime('%Y%m%d_%H%M%S')}.csv"
 
 
 def encode(results: Sequence[Mapping[str, Any]], *, header: bool) -> bytes:
-    """Results as lines of CSV, below the header where a new file begins."""
+    """Return results as lines of CSV, below the header if the file is new."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     if header:
@@ -109,7 +104,7 @@ def encode(results: Sequence[Mapping[str, Any]], *, header: bool) -> bytes:
 
 
 def header_of(first_line: str) -> tuple[str, ...]:
-    """The column names that a file's first line gives."""
+    """Return the column names of a file's first line."""
     return tuple(next(csv.reader([first_line]), ()))
 
 

@@ -1,7 +1,7 @@
-"""A file of prices: what an hour costs, by machine, device or platform, as JSON with comments.
+"""A file of prices: the cost of an hour, by machine, device or platform, as JSON with comments.
 
     {
-      "currency": "USD",              // three letters; USD where it is left out
+      "currency": "USD",              // three letters; USD by default
       "per_hour": {
         "NVIDIA GeForce RTX 4090": 0.69,  // each device of that name
         "cuda": 1.20,                     // each device of any other name there
@@ -9,7 +9,7 @@
       }
     }
 
-A price is the user's and no measurement: nothing of it is ever stored with results.
+Prices are the user's, not measurements: they are never stored with results.
 """
 
 from __future__ import annotations
@@ -38,13 +38,7 @@ _EXAMPLE = 'Write {"per_hour": {"cuda": 1.20}}.'
 
 @dataclass(frozen=True)
 class Prices:
-    """What an hour costs.
-
-    Attributes:
-        per_hour: by a name of a machine, a device or a platform, as the file spells it.
-        currency: three letters.
-        path: the file.
-    """
+    """Cost of an hour, by a name of a machine, a device or a platform as the file spells it."""
 
     per_hour: Mapping[str, float]
     currency: str = USUAL_CURRENCY
@@ -52,35 +46,35 @@ class Prices:
 
     @property
     def source(self) -> str:
-        """What is said of where they are from: the file's name."""
+        """Origin of the prices: the file's name."""
         return self.path.name
 
     @property
     def sign(self) -> str:
-        """What stands before an amount: $, or the currency's letters."""
+        """Text before an amount: $, or the currency's letters."""
         return sign_of(self.currency)
 
     @property
     def by_name(self) -> Mapping[str, str]:
-        """The names as they are looked for, each with how the file spells it."""
+        """The names as they are compared, each with the file's spelling."""
         return {plain_name(name): name for name in self.per_hour}
 
 
 def sign_of(currency: str) -> str:
-    """What stands before an amount of a currency."""
+    """Return the text before an amount of a currency."""
     return _SIGNS.get(currency, f"{currency} ")
 
 
 def plain_name(name: str) -> str:
-    """A name as it is looked for: whatever its case and its spaces."""
+    """Return a name as it is compared: without case and repeated spaces."""
     return " ".join(name.split()).casefold()
 
 
 def prices_at(path: Path | None) -> Prices | None:
-    """The prices that an option names, else $ACCELBENCH_PRICES; None where neither does.
+    """Return the prices of an option, else of $ACCELBENCH_PRICES, else None.
 
     Raises:
-        UsageError: The file, or something in it, is wrong: one sentence with file, line and key.
+        UsageError: the file, or something in it, is wrong: one sentence with file, line and key.
     """
     if path is not None:
         return read_prices(path.expanduser())
@@ -89,11 +83,7 @@ def prices_at(path: Path | None) -> Prices | None:
 
 
 def read_prices(path: Path) -> Prices:
-    """The prices of a file.
-
-    Raises:
-        UsageError: The file, or something in it, is wrong.
-    """
+    """Return the prices of a file, or raise UsageError."""
     whole = _whole(path)
     for key in whole:
         if key not in _KEYS:
@@ -169,7 +159,7 @@ def _meant(key: str, value: Any) -> str:
 
 
 def near_names(word: str, names: Iterable[str]) -> list[str]:
-    """Names that are like a word, whatever their case; a part of a name is like it."""
+    """Return names that are similar to a word, or contain it, whatever their case."""
     plain = {plain_name(name): name for name in names}
     low = plain_name(word)
     near = dict.fromkeys(difflib.get_close_matches(low, plain, n=3, cutoff=0.6))

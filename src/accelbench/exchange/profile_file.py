@@ -1,4 +1,4 @@
-"""Profiles as files: one JSON document a case, and the engine's own record beside it."""
+"""Profiles as files: one JSON document per case, and the engine's own record next to it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,10 @@ def write(
     when: datetime | None = None,
     files: Files = REAL_FILES,
 ) -> list[Path]:
-    """Write one case's profile, named as result files are.
+    """Write one case's profile, named like result files; return the new files.
 
-    Args:
-        record: What the engine itself wrote, copied to the same name with its own suffix.
-
-    Returns:
-        The files, each new: one that exists is never overwritten.
+    `record` is what the engine wrote, copied to the same name with its own suffix. Existing files
+    are never overwritten.
     """
     words = [str(profile.get(name) or "unknown") for name in ("model", "hardware", "precision")]
     name = result_file_name(words[0], words[1], words[2], when or datetime.now(UTC))

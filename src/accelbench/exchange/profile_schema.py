@@ -62,7 +62,7 @@ ABOUT = (
 
 
 def profile_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12, of one case's profile."""
+    """Return the JSON Schema, draft 2020-12, of one case's profile."""
     properties = {
         **{name: property_of(BY_NAME[name]) for name in CASE_COLUMNS},
         **_FOUND,
@@ -103,7 +103,7 @@ def _whole(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def text() -> str:
-    """The schema as it is published."""
+    """Return the schema as it is published."""
     return json.dumps(profile_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

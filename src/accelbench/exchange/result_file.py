@@ -1,4 +1,4 @@
-"""The documents' JSON result file: one a model, hardware and precision."""
+"""The documents' JSON result file: one per model, hardware and precision."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ _LONGEST = 80  # file systems allow 255 bytes; the rest of a name and its suffix
 
 
 def safe_name(text: str) -> str:
-    """A name that is one plain file name everywhere: ASCII letters, digits, dot, dash, underscore.
+    """Return a plain file name of ASCII letters, digits, dot, dash and underscore.
 
-    Slashes, emoji, control characters and the like become one dash; what is cut
-    or has nothing left gets a digest of the whole instead.
+    Other characters become one dash; a cut or empty name gets a digest of the whole.
     """
     flat = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", flat)
@@ -37,7 +36,7 @@ def safe_name(text: str) -> str:
 
 
 def result_file_name(model: str, hardware: str, precision: str, when: datetime) -> str:
-    """<model>_<hardware>_<precision long form>_<YYYYMMDD_HHMMSS>.json, in UTC."""
+    """Return <model>_<hardware>_<precision long form>_<YYYYMMDD_HHMMSS>.json, in UTC."""
     long = long_name(precision) if precision in PRECISIONS else precision
     stamp = when.astimezone(UTC).strftime("%Y%m%d_%H%M%S")
     return f"{safe_name(model)}_{safe_name(hardware)}_{safe_name(long)}_{stamp}.json"
@@ -48,12 +47,12 @@ def _mark(text: str) -> str:
 
 
 def row_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A result fact's body as the row that the store will show for it, in plain JSON values."""
+    """Return a result fact's body as its row of the store, in plain JSON values."""
     return fit(body).row
 
 
 def entry_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its samples and what each of them covers, so that it stands alone in a file."""
+    """Return the row with its samples and what each covers, complete by itself."""
     fitted = fit(body)
     entry = dict(fitted.row)
     if fitted.samples:
@@ -65,7 +64,7 @@ def entry_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document(run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a result file holds: the run's body and a row a result, raw samples included."""
+    """Return the content of a result file: the run's body and one row per result with samples."""
     return {
         "schema": SCHEMA_ID,
         "run": readable(plain(run)),
@@ -80,13 +79,9 @@ def write(
     when: datetime | None = None,
     files: Files = REAL_FILES,
 ) -> list[Path]:
-    """Write result bodies of a run into files by model, hardware and precision.
+    """Write result bodies of a run into new files by model, hardware and precision; return them.
 
-    Args:
-        when: The moment in the files' names; now, unless given.
-
-    Returns:
-        The files, each new: one that exists is never overwritten.
+    `when` is the moment in the files' names. Existing files are never overwritten.
     """
     when = when or datetime.now(UTC)
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
@@ -105,7 +100,7 @@ def write_one(
     results: Sequence[Mapping[str, Any]],
     files: Files = REAL_FILES,
 ) -> None:
-    """Write all results into one file of a given name, which must be free."""
+    """Write all results into one file of a free name."""
     data = _encode(document(run, results))
     write_exactly(path, lambda written: _put(written, data), files)
 

@@ -44,7 +44,7 @@ _SAMPLING = {
 
 
 def result_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12, of a document with results."""
+    """Return the JSON Schema, draft 2020-12, of a document with results."""
     properties = {column.name: property_of(column) for column in COLUMNS}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -74,7 +74,7 @@ def result_schema() -> dict[str, Any]:
 
 
 def property_of(column: Column) -> dict[str, Any]:
-    """What a column holds, as JSON Schema has it."""
+    """Return a column as JSON Schema."""
     about = dict(_TYPES[column.kind])
     if column.words:
         about["enum"] = [*column.words, None]
@@ -84,7 +84,6 @@ def property_of(column: Column) -> dict[str, Any]:
 
 
 def _limits(column: Column) -> dict[str, Any]:
-    """The least and the most of a number, or of those in a list."""
     if column.range is None:
         return {}
     within = column.range
@@ -98,7 +97,7 @@ def _limits(column: Column) -> dict[str, Any]:
 
 
 def text() -> str:
-    """The schema as it is published."""
+    """Return the schema as it is published."""
     return json.dumps(result_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

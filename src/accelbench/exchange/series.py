@@ -1,7 +1,7 @@
-"""One value a question and place, of the newest run that has it: what is watched over time.
+"""One value per question and place, of the newest run that has it: what is watched over time.
 
 Launches are the unit of replication: the value is their median, with their range. A different
-device, thread count or compilation is another series. An import has an entry a software version.
+device, thread count or compilation is another series. An import has an entry per software version.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST = 40
 
 
 def told_apart(question: str, rows: Sequence[Row]) -> list[str]:
-    """A name for each entry, by one of its rows; the question alone where there is one entry."""
+    """Return a name for each entry, by one of its rows; only the question if there is one entry."""
     words: list[list[str]] = [[] for _ in rows]
     if len(rows) > 1:
         for fact in _FACTS:
@@ -52,7 +52,7 @@ def _name(question: str, parts: Sequence[str]) -> str:
 
 
 def _add(words: list[list[str]], more: Sequence[str], *, always: bool = False) -> None:
-    """Add a fact in which entries differ; unless always, only where it tells more of them apart."""
+    """Add a fact in which entries differ; unless `always`, only if it separates more of them."""
     together = [[*parts, word] for parts, word in zip(words, more, strict=True)]
     if len(set(more)) > 1 if always else _different(together) > _different(words):
         for entry, word in zip(words, more, strict=True):
@@ -71,7 +71,6 @@ def _not_apart(words: Sequence[Sequence[str]]) -> list[list[int]]:
 
 
 def _ladder(rows: Sequence[Row]) -> Iterator[Fact]:
-    """What may tell entries apart that ran in one place, from what says most to what says least."""
     conditions = [dict(_leaves(row.get("conditions"))) for row in rows]
     yield mark_of
     yield _workarounds
@@ -94,7 +93,6 @@ def _condition(row: Row, name: str) -> str:
 
 
 def _leaves(conditions: Any) -> Iterator[tuple[str, Any]]:
-    """Conditions by name, those within others too."""
     for name, value in conditions.items() if isinstance(conditions, Mapping) else ():
         if isinstance(value, Mapping):
             yield from _leaves(value)
@@ -131,7 +129,7 @@ _PLACE = ("device_fingerprint", "device_name", "threads", "compiled")
 
 @dataclass(frozen=True)
 class SeriesMeasure:
-    """A figure that is watched: its columns, the first that is known, and its unit."""
+    """A watched value: its columns, the first known one counts, and its unit."""
 
     name: str
     columns: tuple[str, ...]
@@ -146,9 +144,9 @@ MEASURES = (LATENCY, THROUGHPUT, MEMORY)
 
 @dataclass(frozen=True)
 class Value:
-    """What launches came to.
+    """Value of launches.
 
-    One launch says nothing of how launches differ: its range is not known, and none is written.
+    One launch does not show how launches differ: its range is unknown, and none is written.
     """
 
     median: float
@@ -158,9 +156,9 @@ class Value:
 
 
 def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
-    """Each entry by a name of its own, with the launches of the newest run of its series.
+    """Return each entry by name, with the launches of the newest run of its series.
 
-    What nobody measured is left out, and so is what was emulated: its times are nobody's.
+    Unmeasured and emulated results are left out.
     """
     by_question: dict[str, list[Row]] = {}
     for row in launches_of(rows):
@@ -173,7 +171,7 @@ def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
 
 
 def value(rows: Sequence[Row], measure: SeriesMeasure) -> Value | None:
-    """The figure of the launches that ended well; None where none has it, or it is of no use."""
+    """Return the value of the launches that ended well, or None."""
     ended = [row for row in rows if answered(row)]
     counted = ended if measure is MEMORY else usable_launches(ended)
     figures = [_first(row, measure.columns) for row in counted]
@@ -185,7 +183,6 @@ def value(rows: Sequence[Row], measure: SeriesMeasure) -> Value | None:
 
 
 def _series(rows: Iterable[Row]) -> Iterable[list[Row]]:
-    """Rows of one question by where they ran."""
     by_place: dict[tuple[Any, ...], list[Row]] = {}
     unopened = []
     for row in rows:
@@ -217,7 +214,7 @@ def _nearness(series: Sequence[Row], row: Row) -> tuple[bool, str]:
 
 
 def _entries(series: Sequence[Row]) -> list[list[Row]]:
-    """The launches of the newest run of a series; several entries where rows are no launches."""
+    """Return the launches of a series' newest run; several entries if rows are not launches."""
     last = max(series, key=_moment)
     group = list(series)
     if moment := _moment(last):
@@ -241,9 +238,9 @@ def _entries(series: Sequence[Row]) -> list[list[Row]]:
 
 
 def _kinds(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows of a run by what makes figures those of different things: weights and workarounds.
+    """Split rows of a run by weights and workarounds.
 
-    A launch that came to nothing may have been of any of them: it is of each that lacks its number.
+    A failed launch may belong to any of them: it belongs to each that lacks its number.
     """
     kinds: dict[str, list[Row]] = {}
     for row in rows:

@@ -51,30 +51,26 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Entries:
-    """How many entries an export has, and how many questions by each reason are in none."""
+    """Number of an export's entries, and of questions left out, by reason."""
 
     written: int
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def told(self) -> str:
-        """What was left out, as a sentence; "" where nothing was."""
+        """Sentence about what was left out, or ""."""
         if not self.left_out:
             return ""
         return f"Left out: {', '.join(f'{n} {why}' for why, n in self.left_out.items())}."
 
 
 def entries(written: int, without: Iterable[Sequence[Row]], rows: Iterable[Row]) -> Entries:
-    """What is said of an export.
-
-    Args:
-        without: the launches of each question that has no figure to write.
-    """
+    """Return the counts of an export; `without` are the launches of questions without a value."""
     counts = Counter(map(why_left_out, without)) + nobodys(rows)
     return Entries(written, dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))))
 
 
 def why_left_out(launches: Sequence[Row]) -> str:
-    """Why a question has no time to watch, as the end of "1 …"."""
+    """Return why a question has no time to watch, as the end of "1 …"."""
     ended = [row for row in launches if answered(row)]
     if not ended:
         if any(map(is_wrong, launches)):
@@ -91,7 +87,7 @@ def why_left_out(launches: Sequence[Row]) -> str:
 
 
 def nobodys(rows: Iterable[Row]) -> Counter[str]:
-    """Questions that nobody measured, or a stand-in alone; launches of checks' arms are no such."""
+    """Return questions that were not measured, or only by a stand-in, except for checks' arms."""
     real: set[str] = set()
     others: dict[str, str] = {}
     for row in rows:
@@ -155,7 +151,6 @@ def _cells(
 
 
 def _run(row: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the id of the run, with its label if it has one."""
     run = str(row.get("run_id") or "")
     label = runs.get(run, {}).get("label")
     return f"{run} ({label})" if label else run
@@ -181,11 +176,7 @@ def write_json(
     rows: Iterable[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> int:
-    """Write what is said of runs, a line a run, and these columns of rows, a line a row.
-
-    Returns:
-        How many rows there were.
-    """
+    """Write runs and these columns of rows, one line each; return the number of rows."""
     count = 0
     with path.open("x", encoding="utf-8", newline="\n") as stream:
         stream.write(f'{{"schema": "{SCHEMA_ID}",')
@@ -213,11 +204,7 @@ def write_csv(
     rows: Iterable[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> int:
-    """Write these columns of rows; lists, maps, samples and runs become JSON in their cell.
-
-    Returns:
-        How many rows there were.
-    """
+    """Write these columns of rows, with lists, maps, samples and runs as JSON; return how many."""
     heads = [*names, RUN] if runs else names
     abouts = {run: canonical(about) for run, about in (runs or {}).items()}
     lines = (
@@ -232,7 +219,7 @@ _LEFT_OUT = (Status.UNSUPPORTED, Status.SKIPPED)
 
 
 def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
-    """Write one case a question; how many, and what is in none."""
+    """Write one case per question; return the counts."""
     suite = ET.Element("testsuite", name="accelbench")
     counts = {"tests": 0, "failures": 0, "skipped": 0}
     for name, launches in newest(rows):
@@ -286,7 +273,7 @@ def _model(row: Mapping[str, Any]) -> str:
 
 
 def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
-    """Write one benchmark a question; how many, and what is in none."""
+    """Write one benchmark per question; return the counts."""
     benchmarks, without = {}, []
     for name, launches in newest(rows):
         measures = {
@@ -308,7 +295,7 @@ def _metric(known: Value) -> dict[str, float]:
 
 
 def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
-    """Write one entry a question; how many, and what is in none."""
+    """Write one entry per question; return the counts."""
     written, without = [], []
     for name, launches in newest(rows):
         latency = value(launches, LATENCY)
@@ -355,7 +342,7 @@ _SUFFIXES = {"md": "markdown", "xml": "junit", "feather": "arrow"}
 
 
 def format_for(path: Path, option: str | None) -> str:
-    """The format asked for, else the one the file's suffix names."""
+    """Return the format asked for, else the one of the file's suffix."""
     suffix = path.suffix.removeprefix(".").lower()
     name = (option or _SUFFIXES.get(suffix, suffix)).lower()
     if name not in FORMATS:
@@ -376,16 +363,10 @@ def export_table(
     samples: bool = False,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> int:
-    """Write results of a database into a new file, in columns with the types of the store.
+    """Write results of a database into a new file, with the types of the store; return how many.
 
-    In columns, JSON is text, samples a map of phase to nanoseconds.
-
-    Args:
-        where: A condition in SQL, with ? for each of the parameters; all results if empty.
-        samples: Whether it is to have "samples" and "sampling" too.
-
-    Returns:
-        How many results stand in it.
+    In columns, JSON is text, samples a map of phase to nanoseconds. `where` is a condition in SQL
+    with ? for each of the parameters; `samples` adds "samples" and "sampling".
     """
     if name in COPIES:
         facts = {run: canonical(about) for run, about in (runs or {}).items()}
@@ -417,7 +398,7 @@ def export_report(
 
 
 def wrote(name: str, entries: int, results: int) -> str:
-    """What an export wrote, in words."""
+    """Return what an export wrote, in words."""
     if name not in ENTRIES:
         return counted(results, "result")
     return f"{counted(entries, *ENTRIES[name])} of {counted(results, 'result')}"

@@ -1,4 +1,4 @@
-"""Titles of results that stay the same over time, and what an export says of runs."""
+"""Titles of results that stay the same over time, and an export's statements of runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SIZES = axes_of(*AS_TOLD)
 
 
 def title(row: Mapping[str, Any]) -> str:
-    """Everything that was asked and where, and nothing that a later run would change.
+    """Return everything that was asked and where, without what a later run would change.
 
-    Pages of others show it, which may take what is in it for more than text.
+    Other tools' pages show it, and may interpret more than text.
     """
     unit = row.get("device") or row.get("hardware") or UNKNOWN_DEVICE
     words = [
@@ -56,14 +56,14 @@ _SAID: Mapping[str, type] = dict.fromkeys(("label", "git_commit", "git_branch", 
 
 
 def told(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what a run said when it began, what its results are judged by elsewhere."""
+    """Return the parts of a run's begin by which its results are judged elsewhere."""
     facts = _typed(run, _SAID)
     machine = machine_facts(run.get("environment"))
     return {**facts, "environment": machine} if machine else facts
 
 
 def machine_facts(environment: Any) -> dict[str, Any]:
-    """Of an environment, what tells machines apart."""
+    """Return what distinguishes machines in an environment."""
     return _typed(environment, _MACHINE) if isinstance(environment, Mapping) else {}
 
 

@@ -1,4 +1,4 @@
-"""The documents' folder of results: what a run leaves in it, beside what others left before."""
+"""The documents' folder of results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FOLDERS = (aggregate.RAW, aggregate.PROCESSED, profile_file.FOLDER, VISUALIZATI
 
 
 def refuse_links(folder: Path) -> None:
-    """Say before hours of measuring what could not be written after them."""
+    """Refuse places that cannot be written, before hours of measuring."""
     for name in _FOLDERS:
         inside(folder, name)
 
@@ -25,11 +25,7 @@ def refuse_links(folder: Path) -> None:
 def leave_in(
     folder: Path, run: Mapping[str, Any], results: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, Path]]:
-    """Write a run's results: JSON files, the guide's CSV, and what all results there say together.
-
-    Returns:
-        What was written, and where.
-    """
+    """Write a run's result files, the guide's CSV, and the aggregate; return the paths."""
     written = [
         ("Result file", path)
         for path in result_file.write(inside(folder, aggregate.RAW), run, results)

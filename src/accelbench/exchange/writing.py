@@ -1,4 +1,4 @@
-"""Writing an exported file: whole or not at all, and never over what somebody else wrote."""
+"""Writing an exported file: whole or not at all, and never over another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -> Path:
-    """Write a file under its name, or with -2, -3 … before the suffix where that is taken."""
+    """Write a file under its name, or with -2, -3 … before the suffix if that is taken."""
     wanted = folder / name
     with explained("Writing the file", wanted), _beside(wanted, files) as written:
         fd = files.open_new(written)
@@ -33,10 +33,9 @@ def write_new(folder: Path, name: str, data: bytes, files: Files = REAL_FILES) -
 
 
 def write_exactly(path: Path, write: Callable[[Path], T], files: Files = REAL_FILES) -> T:
-    """Let `write` fill a temporary file, which then takes `path`; refuses a name that is taken.
+    """Let `write` fill a temporary file that then becomes `path`; return its result.
 
-    Returns:
-        What `write` does.
+    A name that is taken is refused.
     """
     refuse_taken(path)
     with explained("Writing the file", path), _beside(path, files) as written:
@@ -52,17 +51,13 @@ def write_exactly(path: Path, write: Callable[[Path], T], files: Files = REAL_FI
 
 
 def refuse_taken(path: Path | None) -> None:
-    """Say of a name that is taken that it is; before minutes of work rather than after them."""
+    """Refuse a name that is taken, before minutes of work."""
     if path is not None and path.expanduser().exists():
         raise _taken(path.expanduser())
 
 
 def refuse_suffix(path: Path | None, suffixes: Sequence[str], option: str = "--output") -> None:
-    """Refuse a file whose suffix names no format that can be written.
-
-    Raises:
-        UsageError: the suffix is none of these.
-    """
+    """Raise UsageError if a file's suffix names no format that can be written."""
     if path is not None and path.suffix.lower() not in suffixes:
         formats = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise UsageError(
@@ -72,7 +67,7 @@ def refuse_suffix(path: Path | None, suffixes: Sequence[str], option: str = "--o
 
 
 def write_over(path: Path, data: bytes, files: Files = REAL_FILES) -> None:
-    """Write a file that is made anew each time: readers see the old one or the new one, whole."""
+    """Write a file that is renewed each time: readers see the old one or the new one, whole."""
     with explained("Writing the file", path), _beside(path, files) as written:
         write_whole(files, written, [data])
         files.rename(written, path)
@@ -80,10 +75,9 @@ def write_over(path: Path, data: bytes, files: Files = REAL_FILES) -> None:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A folder within one that the user has named; refused where it is a link to elsewhere.
+    """Return a folder within one that the user named; refuse a link to elsewhere.
 
-    Whoever names a folder means that one: what somebody has put into it must not choose where
-    files are made.
+    The user named that folder: its content must not choose where files are made.
     """
     path = folder / name
     leads_to = path.resolve()
@@ -101,7 +95,7 @@ def _taken(path: Path) -> UsageError:
 
 @contextmanager
 def _beside(path: Path, files: Files) -> Iterator[Path]:
-    """A temporary name in the same folder; what is left under it when all is done goes."""
+    """Yield a temporary name in the same folder, and remove what is left under it."""
     files.make_folder(path.parent)
     # File systems count bytes, of which a letter may have four.
     short = os.fsdecode(os.fsencode(path.name)[:100])

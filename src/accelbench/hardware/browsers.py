@@ -1,13 +1,7 @@
-"""Browsers on this machine: where WebGPU, WebNN and WebAssembly run.
+"""Browsers on this machine, in which WebGPU, WebNN and WebAssembly run.
 
-That a browser exists is all that can be known without starting it. Whether it
-has an adapter, and whether that is a GPU or software, only a page can ask.
-
-WebAssembly: the CPU as a browser's page sees it.
-
-WebGPU: a browser's door to the GPU.
-
-WebNN: neural networks in a browser of the Chromium kind.
+Without starting a browser only its existence is known. Only a page can ask for its adapter, and
+whether that is a GPU or software.
 """
 
 from __future__ import annotations
@@ -82,16 +76,16 @@ class Browser:
 
 
 class Programs(Protocol):
-    """Looks for programs; replaced by a record in tests."""
+    """Finds programs; replaced by a record in tests."""
 
     def find(self) -> list[Browser]:
-        """Every known browser, the best supported first."""
+        """Return every known browser, the best supported first."""
 
     def named_in_vain(self) -> str:
-        """What is wrong with the browser that somebody named; empty where nothing is."""
+        """Return what is wrong with the browser that the user named, or ""."""
 
     def version(self, browser: Browser) -> str:
-        """Its version, empty where it does not tell."""
+        """Return a browser's version, or ""."""
 
 
 class InstalledPrograms:
@@ -143,7 +137,6 @@ class InstalledPrograms:
         return places
 
     def _fetched(self) -> list[tuple[Path, tuple[str, str]]]:
-        """What `accelbench setup browser` has put into the cache."""
         folder = default_folder(self._environment) / "browser"
         builds = folder.glob("chromium-*/chromium")
         # Those that earlier releases fetched stay in the cache, and are not the one that is meant.
@@ -169,7 +162,6 @@ _OTHERS = {"firefox": _FIREFOX, "safari": _WEBKIT}
 
 
 def _kind(program: Path) -> str:
-    """The engine of a browser that somebody names."""
     name = program.name.lower()
     return next((kind for word, kind in _OTHERS.items() if word in name), _CHROMIUM)
 
@@ -186,7 +178,7 @@ def _version(path: str) -> str:
 def browser_devices(
     hardware: str, programs: Programs, engines: tuple[str, ...]
 ) -> list[Device | Absent]:
-    """One device a suitable browser, or why there is none."""
+    """Return one device per suitable browser, or why there is none."""
     if vain := programs.named_in_vain():
         return [Absent(hardware, vain, NAME_ANOTHER)]
     browsers = programs.find()
@@ -223,7 +215,6 @@ class WasmDetector:
 
 
 def _without_adapter(device: Device) -> Device:
-    """WebAssembly runs on the CPU: there is no adapter to ask for."""
     return replace(device, details={k: v for k, v in device.details.items() if k != "adapter"})
 
 

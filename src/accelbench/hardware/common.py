@@ -1,14 +1,7 @@
-"""What all detectors share: ways to ask the machine, and what can go wrong while asking.
+"""Shared parts of all detectors: ways to ask the machine, and errors while asking.
 
-Facts come from files, commands and throw-away processes. Each is reached through
-a small reader that is handed in, so that tests answer from records and no test
-needs the device.
-
-The one colour that a platform has in every chart: its detector declares it, a plugin's too.
-
-The eleven of our own were searched for together: any two are at least 0.10 apart in OKLab, five
-times what an eye just tells, also as protanopes and deuteranopes see them. Their luminance stays
-between 0.03 and 0.30, so that each has a contrast of 3 and more with white paper.
+Facts come from files, commands and throw-away processes. Each is reached through a small reader
+that is handed in, so that tests answer from records and need no device.
 """
 
 from __future__ import annotations
@@ -64,7 +57,7 @@ class ProbeTimeoutError(ProbeFailedError):
 
 @dataclass(frozen=True)
 class NotAvailable:
-    """In place of a figure that cannot be known here: never 0, always with the reason."""
+    """Stands for a value that cannot be known here: never 0, always with the reason."""
 
     reason: str
 
@@ -76,10 +69,10 @@ class Files(Protocol):
     """Reads the operating system's files."""
 
     def text(self, path: str) -> str | None:
-        """The file's text without surrounding white space; None where it cannot be read."""
+        """Return a file's text without surrounding white space, or None."""
 
     def names(self, path: str) -> list[str]:
-        """Names in a folder, sorted; none where there is no such folder."""
+        """Return the names in a folder, sorted; none if it does not exist."""
 
 
 class SystemFiles:
@@ -109,7 +102,7 @@ class SystemFiles:
 
 
 def number(text: str | None) -> int | None:
-    """A whole number as the kernel writes it, None where there is none."""
+    """Return a whole number as the kernel writes it, or None."""
     try:
         return int(text, 0) if text is not None else None
     except ValueError:
@@ -121,7 +114,7 @@ Command = Callable[[Sequence[str], float], str]
 
 
 def run_command(args: Sequence[str], timeout: float) -> str:
-    """Standard output of a command that may be missing, fail or hang."""
+    """Return the standard output of a command that may be missing, fail or hang."""
     name = Path(args[0]).name
     try:
         ended = processes.run(args, timeout)
@@ -151,10 +144,10 @@ _PROBE = (
 
 
 def probe_in_process(module: str, timeout: float) -> Any:
-    """What `module.main()` returns, asked in a process that may crash or hang.
+    """Return the answer of `module.main()`, from a process that may crash or hang.
 
-    A driver's library can take the process that loads it down or block for ever;
-    and what is loaded in the conductor would be inherited by every worker.
+    A driver's library can end or block the process that loads it, and workers would inherit what
+    the conductor loads.
     """
     # -P: a file of the user's in the current directory must not stand in for a module.
     text = run_command([sys.executable, "-P", "-c", _PROBE, module], timeout)
@@ -166,9 +159,9 @@ def probe_in_process(module: str, timeout: float) -> Any:
 
 
 def visible(places: list[dict[str, Any]], wanted: str | None) -> list[dict[str, Any]]:
-    """A vendor's list of visible devices applied: numbers or the beginning of a UUID.
+    """Apply a vendor's list of visible devices: numbers or the beginning of a UUID.
 
-    As the vendors' drivers do, what follows the first bad entry is ignored.
+    Like the vendors' drivers, it ignores what follows the first bad entry.
     """
     if wanted is None:
         return places
@@ -185,17 +178,13 @@ def visible(places: list[dict[str, Any]], wanted: str | None) -> list[dict[str, 
 
 
 def absent(hardware: str, error: HardwareError, remedy: str) -> Absent:
-    """An error while looking as the reason why a platform is absent."""
+    """Return an error as the reason why a platform is absent."""
     log.debug("%s absent: %s", hardware, error)
     return Absent(hardware, error.message, error.advice or remedy)
 
 
 class DeviceSearch(ABC):
-    """A detector that raises HardwareError while it looks for devices.
-
-    Attributes:
-        remedy: what brings the platform, if the error names nothing itself.
-    """
+    """A detector that raises HardwareError while it looks for devices."""
 
     hardware: str
     remedy: str
@@ -218,7 +207,12 @@ _FORM = re.compile(r"#[0-9a-fA-F]{6}")
 
 @cache
 def colour_of(hardware: str) -> str:
-    """As "#rrggbb"; the same one each time, whatever else is drawn."""
+    """Return a platform's colour in every chart, as "#rrggbb"; its detector declares it.
+
+    The eleven of our own were searched together: any two are at least 0.10 apart in OKLab, five
+    times what an eye just distinguishes, also for protanopes and deuteranopes. Their luminance is
+    between 0.03 and 0.30, so each has a contrast of at least 3 with white paper.
+    """
     point = registered(HARDWARE).get(hardware)
     if point is not None:
         try:

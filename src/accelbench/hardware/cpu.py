@@ -1,7 +1,4 @@
-"""The CPU in full. Linux by its files, macOS by sysctl, other systems by psutil.
-
-Whether this process is in a container, by what engines of containers leave there.
-"""
+"""The CPU in full: on Linux from its files, on macOS from sysctl, elsewhere from psutil."""
 
 from __future__ import annotations
 
@@ -110,7 +107,7 @@ class CpuDetector:
 
 
 def linux_facts(files: Files, machine: str) -> CpuFacts | None:
-    """From /proc and /sys; None where they do not show a CPU."""
+    """Read facts from /proc and /sys, or return None if they show no CPU."""
     cpuinfo = files.text("/proc/cpuinfo") or ""
     arrangement = cpufacts.topology(files)
     if arrangement is None:
@@ -173,7 +170,7 @@ _MAC_SETS = {
 
 
 def read_sysctls(command: Command, names: tuple[str, ...]) -> dict[str, str]:
-    """Values of those sysctls that exist; asking for a missing one is not an error here."""
+    """Return the values of those sysctls that exist; a missing one is not an error."""
     try:
         text = command(["sysctl", "-i", *names], 5.0)
     except HardwareError:
@@ -183,7 +180,7 @@ def read_sysctls(command: Command, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def mac_facts(command: Command, machine: str) -> CpuFacts:
-    """From sysctl, and from psutil what sysctl does not tell."""
+    """Read facts from sysctl, and from psutil what sysctl lacks."""
     sysctls = read_sysctls(command, _SYSCTLS)
     rest = psutil_facts(machine)
     numbers = {key: int(value) for key, value in sysctls.items() if value.isdigit()}
@@ -214,7 +211,7 @@ def mac_facts(command: Command, machine: str) -> CpuFacts:
 
 
 def psutil_facts(machine: str) -> CpuFacts:
-    """What psutil tells on any system: enough to name and count."""
+    """Return psutil's facts of any system: enough to name and count."""
     import psutil
 
     memory, threads = psutil.virtual_memory(), os.cpu_count() or 1
@@ -237,7 +234,6 @@ def psutil_facts(machine: str) -> CpuFacts:
 
 
 def _windows_name() -> str:
-    """The processor's name from the registry; empty on other systems."""
     try:
         winreg: Any = import_module("winreg")
     except ImportError:
@@ -256,7 +252,7 @@ _CGROUPS = ("docker", "kubepods", "containerd", "libpod", "/lxc", "crio-", "buil
 
 
 def container(files: Files | None = None, variables: Mapping[str, str] | None = None) -> str:
-    """What says that this is a container; "" where nothing does."""
+    """Return the sign that this is a container, or ""."""
     files = files or SystemFiles()
     here = os.environ if variables is None else variables
     for path in _LEFT:

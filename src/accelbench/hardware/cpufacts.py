@@ -1,9 +1,7 @@
-"""What a CPU is, read from what Linux says of it. Pure: texts in, facts out.
+"""Facts of a CPU from Linux's files: model, topology, caches and clocks.
 
-Sources: Linux Documentation/ABI/stable/sysfs-devices-system-cpu and the
-implementer and part numbers of util-linux's lscpu-arm.c.
-
-How fast the CPU's clocks may run, and who decides: governor, range, boost.
+Sources: Linux Documentation/ABI/stable/sysfs-devices-system-cpu, and the implementer and part
+numbers of util-linux's lscpu-arm.c.
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ _X86_MAKERS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "HygonGenuine": "
 
 @dataclass(frozen=True)
 class Cache:
-    """One level of cache: how large one is, and how many of them there are."""
+    """One level of cache: its size, and how many of them there are."""
 
     name: str  # L1d, L1i, L2, L3
     bytes: int
@@ -85,7 +83,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Topology:
-    """How the CPUs are arranged."""
+    """Arrangement of the CPUs."""
 
     sockets: int | None  # None where the system does not tell
     cores: int
@@ -94,7 +92,7 @@ class Topology:
 
 
 def first_block(cpuinfo: str) -> dict[str, str]:
-    """The first CPU's lines of /proc/cpuinfo; lines before any CPU are added (ARM32, S390)."""
+    """Return the first CPU's lines of /proc/cpuinfo, and lines before any CPU (ARM32, S390)."""
     fields: dict[str, str] = {}
     for line in cpuinfo.splitlines():
         key, separator, value = line.partition(":")
@@ -107,7 +105,7 @@ def first_block(cpuinfo: str) -> dict[str, str]:
 
 
 def clean_name(name: str) -> str:
-    """A model name without trademark signs, filler and the frequency, which is not the model's."""
+    """Return a model name without trademark signs, filler and the frequency."""
     name = re.sub(r"\((?:R|TM|r|tm)\)", "", name)
     name = re.sub(r"\s+(?:CPU|Processor)?\s*@\s*[\d.]+\s*[GM]Hz", "", name)
     name = re.sub(r"\s+\d+-Core Processor\b|\s+(?:CPU|Processor)\b", "", name)
@@ -115,7 +113,7 @@ def clean_name(name: str) -> str:
 
 
 def model_and_vendor(cpuinfo: str) -> tuple[str, str]:
-    """The CPU as people know it, and who made it; empty where /proc does not tell."""
+    """Return the CPU's usual name and its maker; empty if /proc lacks them."""
     fields = first_block(cpuinfo)
     vendor_id = fields.get("vendor_id", "")
     vendor = _X86_MAKERS.get(vendor_id, vendor_id)
@@ -130,7 +128,7 @@ def model_and_vendor(cpuinfo: str) -> tuple[str, str]:
 
 
 def _arm_parts(cpuinfo: str) -> list[tuple[int, int]]:
-    """Every kind of core, little ones first as the kernel counts them: (implementer, part)."""
+    """Return every kind of core as (implementer, part), little ones first."""
     makers = re.findall(r"^CPU implementer\s*: (\S+)", cpuinfo, re.MULTILINE)
     numbers = re.findall(r"^CPU part\s*: (\S+)", cpuinfo, re.MULTILINE)
     pairs = ((number(m), number(p)) for m, p in zip(makers, numbers, strict=False))
@@ -138,7 +136,7 @@ def _arm_parts(cpuinfo: str) -> list[tuple[int, int]]:
 
 
 def instruction_sets(cpuinfo: str) -> tuple[str, ...]:
-    """Those of the sets above that this CPU has, in their order."""
+    """Return those of the sets above that this CPU has, in their order."""
     fields = first_block(cpuinfo)
     if "flags" in fields:
         flags, known = fields["flags"].split(), X86_SETS
@@ -149,10 +147,10 @@ def instruction_sets(cpuinfo: str) -> tuple[str, ...]:
 
 
 def hypervisor(cpuinfo: str, product: str, vendor: str) -> str | None:
-    """What the machine is a guest of, None where nothing says that it is one.
+    """Return the host of a virtual machine, or None.
 
-    x86 processors say so in a flag, which is trusted alone; elsewhere only the
-    firmware's names can tell, and a cloud's bare machines carry the cloud's name too.
+    x86 processors have a flag, which alone is trusted. Elsewhere only the firmware's names help,
+    and a cloud's bare machines carry the cloud's name too.
     """
     names = f"{vendor} {product}".strip()
     fields = first_block(cpuinfo)
@@ -165,7 +163,7 @@ def hypervisor(cpuinfo: str, product: str, vendor: str) -> str | None:
 
 
 def cpu_list(text: str | None) -> list[int]:
-    """The kernel's lists of CPUs: "0-3,8"."""
+    """Parse the kernel's lists of CPUs: "0-3,8"."""
     cpus: list[int] = []
     for part in (text or "").split(","):
         low, _, high = part.strip().partition("-")
@@ -178,13 +176,13 @@ _CPUS = "/sys/devices/system/cpu"
 
 
 def online(files: Files) -> list[int]:
-    """Logical CPUs in use by the kernel."""
+    """Return the logical CPUs that the kernel uses."""
     listed = cpu_list(files.text(f"{_CPUS}/online"))
     return listed or [int(n[3:]) for n in files.names(_CPUS) if re.fullmatch(r"cpu\d+", n)]
 
 
 def topology(files: Files) -> Topology | None:
-    """Sockets, cores, threads and NUMA nodes; None where the kernel shows no CPUs."""
+    """Return sockets, cores, threads and NUMA nodes, or None if the kernel shows no CPUs."""
     cpus = online(files)
     if not cpus:
         return None
@@ -201,7 +199,7 @@ def topology(files: Files) -> Topology | None:
 
 
 def caches(files: Files) -> tuple[Cache, ...]:
-    """Every level's size and number; a level of two sizes (big and little cores) is given twice."""
+    """Return every level's size and number; a level of two sizes (big, little cores) twice."""
     instances: dict[tuple[str, int], set[str]] = {}
     for cpu in online(files):
         folder = f"{_CPUS}/cpu{cpu}/cache"
@@ -220,7 +218,6 @@ def caches(files: Files) -> tuple[Cache, ...]:
 
 
 def _kernel_size(text: str | None) -> int | None:
-    """48K, 32768K, 1M as bytes."""
     match = re.fullmatch(r"(\d+)([KMG]?)", text or "")
     if match is None:
         return None
@@ -228,7 +225,7 @@ def _kernel_size(text: str | None) -> int | None:
 
 
 def meminfo(text: str | None) -> Mapping[str, int]:
-    """/proc/meminfo in bytes."""
+    """Parse /proc/meminfo into bytes."""
     sizes = {}
     for line in (text or "").splitlines():
         key, _, value = line.partition(":")
@@ -248,7 +245,7 @@ NO_CPUFREQ = NotAvailable(
 
 @dataclass(frozen=True)
 class Scaling:
-    """What stands between the CPU and its highest clock."""
+    """Limits between the CPU and its highest clock."""
 
     governor: str  # one name, or several where CPUs differ: "performance, powersave"
     driver: str
@@ -258,14 +255,14 @@ class Scaling:
 
 
 def spread(cpus: list[int], most: int) -> list[int]:
-    """At most so many of the CPUs, evenly apart and always the same ones."""
+    """Return at most so many of the CPUs, evenly apart and always the same ones."""
     if len(cpus) <= most:
         return cpus
     return [cpus[i * len(cpus) // most] for i in range(most)]
 
 
 def scaling(files: Files) -> Scaling | NotAvailable:
-    """Governor, driver, range and boost."""
+    """Return governor, driver, range and boost."""
     governors, lows, highs, drivers = set(), [], [], set()
     for cpu in spread(online(files), _SAMPLED_CPUS):
         folder = f"{_CPUS}/cpu{cpu}/cpufreq"
@@ -288,7 +285,7 @@ def scaling(files: Files) -> Scaling | NotAvailable:
 
 
 def governor(files: Files) -> str | NotAvailable:
-    """The governor's name alone: cheap, for snapshots."""
+    """Return only the governor's name: cheap, for snapshots."""
     names = {
         name
         for cpu in spread(online(files), _SAMPLED_CPUS)
@@ -298,7 +295,7 @@ def governor(files: Files) -> str | NotAvailable:
 
 
 def boost(files: Files) -> bool | NotAvailable:
-    """Whether clocks may go above the nominal one (turbo)."""
+    """Return whether clocks may exceed the nominal one (turbo)."""
     no_turbo = number(files.text(f"{_CPUS}/intel_pstate/no_turbo"))
     if no_turbo is not None:
         return no_turbo == 0
@@ -310,7 +307,7 @@ def boost(files: Files) -> bool | NotAvailable:
 
 
 def frequencies_mhz(files: Files) -> dict[int, float]:
-    """Present frequency of a few CPUs; none where the kernel does not show them."""
+    """Return the present frequency of a few CPUs; none if the kernel does not show them."""
     frequencies = {}
     for cpu in spread(online(files), _SAMPLED_CPUS):
         value = number(files.text(f"{_CPUS}/cpu{cpu}/cpufreq/scaling_cur_freq"))

@@ -1,9 +1,7 @@
-"""NVIDIA GPUs, by NVML; where its Python package is missing, by nvidia-smi.
+"""NVIDIA GPUs, by NVML in a throw-away process; without its Python package, by nvidia-smi.
 
-What NVML says of NVIDIA's cards. `main()` runs in a throw-away process.
-
-NVML counts devices in PCI order whatever CUDA_VISIBLE_DEVICES says; which of
-them a worker sees, and under what number, is worked out by the detector.
+NVML counts devices in PCI order whatever CUDA_VISIBLE_DEVICES contains; the detector works out
+which of them a worker sees, and under what number.
 """
 
 from __future__ import annotations
@@ -69,7 +67,6 @@ class CudaDetector(DeviceSearch):
         return devices(self._ask(), self._environment)
 
     def _look_for_driver(self) -> None:
-        """Spare the throw-away process where there cannot be a driver."""
         if self._system == "darwin":
             raise DriverMissingError("NVIDIA has no driver for macOS", "Use Linux or Windows.")
         if self._system != "linux":
@@ -105,7 +102,7 @@ class CudaDetector(DeviceSearch):
 
 
 def parse_smi(text: str) -> dict[str, Any]:
-    """nvidia-smi's table in the form NVML's answers have."""
+    """Return nvidia-smi's table in the form of NVML's answers."""
     rows = [[cell.strip() for cell in line.split(",")] for line in text.strip().splitlines()]
     cards = []
     for _, name, uuid, memory, limit, capability, pci in rows:
@@ -124,7 +121,7 @@ def parse_smi(text: str) -> dict[str, Any]:
 
 
 def devices(answer: Mapping[str, Any], environment: Mapping[str, str]) -> list[Device]:
-    """The cards as CUDA will number them in a worker of this environment."""
+    """Return the cards as CUDA numbers them in a worker of this environment."""
     cards = list(answer["cards"])
     if not cards:
         raise NoDeviceError("an NVIDIA driver is loaded, but it has no GPU")
@@ -151,7 +148,7 @@ def devices(answer: Mapping[str, Any], environment: Mapping[str, str]) -> list[D
 
 
 def _places(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where work can run: a whole card, or each MIG instance of one that is cut up."""
+    """Return where work can run: a whole card, or each MIG instance of a divided one."""
     places: list[dict[str, Any]] = []
     for card in cards:
         if not card.get("mig"):
@@ -184,7 +181,7 @@ def _device(
 
 
 def main() -> dict[str, Any]:
-    """Every card as plain values, or the reason why NVML has nothing to say."""
+    """Return every card as plain values, or the reason why NVML gives none."""
     try:
         import pynvml
     except ImportError:
@@ -200,7 +197,7 @@ def main() -> dict[str, Any]:
 
 
 def read_cards(nvml: Any) -> dict[str, Any]:
-    """All cards of an initialised NVML module."""
+    """Return all cards of an initialised NVML module."""
     count = nvml.nvmlDeviceGetCount()
     version = _asked(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2)
     return {
@@ -211,7 +208,6 @@ def read_cards(nvml: Any) -> dict[str, Any]:
 
 
 def _asked(nvml: Any, question: Callable[..., Any], *args: Any) -> Any:
-    """An answer, or None where this card or driver does not know the question."""
     try:
         return question(*args)
     except nvml.NVMLError:
@@ -257,7 +253,6 @@ def _processes(nvml: Any, handle: Any) -> list[int] | None:
 
 
 def _instances(nvml: Any, handle: Any) -> list[dict[str, Any]]:
-    """The MIG instances of a card that is cut up."""
     instances = []
     for index in range(_asked(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
         part = _asked(nvml, nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)

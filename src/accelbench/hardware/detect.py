@@ -1,7 +1,4 @@
-"""Every platform, present or absent: asks each registered detector.
-
-Platforms by the names that people type: checked, and `gpu` for the one that is here.
-"""
+"""Every platform, present or absent, and the names that people type for them."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _BROKEN = "broken"
 
 
 def known() -> tuple[str, ...]:
-    """Names of all registered platforms: the design's order, then plugins' by name."""
+    """Return the names of all registered platforms: the design's order, then plugins' by name."""
     return _ordered(registered(GROUP))
 
 
@@ -33,7 +30,7 @@ def _ordered(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def detect_all() -> dict[str, list[Device | Absent]]:
-    """What every registered detector finds, platform by platform."""
+    """Return the answers of every registered detector, by platform."""
     points = registered(GROUP)
     return {name: _detect(name, points[name]) for name in _ordered(points)}
 
@@ -41,8 +38,8 @@ def detect_all() -> dict[str, list[Device | Absent]]:
 class Detected(Mapping[str, Sequence[Device | Absent]]):
     """Devices by platform; each detector is asked when its platform is looked up.
 
-    A detector that fails is reported in one line on standard error. Asking some takes a process
-    of its own: OpenVINO's devices a third of a second.
+    A failing detector is reported in one line on standard error. Some take a process of their own:
+    OpenVINO's a third of a second.
     """
 
     def __init__(self) -> None:
@@ -57,7 +54,6 @@ class Detected(Mapping[str, Sequence[Device | Absent]]):
         return self._found[hardware]
 
     def __contains__(self, hardware: object) -> bool:
-        """Whether anybody registered it, which is known without asking."""
         return hardware in self._points
 
     def __iter__(self) -> Iterator[str]:
@@ -68,7 +64,7 @@ class Detected(Mapping[str, Sequence[Device | Absent]]):
 
 
 def detect(hardware: str) -> list[Device | Absent]:
-    """What one platform's detector finds. Raises UsageError for a name that nobody registered."""
+    """Return one platform's devices; raise UsageError for an unregistered name."""
     point = registered(GROUP).get(hardware)
     if point is None:
         advice = meant(hardware, known())
@@ -123,10 +119,10 @@ Detect = Callable[[str], Sequence[Device | Absent]]
 
 
 def platform_named(word: str, detect: Detect = detect) -> str:
-    """A platform as it was typed, checked; what follows a colon is a device of it.
+    """Return the checked platform that was typed; a device of it may follow a colon.
 
     Args:
-        word: what was typed. `gpu` is the platform of the GPU that is here, `gpu:1` its second.
+        word: `gpu` is the platform of the GPU that is here, `gpu:1` its second.
         detect: finds a platform's devices.
 
     Raises:
@@ -148,9 +144,9 @@ def refuse_unknown_platform(word: str) -> None:
 
 
 def platforms_named(word: str) -> tuple[str, ...]:
-    """What a word stands for among stored results: `gpu` for all platforms of GPUs.
+    """Return the platforms of a word among stored results: `gpu` for all platforms of GPUs.
 
-    What follows a colon is a device, a part of its name or all of it, and stays as it was typed.
+    A device after a colon stays as it was typed.
     """
     name, colon, device = word.partition(":")
     names = GPU_PLATFORMS if name.lower() == GPU else (name.lower(),)
@@ -158,11 +154,7 @@ def platforms_named(word: str) -> tuple[str, ...]:
 
 
 def gpu_here(detect: Detect = detect) -> str:
-    """The platform of the GPU that is here.
-
-    Raises:
-        SurroundingsError: none is.
-    """
+    """Return the platform of the GPU that is here, or raise SurroundingsError."""
     reasons = []
     for name in GPU_PLATFORMS:
         answers = detect(name)

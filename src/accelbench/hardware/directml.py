@@ -1,8 +1,7 @@
-"""DirectML: every GPU that Windows has a DirectX 12 driver for, whoever made it.
+"""DirectML: every GPU for which Windows has a DirectX 12 driver.
 
-DirectML numbers adapters in the order of Windows, which is neither CUDA's nor HIP's. The
-first one is what Windows shows its desktop on; which of several that is, no command tells.
-So one device is found, the first, and no claim is made for a second.
+DirectML numbers adapters in the order of Windows, which is neither CUDA's nor HIP's. The first
+shows the desktop, but no command states which it is. So only the first device is found.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _NO_CARD = ("microsoft basic", "microsoft remote", "microsoft hyper-v")
 
 
 class DirectmlDetector(DeviceSearch):
-    """Finds the adapter that DirectML takes first."""
+    """Finds DirectML's first adapter."""
 
     hardware = "directml"
     colour = "#1818fc"

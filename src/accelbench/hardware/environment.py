@@ -64,13 +64,10 @@ def environment(
     command: Command = run_command,
     version_of: Callable[[str], str] = version,
 ) -> dict[str, Any]:
-    """Everything about this machine and installation that a figure may depend on; plain values.
+    """Return everything about this machine and installation that a result may depend on.
 
-    Imports none of the packages it names.
-
-    Args:
-        folder: whose git commit is recorded; the current directory unless given.
-        files, command, version_of: where the facts come from; replaced in tests.
+    None of the packages is imported. `folder` is the one whose git commit is recorded (default: the
+    current one).
     """
     files = files or SystemFiles()
     facts = CpuDetector(files, command).facts()
@@ -107,7 +104,7 @@ def environment(
 def find_allocator(files: Files) -> str | None:
     """Return the name of the memory allocator in this process; None if the system does not list it.
 
-    Workers inherit an allocator that is preloaded. It changes the time and the memory of an engine.
+    Workers inherit a preloaded allocator, which changes an engine's time and memory.
     """
     maps = files.text("/proc/self/maps")
     if maps is None:
@@ -116,7 +113,7 @@ def find_allocator(files: Files) -> str | None:
 
 
 def packages(version_of: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:
-    """Versions of those of the packages that are installed."""
+    """Return the versions of installed packages."""
     versions = {}
     for name in names:
         try:
@@ -127,7 +124,7 @@ def packages(version_of: Callable[[str], str], names: Iterable[str]) -> dict[str
 
 
 def git(folder: Path, command: Command = run_command) -> dict[str, Any] | None:
-    """Commit, branch and whether files differ from it; None outside a git work tree."""
+    """Return commit, branch and whether files differ from it, or None outside a git work tree."""
 
     def ask(*words: str) -> str:
         # No optional locks: a benchmark must not disturb work going on in the tree.
@@ -147,7 +144,6 @@ def git(folder: Path, command: Command = run_command) -> dict[str, Any] | None:
 
 
 def _release(files: Files) -> str | None:
-    """The distribution or system version as people say it."""
     for line in (files.text("/etc/os-release") or "").splitlines():
         key, _, value = line.partition("=")
         if key == "PRETTY_NAME":

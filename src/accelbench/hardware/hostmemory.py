@@ -3,16 +3,13 @@
     counted now  = (resident − code now)    − (resident − code at the baseline)
     counted peak = (VmHWM    − code now)    − (resident − code at the baseline)
 
-*Code* is every resident page mapped from a program or a shared object. A forked
-worker starts without the template's library pages and faults them in as it runs:
-counted, they would be charged to the first model. Weights mapped from a file are
-no code, and count. `VmHWM` is set back by writing 5 to /proc/self/clear_refs, so
-a peak costs nothing while the work runs.
-
-Finding the code means reading /proc/self/smaps, whose cost goes with the number
-of mappings and resident pages: measured 14 ms in a process with torch and
-transformers (781 mappings), and 10 to 20 ms more for each GiB it holds. It is read once
-a case, never while anything is timed; a sample by `reader()` takes 6 µs.
+*Code* is every resident page of a program or shared object. A forked worker starts without the
+template's library pages and faults them in: counted, they would be charged to the first model.
+Weights mapped from a file are not code, and count. Writing 5 to /proc/self/clear_refs resets
+`VmHWM`, so a peak costs nothing while the work runs. Finding the code means reading
+/proc/self/smaps: 14 ms in a process with torch and transformers (781 mappings), and 10 to 20 ms
+more per GiB. It is read once a case, never while anything is timed; a sample by `reader()` takes
+6 µs.
 """
 
 from __future__ import annotations
@@ -53,7 +50,7 @@ class Resident:
 
     @property
     def data(self) -> int:
-        """What is not code."""
+        """Bytes that are not code."""
         return self.total - self.code
 
 
@@ -83,22 +80,22 @@ def parse_smaps(lines: Iterable[str]) -> Resident:
 
 
 def parse_peak(status: str) -> int | None:
-    """VmHWM of /proc/<pid>/status in bytes."""
+    """Parse VmHWM of /proc/<pid>/status into bytes."""
     match = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
     return int(match[1]) * 1024 if match else None
 
 
 def parse_statm(statm: str, page_bytes: int) -> int:
-    """Resident bytes of /proc/<pid>/statm."""
+    """Parse resident bytes of /proc/<pid>/statm."""
     return int(statm.split()[1]) * page_bytes
 
 
 def give_back_freed_memory() -> None:
-    """Returns to the system what was freed and the allocator still holds, where it is glibc's.
+    """Return freed memory that glibc's allocator still holds to the system.
 
-    A worker measures several cases. Without this a case's memory counted what the case before had
-    freed: 799 in place of 482 MB for vit-base in ONNX Runtime at batch 4 after batch 1, whose
-    profiling session had held the weights a second time.
+    A worker measures several cases. Otherwise a case's memory contained what the case before freed:
+    799 instead of 482 MB for vit-base in ONNX Runtime at batch 4 after batch 1, whose profiling
+    session had held the weights a second time.
     """
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
@@ -108,7 +105,7 @@ def give_back_freed_memory() -> None:
 
 @dataclass(frozen=True)
 class PageUse:
-    """Counters of this process: memory pages that it touched anew, and its processor time."""
+    """Counters of this process: memory pages newly touched, and processor time."""
 
     faults: int
     user_s: float
@@ -116,10 +113,7 @@ class PageUse:
 
 
 def read_page_use() -> PageUse | None:
-    """Read the counters of this process, or return None if its allocator is not glibc's.
-
-    A reading takes 1 µs.
-    """
+    """Read the counters of this process in 1 µs, or return None without glibc's allocator."""
     if not has_glibc():
         return None
     import resource
@@ -147,7 +141,7 @@ class HostMemory(ABC):
 
     @classmethod
     def start(cls) -> HostMemory:
-        """Record what the process has now; later figures are without it."""
+        """Record what the process has now; later values exclude it."""
         return _LinuxMemory() if Path("/proc/self/smaps").exists() else _PsutilMemory()
 
     @abstractmethod
@@ -156,11 +150,11 @@ class HostMemory(ABC):
 
     @abstractmethod
     def peak_bytes(self) -> int | None:
-        """The most that was taken since the last reset; None where it cannot be known."""
+        """Return the most that was taken since the last reset, or None if unknown."""
 
     @abstractmethod
     def current_bytes(self) -> int:
-        """What is taken now."""
+        """Return what is taken now."""
 
     def reader(self) -> Callable[[], int]:
         """Return a cheap reader for sampling; `net` turns its values into bytes taken."""
@@ -172,7 +166,7 @@ class HostMemory(ABC):
 
 
 class _LinuxMemory(HostMemory):
-    """By /proc."""
+    """Counter by /proc."""
 
     def __init__(self) -> None:
         _read_smaps()  # what reading takes (2 MB of lines) is then in the baseline
@@ -212,7 +206,7 @@ class _LinuxMemory(HostMemory):
 
 
 class _PsutilMemory(HostMemory):
-    """macOS and Windows: resident memory with all its code; the peak is the system's own."""
+    """Counter on macOS and Windows: resident memory with all its code; the system's own peak."""
 
     def __init__(self) -> None:
         import psutil
@@ -253,9 +247,9 @@ class _PsutilMemory(HostMemory):
 
 
 class ProcessesMemory(HostMemory):
-    """Memory that other processes have for themselves, since now: a browser's, say.
+    """Memory that other processes, such as a browser's, have for themselves since now.
 
-    There is no counter of a peak that several processes share: it is the highest sample.
+    No counter has a peak that several processes share: it is the highest sample.
     """
 
     def __init__(self, processes: Callable[[], Iterable[psutil.Process]], whose: str) -> None:
@@ -292,10 +286,10 @@ class ProcessesMemory(HostMemory):
 
 
 def private_bytes(process: psutil.Process) -> int | None:
-    """What a process has for itself: nothing where it is gone, None where nobody may know.
+    """Return what a process has for itself: 0 if it ended, None if it cannot be read.
 
-    Of a process that hides its pages, as a sandboxed renderer does from users, or that is on
-    macOS, it is what is resident less what is known to be shared.
+    Of a process that hides its pages, such as a sandboxed renderer, or on macOS, it is the resident
+    memory without what is known to be shared.
     """
     import psutil
 
@@ -320,11 +314,8 @@ def private_bytes(process: psutil.Process) -> int | None:
 class MemorySampler:
     """Averages memory over a `with` block by sampling from a thread, in a pass of its own.
 
-    Never around anything that is timed: each sample takes the interpreter's lock.
-
-    Args:
-        host: the worker's meter.
-        read_device: gives the device allocator's bytes, where it has any.
+    Never use it around anything that is timed: each sample takes the interpreter's lock.
+    `read_device` gives the device allocator's bytes.
     """
 
     def __init__(
@@ -376,7 +367,7 @@ class MemorySampler:
 
     @property
     def samples(self) -> int:
-        """How many samples the averages are over."""
+        """Number of samples of the averages."""
         return len(self._host_samples)
 
     @property
@@ -387,17 +378,17 @@ class MemorySampler:
 
     @property
     def device_average(self) -> float | None:
-        """Mean device bytes; None where there was no device to read."""
+        """Mean device bytes; None without a device to read."""
         return average(self._device_samples)
 
     @property
     def device_peak(self) -> int | None:
-        """The highest device sample, for allocators that keep no peak."""
+        """Highest device sample, for allocators that keep no peak."""
         return max(self._device_samples, default=None)
 
 
 def average(samples: Iterable[int]) -> float | None:
-    """Mean of the samples; None where there are none."""
+    """Return the mean of the samples, or None without any."""
     values = list(samples)
     return sum(values) / len(values) if values else None
 

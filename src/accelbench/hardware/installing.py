@@ -1,9 +1,7 @@
-"""How packages come into accelbench's own environment: by pip or uv, whichever made it.
+"""Installing packages into accelbench's environment, and the extras of its own metadata.
 
-The extras of this accelbench, and what each asks for by the package's own metadata.
-
-Asked of the metadata, the answer is the same wherever accelbench came from: a tree that is edited,
-a folder, a wheel, an address of git or an index.
+Metadata gives the same answer wherever accelbench came from: an edited tree, a folder, a wheel, an
+address of git or an index.
 """
 
 from __future__ import annotations
@@ -49,21 +47,21 @@ class ExtraRequirement:
     about: Requirement
 
     def is_met(self, version_of: VersionOf) -> bool:
-        """Whether a version is here that will do; a version that cannot be judged will."""
+        """Return whether an accepted version is here; one that cannot be judged counts."""
         have = version_of(self.about.name)
         return have is not None and meets(have, self.about.spec) is not False
 
 
 @dataclass(frozen=True)
 class Extras:
-    """Extra → what it asks for, and the bounds of all of them."""
+    """Requirements by extra, and the bounds of all of them."""
 
     wanted: Mapping[str, tuple[ExtraRequirement, ...]]
     bounds: Mapping[str, str]  # by package
 
     @property
     def engine_packages(self) -> dict[str, str]:
-        """Extra → the package of accelbench's own that it installs an engine with."""
+        """Packages of accelbench's own that install an engine, by extra."""
         return {
             name: need.about.name
             for name, needs in self.wanted.items()
@@ -73,20 +71,16 @@ class Extras:
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """The names that are shown to people."""
+        """Names that are shown to people."""
         return tuple(name for name in self.wanted if name not in _NOT_OFFERED)
 
     def bounds_beside(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
-        """Bounds of whatever else comes along; said twice, an installer's refusal is about them."""
+        """Return bounds of what else comes along; an installer's refusal names bounds given twice."""
         own = {need.about.name for need in taken}
         return tuple(bound for name, bound in self.bounds.items() if name not in own)
 
     def meant(self, word: str) -> str:
-        """The extra that a word names, or that brings the engine it names.
-
-        Raises:
-            UsageError: none does.
-        """
+        """Return the extra of a word or of the engine it names; raise UsageError without one."""
         low = word.lower().replace("_", "-")
         engines = _extras_of_engines()
         name = low if low in self.wanted else engines.get(low, low)
@@ -103,7 +97,6 @@ class Extras:
 
 
 def _extras_of_engines() -> dict[str, str]:
-    """What somebody types who thinks of an engine → the extra that brings it."""
     return {
         word: card.extra
         for name, card in cards().items()
@@ -113,7 +106,7 @@ def _extras_of_engines() -> dict[str, str]:
 
 
 def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
-    """What metadata says of extras: the lines of Provides-Extra and of Requires-Dist."""
+    """Return the extras of metadata's lines of Provides-Extra and Requires-Dist."""
     wanted: dict[str, list[ExtraRequirement]] = {name: [] for name in provided}
     bounds: dict[str, str] = {}
     for line in requires:
@@ -130,7 +123,6 @@ def extras_of(provided: Iterable[str], requires: Iterable[str]) -> Extras:
 
 
 def _without_extra(line: str) -> str:
-    """A requirement without the extra that asks for it; what else has to hold stays."""
     requirement, _, marker = line.partition(";")
     match = _OF_EXTRA.match(marker.strip())
     rest = (match["rest"] or "") if match else marker.strip()
@@ -138,11 +130,7 @@ def _without_extra(line: str) -> str:
 
 
 def installed() -> Extras:
-    """The extras of this installation.
-
-    Raises:
-        SurroundingsError: accelbench is on the path and not installed.
-    """
+    """Return the extras of this installation; raise SurroundingsError if it is not installed."""
     try:
         provided = metadata(PACKAGE).get_all("Provides-Extra") or []
         extras = extras_of(provided, requires(PACKAGE) or [])
@@ -159,7 +147,7 @@ def installed() -> Extras:
 
 
 def _asked_by_plugin(need: ExtraRequirement, extras: Extras) -> Iterator[ExtraRequirement]:
-    """Yield what an installed package of an engine needs: the engine may be missing."""
+    """Yield requirements of an installed package of an engine, which may be missing."""
     if not need.about.name.startswith(_PLUGIN):
         return
     try:
@@ -175,10 +163,10 @@ def _asked_by_plugin(need: ExtraRequirement, extras: Extras) -> Iterator[ExtraRe
 
 
 def as_arguments(needs: Iterable[ExtraRequirement]) -> list[str]:
-    """Return what an installer is given for requirements.
+    """Return an installer's arguments for requirements.
 
     A package of accelbench's own comes from the folder that accelbench was installed from, if that
-    is still there, and in the same way: editable or as a copy.
+    still exists, and in the same way: editable or as a copy.
     """
     folder, how = _source()
     words: list[str] = []
@@ -201,7 +189,7 @@ def _source() -> tuple[Path | None, tuple[str, ...]]:
 
 
 def chosen(extras: Extras, names: Iterable[str]) -> tuple[ExtraRequirement, ...]:
-    """What some extras ask for, each requirement once."""
+    """Return the requirements of extras, each once."""
     by_text = {need.text: need for name in names for need in extras.wanted[name]}
     return tuple(by_text.values())
 
@@ -209,10 +197,9 @@ def chosen(extras: Extras, names: Iterable[str]) -> tuple[ExtraRequirement, ...]
 def lacking(
     wanted: Iterable[ExtraRequirement], version_of: VersionOf
 ) -> tuple[tuple[ExtraRequirement, ...], tuple[str, ...]]:
-    """What is to be installed, and what is said of what stays as it is.
+    """Return what is to be installed, and notes about what stays.
 
-    A build of ONNX Runtime for other hardware stands in the place of the plain one, which would
-    overwrite it.
+    A build of ONNX Runtime for other hardware replaces the plain one, which would overwrite it.
     """
     needed, notes = [], []
     for need in wanted:
@@ -231,11 +218,7 @@ def _in_its_place(name: str, version_of: VersionOf) -> str:
 
 
 def refuse_clashes(needed: Iterable[ExtraRequirement], version_of: VersionOf) -> None:
-    """Refuse to bring together what is known not to get along.
-
-    Raises:
-        SurroundingsError: two packages would clash.
-    """
+    """Raise SurroundingsError if packages that are known to clash would be installed together."""
     new = {need.about.name for need in needed}
     for clash in CLASHES:
         coming = [name for name in clash.packages if name in new]
@@ -267,11 +250,7 @@ class Environment:
     uv: str | None  # the program
 
     def refuse(self) -> None:
-        """Say why nothing can be installed here.
-
-        Raises:
-            SurroundingsError: nothing can.
-        """
+        """Raise SurroundingsError if nothing can be installed here."""
         if self.managed:
             raise SurroundingsError(
                 f"The Python at {self.folder} is managed by the system, not by pip.",
@@ -288,7 +267,7 @@ class Environment:
 
     @property
     def installer(self) -> str:
-        """uv for an environment of uv's, else pip; the other one where that is missing."""
+        """uv for an environment of uv's, else pip; the other one if that is missing."""
         have = [name for name, tool in (("pip", self.pip), ("uv", self.uv)) if tool]
         if self.by_uv and "uv" in have:
             return "uv"
@@ -297,7 +276,7 @@ class Environment:
     def command(
         self, requirements: Sequence[str], bounds: Path, index: Sequence[str], reinstall: bool
     ) -> list[str]:
-        """What installs requirements within bounds; the user's own configuration holds."""
+        """Return the command that installs requirements within bounds."""
         more = [word for url in index for word in ("--extra-index-url", url)]
         if self.installer == "uv":
             # uv takes a package from the first index that knows its name; pip looks at all.
@@ -312,7 +291,7 @@ class Environment:
 
 
 def here() -> Environment:
-    """The environment that this program runs in."""
+    """Return the environment of this program."""
     packages = Path(sysconfig.get_path("purelib"))
     own = sys.prefix != sys.base_prefix
     managed = not own and (Path(sysconfig.get_path("stdlib")) / "EXTERNALLY-MANAGED").is_file()
@@ -342,7 +321,7 @@ def _made_by_uv() -> bool:
 
 
 def version_of(package: str) -> str | None:
-    """The installed version, asked anew each time: an installation changes it."""
+    """Return the installed version, read again each time because an installation changes it."""
     importlib.invalidate_caches()
     try:
         return version(package)
@@ -359,18 +338,18 @@ def install(
     index: Sequence[str] = (),
     reinstall: bool = False,
 ) -> None:
-    """Bring packages into an environment, with nothing of accelbench itself.
+    """Install packages, but nothing of accelbench itself.
 
     Args:
-        environment: where to.
-        requirements: what is asked for, as an installer takes it.
-        bounds: the versions that accelbench was made for, of whatever is brought along.
-        tell: hears each line of the installer at once.
-        index: addresses of package indexes beside the user's own.
-        reinstall: Also what is there already.
+        environment: to install into.
+        requirements: arguments of the installer.
+        bounds: versions that accelbench accepts of other packages.
+        tell: is called with each line of the installer.
+        index: addresses of further package indexes.
+        reinstall: install present packages again.
 
     Raises:
-        SurroundingsError: nothing can be installed here, or the installer could not.
+        SurroundingsError: nothing can be installed here, or the installer failed.
     """
     environment.refuse()
     last = ""

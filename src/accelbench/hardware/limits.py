@@ -1,8 +1,7 @@
-"""How much of the machine this process may use: cgroups (v1, v2, both) and CPU affinity.
+"""Limits of this process: cgroups (v1, v2, both) and CPU affinity.
 
-A container sees the host's CPUs and memory in /proc; what it may use stands in
-the control groups, and the tightest limit on the way from its own group to the
-root holds.
+A container sees the host's CPUs and memory in /proc; its limits are in the control groups, and the
+tightest one between its own group and the root counts.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _NO_LIMIT = 2**62
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """What the container and the scheduler leave of the machine. None means no limit."""
+    """Limits by the container and the scheduler. None means no limit."""
 
     cpu_quota: float | None = None  # CPUs' worth of time, 1.5 for 150 ms in 100 ms
     affinity: int | None = None  # CPUs the scheduler may put this process on
@@ -31,15 +30,15 @@ class ResourceLimits:
     throttled_us: int | None = None  # time this group has stood still for its quota, so far
 
     def effective_cpus(self, logical: int) -> float:
-        """CPUs' worth of time this process can get."""
+        """Return CPUs' worth of time this process can get."""
         return min(float(logical), float(self.affinity or logical), self.cpu_quota or logical)
 
     def effective_memory(self, total: int) -> int:
-        """Bytes this process can have at most."""
+        """Return the most bytes this process can have."""
         return min(total, self.memory_limit_bytes or total)
 
     def available_memory(self, available: int) -> int:
-        """Bytes that are free for this process now, `available` being the machine's."""
+        """Return the bytes free for this process, of `available` on the machine."""
         if self.memory_limit_bytes is None or self.memory_used_bytes is None:
             return available
         return max(0, min(available, self.memory_limit_bytes - self.memory_used_bytes))
@@ -47,19 +46,19 @@ class ResourceLimits:
 
 @dataclass(frozen=True)
 class Group:
-    """One control group's folder and the folders above it that can be seen, own first."""
+    """One control group's folder and the visible folders above it, own first."""
 
     version: int
     folders: tuple[str, ...]
 
 
 def affinity() -> int | None:
-    """CPUs this process may run on, None on systems that do not tell."""
+    """Return the number of CPUs this process may run on, or None if unknown."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
 def read_limits(files: Files, cpus: Callable[[], int | None] = affinity) -> ResourceLimits:
-    """The limits that hold for this process."""
+    """Return the limits of this process."""
     groups = find_groups(
         files.text("/proc/self/cgroup") or "", files.text("/proc/self/mountinfo") or ""
     )
@@ -76,7 +75,7 @@ def read_limits(files: Files, cpus: Callable[[], int | None] = affinity) -> Reso
 
 
 def find_groups(cgroup: str, mountinfo: str) -> dict[str, list[Group]]:
-    """This process's groups by controller, from the texts of the two /proc files."""
+    """Return this process's groups by controller, from the texts of the two /proc files."""
     own = {}
     for line in cgroup.splitlines():
         hierarchy, _, rest = line.partition(":")
@@ -99,11 +98,10 @@ def find_groups(cgroup: str, mountinfo: str) -> dict[str, list[Group]]:
 
 
 def _chain(mount: str, root: str, path: str) -> tuple[str, ...]:
-    """Folders from a group's own up to the mount point.
+    """Return the folders from a group's own up to the mount point.
 
-    Inside a container the path may be the host's while only a part is mounted:
-    what lies under the mounted root is taken off, and a path that lies elsewhere
-    means that the mount point itself is our group.
+    Inside a container the path may be the host's while only a part is mounted: the mounted root is
+    removed, and a path elsewhere means that the mount point itself is our group.
     """
     if root == "/":
         inside = path
@@ -120,7 +118,6 @@ def _folders(groups: dict[str, list[Group]], controller: str) -> list[str]:
 
 
 def _quota(files: Files, folder: str) -> float | None:
-    """CPUs' worth of time a group may use, by either version's files."""
     if (both := files.text(join(folder, "cpu.max"))) is not None:
         quota_text, _, period_text = both.partition(" ")
     else:
@@ -131,7 +128,6 @@ def _quota(files: Files, folder: str) -> float | None:
 
 
 def _memory(files: Files, groups: dict[str, list[Group]]) -> tuple[int | None, int | None]:
-    """The tightest memory limit on the way up, and what is in use under it."""
     tightest, holder = None, None
     for folder in _folders(groups, "memory"):
         for limit in _memory_limits(files, folder):
@@ -165,7 +161,6 @@ def _table(text: str | None) -> dict[str, int]:
 
 
 def _version(groups: dict[str, list[Group]]) -> str:
-    """The version that carries the memory controller; a hybrid machine mounts both."""
     versions = {group.version for group in groups["memory"]}
     if 1 in versions:
         return "v1"
@@ -173,7 +168,6 @@ def _version(groups: dict[str, list[Group]]) -> str:
 
 
 def _throttled(files: Files, groups: dict[str, list[Group]]) -> int | None:
-    """Microseconds that the groups around us have stood still for their quota."""
     total = None
     for folder in _folders(groups, "cpu"):
         stat = _table(files.text(join(folder, "cpu.stat")))

@@ -1,10 +1,9 @@
-"""The machine around a measurement: a cheap look before and after, and what the two tell.
+"""The machine around a measurement: a cheap snapshot before and after, and their comparison.
 
     before = snapshot() ── the measured work ── after = snapshot()
                   └── compare(before, after, …) → Disturbance → noise_warnings(…)
 
-A snapshot reads a dozen small files of /proc and /sys: measured 0.4 ms on a
-2-CPU Linux machine. `compare` and `noise_warnings` are pure.
+A snapshot reads a dozen small files of /proc and /sys: 0.4 ms on a 2-CPU Linux machine.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class MachineSnapshot:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What happened to the machine between two snapshots. None: not known, with no guess."""
+    """What happened to the machine between two snapshots; None is unknown."""
 
     seconds: float
     steal: float | None  # share of all CPU time, 0 to 1
@@ -101,7 +100,7 @@ class Disturbance:
 
 
 def snapshot(files: Files | None = None, system: str = sys.platform) -> MachineSnapshot:
-    """The machine now; reads files only, except where there is no /proc."""
+    """Return the machine now; reads only files if there is /proc."""
     if system != "linux":
         return _psutil_snapshot()
     files = files or SystemFiles()
@@ -123,7 +122,7 @@ def snapshot(files: Files | None = None, system: str = sys.platform) -> MachineS
 
 
 def boot(files: Files | None = None) -> str | None:
-    """What containers and processes of one kernel have alike; None where nothing tells."""
+    """Return what containers and processes of one kernel share, or None."""
     text = (files or SystemFiles()).text("/proc/sys/kernel/random/boot_id")
     return text.strip() if text else None
 
@@ -134,14 +133,13 @@ def compare(
     own_cpu_seconds: float,
     cpus: float | None = None,
 ) -> Disturbance:
-    """What happened between two snapshots.
+    """Compare two snapshots.
 
     Args:
-        before: taken when the measured work began.
-        after: taken when it had ended.
-        own_cpu_seconds: CPU time that the work itself used in between, over all its
-            processes and threads.
-        cpus: CPUs that shares relate to; the whole machine's unless given.
+        before: when the measured work began.
+        after: when it ended.
+        own_cpu_seconds: CPU time of the work's processes and threads.
+        cpus: CPUs that shares relate to (default: the whole machine's).
     """
     seconds = (after.taken_ns - before.taken_ns) / 1e9
     frequency = _frequency_change(before.frequencies_mhz, after.frequencies_mhz)
@@ -165,18 +163,18 @@ def compare(
 
 
 def usable_cpus() -> int:
-    """CPUs' worth of threads that this process can keep busy."""
+    """Return the threads that this process can keep busy."""
     now = snapshot()
     return max(1, int(now.limits.effective_cpus(now.cpus)))
 
 
 def threads_of_each(total: int | None, processes: int) -> int:
-    """The share of each process: of so many threads, or of all that can be kept busy here."""
+    """Return the threads per process, of a total or of all usable CPUs."""
     return max(1, (total or usable_cpus()) // processes)
 
 
 def busy_warning(now: MachineSnapshot) -> str | None:
-    """Before anything is measured: whether the machine is at work for others; None if quiet."""
+    """Return a warning if the machine is busy before anything is measured."""
     if now.load is None or now.load[0] <= BUSY_LOAD * now.cpus:
         return None
     return (
@@ -193,15 +191,15 @@ def noise_warnings(
     waited: bool = False,
     other_run: str = "",
 ) -> list[str]:
-    """Return what disturbed a measurement, one warning a cause.
+    """Return what disturbed a measurement, one warning per cause.
 
     Args:
-        disturbance: What else happened.
-        before: The machine before.
-        slowed: How many times its fastest step the median took, if that is known.
-        threads: How many the engine used, or was told to use; None if that is not known.
-        waited: Whether its threads waited for other processes longer than they ran.
-        other_run: The run that measured at the same time; empty if there was none.
+        disturbance: between the snapshots.
+        before: the machine before.
+        slowed: median step divided by the fastest, if known.
+        threads: of the engine, if known.
+        waited: whether its threads waited for other processes longer than they ran.
+        other_run: the run that measured at the same time, or "".
     """
     warnings = []
     foreign = disturbance.foreign or 0.0
@@ -251,9 +249,9 @@ def _crowded(
     waited: bool,
     other_run: str,
 ) -> str:
-    """Return the one warning of busy CPUs: who used them, what that did, and what would help.
+    """Return the warning of busy CPUs: who used them, the effect, and what would help.
 
-    Threads of one step wait for each other, so it is as slow as the one that gets no CPU.
+    Threads of one step wait for each other, so it is as slow as the one without a CPU.
     """
     sentences = []
     if other_run:
@@ -278,7 +276,6 @@ def _percent(share: float | None) -> str:
 
 
 def _difference(before: float | None, after: float | None) -> float | None:
-    """None where either is unknown, or where the counter was set back in between."""
     if before is None or after is None or after < before:
         return None
     return after - before
@@ -290,7 +287,6 @@ def _frequency_change(before: dict[int, float], after: dict[int, float]) -> floa
 
 
 def _cpu_seconds(stat: str) -> tuple[CpuSeconds, int]:
-    """The first line of /proc/stat in seconds, and how many CPUs it is over."""
     lines = stat.splitlines()
     ticks = [int(n) for n in lines[0].split()[1:]] if lines else []
     ticks += [0] * (8 - len(ticks))
@@ -316,7 +312,7 @@ def _swapped(vmstat: str | None) -> int | None:
 
 
 def throttle_events(files: Files) -> int | None:
-    """Times that the CPU slowed down for heat since boot; None where the kernel does not count."""
+    """Return how often the CPU slowed down for heat since boot, or None if not counted."""
     counts = [
         number(files.text(f"/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count"))
         for cpu in spread(online(files), _THROTTLE_CPUS)
@@ -326,7 +322,6 @@ def throttle_events(files: Files) -> int | None:
 
 
 def _psutil_snapshot() -> MachineSnapshot:
-    """On systems without /proc."""
     import psutil
 
     times, swap = psutil.cpu_times(), psutil.swap_memory()

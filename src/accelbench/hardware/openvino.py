@@ -1,7 +1,7 @@
 """OpenVINO's devices (CPU, GPU, NPU), asked for in a throw-away process.
 
-`ov.Core()` loads every plugin and the drivers behind them; in the conductor it
-would start threads that every worker inherits, and a broken GPU driver hangs it.
+`ov.Core()` loads every plugin and driver; in the conductor it would start threads that every worker
+inherits, and a broken GPU driver hangs it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def without_telemetry() -> None:
 
 
 def main() -> dict[str, Any]:
-    """What OpenVINO itself sees."""
+    """Return what OpenVINO sees."""
     without_telemetry()
     import openvino
 
@@ -74,7 +74,7 @@ def _host() -> Device | Absent:
 
 
 class OpenvinoDetector(DeviceSearch):
-    """Finds what OpenVINO can run on."""
+    """Finds OpenVINO's devices."""
 
     hardware = "openvino"
     colour = "#18546c"
@@ -124,10 +124,10 @@ class OpenvinoDetector(DeviceSearch):
 
 
 def _choosing(units: Sequence[Device]) -> Device:
-    """AUTO, which can be asked for like a unit. It comes last: nobody gets it unasked.
+    """Return AUTO as a last device, which nobody gets unasked.
 
-    Its name tells what it can choose from, so that two machines' never pass for one; its
-    memory is the first unit's, which is the CPU.
+    Its name lists its choices, so that two machines' differ; its memory is the first unit's, the
+    CPU's.
     """
     first = units[0]
     return Device(

@@ -1,7 +1,7 @@
-"""Qualcomm's NPU, through the package onnxruntime-qnn; on x86-64 that package emulates it.
+"""Qualcomm's NPU, through the package onnxruntime-qnn, which emulates it on x86-64.
 
-The package's presence and the platform are all that is looked at: whether a
-graph really runs on the NPU is seen from the session's evidence.
+Only the package and the platform are examined: a session's evidence shows whether a graph runs on
+the NPU.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _DOORS = ("fastrpc-cdsp", "fastrpc-cdsp-secure", "adsprpc-smd", "adsprpc-smd-sec
 
 
 def _package() -> str | None:
-    """Where onnxruntime-qnn lies, None where it is not installed."""
     spec = find_spec("onnxruntime_qnn")
     places = list(spec.submodule_search_locations or ()) if spec else []
     return places[0] if places else None
@@ -101,14 +100,12 @@ class QnnDetector(DeviceSearch):
         )
 
     def _door(self) -> str | None:
-        """What shows that an NPU is there."""
         if self._system == "win32":
             return "Windows on Snapdragon" if "qualcomm" in self._chip().lower() else None
         names = self._files.names("/dev")
         return next((f"/dev/{name}" for name in _DOORS if name in names), None)
 
     def _chip(self) -> str:
-        """The system on chip's name, as far as the system tells it."""
         if self._system == "win32":
             from accelbench.hardware.cpu import CpuDetector
 

@@ -1,7 +1,4 @@
-"""AMD GPUs: the kernel's driver tells that they are there, amdsmi tells the rest.
-
-What AMD's GPUs say of themselves: by amdsmi in a throw-away process, or by /sys alone.
-"""
+"""AMD GPUs: by amdsmi in a throw-away process, or by /sys alone."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ _LARGEST_WATTS = 100_000
 
 
 def main() -> dict[str, Any]:
-    """Every card as plain values, or the reason why amdsmi has nothing to say."""
+    """Return every card as plain values, or the reason why amdsmi gives none."""
     try:
         import amdsmi
     except (ImportError, KeyError, OSError) as error:  # KeyError: the package without its library
@@ -62,13 +59,12 @@ def main() -> dict[str, Any]:
 
 
 def read_cards(smi: Any) -> dict[str, Any]:
-    """All cards of an initialised amdsmi module."""
+    """Return all cards of an initialised amdsmi module."""
     handles = smi.amdsmi_get_processor_handles()
     return {"cards": [_card(smi, handle) for handle in handles]}
 
 
 def _asked(smi: Any, question: Callable[..., Any], *args: Any) -> Any:
-    """An answer, or None where this card or driver does not know the question."""
     try:
         return question(*args)
     except smi.AmdSmiException:
@@ -95,14 +91,14 @@ def _card(smi: Any, handle: Any) -> dict[str, Any]:
 
 
 def watts(cap: Any) -> float | None:
-    """A power cap in watts, whichever unit this amdsmi counts in."""
+    """Return a power cap in watts, whichever unit this amdsmi uses."""
     if not isinstance(cap, (int, float)) or cap <= 0:
         return None
     return cap / 1e6 if cap > _LARGEST_WATTS else float(cap)
 
 
 def read_sysfs(files: Files) -> list[dict[str, Any]]:
-    """Cards by the kernel's own description of them: no library needed."""
+    """Return cards by the kernel's own description, without a library."""
     cards = []
     nodes = [node for node in files.names(_NODES) if node.isdigit()]
     for node in sorted(nodes, key=int):
@@ -137,7 +133,7 @@ def _name(files: Files, card: str, properties: dict[str, int]) -> str:
 
 
 def gfx_name(version: int | None) -> str | None:
-    """90402 → gfx942: major, minor and stepping, the last two in hexadecimal."""
+    """Format 90402 as gfx942: major, minor and stepping, the last two in hexadecimal."""
     if not version:
         return None
     return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
@@ -189,7 +185,6 @@ class RocmDetector(DeviceSearch):
         return devices(cards, self._environment)
 
     def _by_library(self) -> list[dict[str, Any]]:
-        """amdsmi's answers; none where it is missing or fails, since /sys has the essentials."""
         try:
             answer = self._probe("accelbench.hardware.rocm", _TIMEOUT_SECONDS)
         except HardwareError as error:
@@ -202,7 +197,7 @@ class RocmDetector(DeviceSearch):
 
 
 def devices(cards: list[dict[str, Any]], environment: Mapping[str, str]) -> list[Device]:
-    """The cards that HIP will show to a worker of this environment."""
+    """Return the cards that HIP shows to a worker of this environment."""
     for variable in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         cards = visible(cards, environment.get(variable))
         if not cards:

@@ -1,9 +1,8 @@
-"""What makers say of devices that are not here: the rooflines behind `--simulate`.
+"""Documented devices that are not here: the rooflines behind `--simulate`.
 
-Each line is what a maker's own document says, dense: figures "with sparsity" are halved, and
-fp32 is fp32, never TF32. Where a document gives units and a clock instead of a rate, the rate
-is their product, and the source says so. A precision that no document gives is left out, and
-refused: a guess would look like a fact in a result.
+Each line follows its maker's document, dense: rates "with sparsity" are halved, and fp32 is never
+TF32. If a document gives units and a clock, the rate is their product, and the source states so. A
+precision without a document is left out and refused: a guess would look like a fact in a result.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from accelbench.core.precision import PRECISIONS
 
 @dataclass(frozen=True)
 class Roofline:
-    """The two limits of a device: operations a second, and bytes a second."""
+    """The two limits of a device: operations and bytes per second."""
 
     name: str  # as --hardware PLATFORM:NAME asks for it
     device: str  # as people, and its driver, call it
@@ -38,7 +37,7 @@ class Roofline:
             raise ValueError(f"the roofline of {self.name or 'a device'} is not whole")
 
     def operations_per_second(self, precision: str) -> float | None:
-        """The peak in a precision; None where the device, or its document, has none."""
+        """Return the peak in a precision, or None if undocumented."""
         teraops = self.teraops.get(precision)
         return None if teraops is None else teraops * 1e12
 
@@ -58,29 +57,29 @@ class Roofline:
 
 
 def documented_devices() -> tuple[Roofline, ...]:
-    """Every documented device."""
+    """Return every documented device."""
     return _TABLE
 
 
 def rooflines_of(platform: str) -> tuple[Roofline, ...]:
-    """Every documented device of a platform."""
+    """Return every documented device of a platform."""
     return tuple(device for device in _TABLE if platform in device.platforms)
 
 
 def roofline(platform: str, name: str) -> Roofline | None:
-    """A documented device by its name; by "" or a kind of unit, the one that stands for it."""
+    """Return a documented device by its name; by "" or a kind of unit, the typical one."""
     name = _TYPICAL.get((platform, name), name)
     return next((device for device in rooflines_of(platform) if device.name == name), None)
 
 
 def is_called(roofline: Roofline, name: str) -> bool:
-    """Whether a device that was found here is this one, by the name its driver gives it."""
+    """Return whether a device that was found here is this one, by its driver's name."""
     return _bare(name) == _bare(roofline.device)
 
 
 @cache
 def called(platform: str, name: str) -> Roofline | None:
-    """The documented device of a platform that a driver calls so."""
+    """Return the documented device of a platform with this driver's name."""
     return next((entry for entry in rooflines_of(platform) if is_called(entry, name)), None)
 
 
@@ -117,7 +116,7 @@ def _nvidia(
     bf16: bool = True,
     more: tuple[str, ...] = (),
 ) -> Roofline:
-    """A card whose rates stand in `core/device_facts.py`: in 16 bits those with sums in fp32."""
+    """Return a card with the rates of `core/device_facts.py`; in 16 bits sums are in fp32."""
     facts = facts_of(device)
     assert facts is not None, device
     narrow = ("fp16", "bf16") if bf16 else ("fp16",)

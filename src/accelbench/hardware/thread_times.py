@@ -1,10 +1,10 @@
-"""Processor time of a process's threads: how long they ran, and how long they waited for a CPU.
+"""Processor time of a process's threads: how long they ran, and waited for a CPU.
 
     before = read_thread_times() ── the measured work ── after = read_thread_times()
                   └── compare(before, after) → ThreadUse
 
-The kernel counts both for each thread in /proc/<pid>/task/<tid>/schedstat. Two readings cost
-0.3 ms for ten threads. `compare` is pure.
+The kernel counts both in /proc/<pid>/task/<tid>/schedstat. Two readings cost 0.3 ms for ten
+threads.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class ThreadUse:
 
     @property
     def busy_threads(self) -> float:
-        """How many threads ran at once: fewer than wanted to, if others had the CPUs.
+        """Threads that ran at once: fewer than wanted to, if others had the CPUs.
 
-        Waiting cannot be made up for: JAX hands its work from one thread to another, and on two
-        CPUs with a load of 18 the threads that waited to take over looked like 2.0 busy ones.
+        Waiting does not count: JAX hands work from thread to thread, and on two CPUs with a load of
+        18 the threads that waited to take over looked like 2.0 busy ones.
         """
         return self.ran_ns / self.wall_ns
 
     @property
     def wait_share(self) -> float:
-        """The part of the time with work to do in which other processes had the CPU."""
+        """Part of the time with work to do in which other processes had the CPU."""
         wanted = self.ran_ns + self.waited_ns
         return self.waited_ns / wanted if wanted else 0.0
 
@@ -62,13 +62,7 @@ class ThreadUse:
 def read_thread_times(
     others: Iterable[int] = (), files: Files | None = None, system: str = sys.platform
 ) -> ThreadTimes | NotAvailable:
-    """Read the counters of this process and of other processes that work for it.
-
-    Args:
-        others: the ids of those processes.
-        files: how the system's files are read.
-        system: the operating system, as `sys.platform` names it.
-    """
+    """Read the counters of this process and of `others`, processes that work for it."""
     if system != "linux":
         return NotAvailable("only Linux counts how long threads wait for a CPU")
     files = files or SystemFiles()
@@ -94,9 +88,8 @@ def read_thread_times(
 def compare(before: ThreadTimes, after: ThreadTimes) -> ThreadUse:
     """Compute what the threads did between two readings.
 
-    A thread that waits behind a thread of its own process does not wait for others. That happens
-    only if more threads are active than there are CPUs. The waiting is then divided by who used
-    the CPUs meanwhile.
+    Waiting behind a thread of its own process is not waiting for others. It happens only if more
+    threads are active than there are CPUs; then waiting is divided by who used the CPUs.
     """
     ran = _grown(before.ran_ns, after.ran_ns)
     waited = _grown(before.waited_ns, after.waited_ns)
@@ -114,7 +107,7 @@ def compare(before: ThreadTimes, after: ThreadTimes) -> ThreadUse:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes that a process started, and those that they started."""
+    """Return the processes that a process started, and those that they started."""
     import psutil
 
     try:
@@ -124,7 +117,6 @@ def descendants(pid: int) -> list[int]:
 
 
 def _grown(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
-    """The difference for each thread that is still there; a new one began at 0."""
     return {thread: max(0, now - before.get(thread, 0)) for thread, now in after.items()}
 
 
@@ -135,7 +127,6 @@ def _used_by_others(before: ThreadTimes, after: ThreadTimes, own_ns: int) -> flo
 
 
 def _machine_ran_ns(stat: str, cpus: Iterable[int]) -> int | None:
-    """The busy time of some CPUs by /proc/stat; None if it does not list them."""
     lines = {name: rest for name, _, rest in (line.partition(" ") for line in stat.splitlines())}
     rows = [lines[f"cpu{cpu}"].split() for cpu in cpus if f"cpu{cpu}" in lines]
     if not rows or any(len(row) < 7 for row in rows):

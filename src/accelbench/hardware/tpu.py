@@ -1,4 +1,4 @@
-"""Google's TPUs: by their PCI ids and device files; libtpu is what drives them."""
+"""Google's TPUs, by their PCI ids and device files; libtpu drives them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ _PCI = "/sys/bus/pci/devices"
 
 
 def _libtpu() -> str:
-    """The driver library's version, empty where it is not installed."""
     if find_spec("libtpu") is None:
         return ""
     try:

@@ -1,1 +1,1 @@
-"""What others measured, read into rows of ours: one small file a format."""
+"""Results of others, read into our rows: one small file per format."""

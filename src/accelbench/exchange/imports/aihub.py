@@ -1,7 +1,4 @@
-"""Qualcomm AI Hub's `perf.yaml`: a model a folder, measured on phones and boards by its owner.
-
-YAML documents whose objects know the lines of their keys; every word in them stays text.
-"""
+"""Qualcomm AI Hub's `perf.yaml`: one model per folder, measured on phones and boards."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ _NULL = "tag:yaml.org,2002:null"
 
 
 def yaml_of(file: Path) -> Record:
-    """A document that is one object.
+    """Parse a YAML document that is one object, with lines of keys and all values as text.
 
     Raises:
-        MalformedError: it is none, or has a key twice.
+        MalformedError: it is not an object, or has a key twice.
     """
     import yaml
 
@@ -45,9 +42,10 @@ def yaml_of(file: Path) -> Record:
 
 
 def _refuse_hostile(file: Path, events: Iterable[Any]) -> None:
-    """Before anything is built: a document in a document ends the process, in C, without a word.
+    """Refuse aliases and nesting before anything is built.
 
-    An alias stands for as much as it names: ten lines of them for a billion values.
+    A nested document can end the process in C without a message. An alias stands for as much as it
+    names: ten lines of them for a billion values.
     """
     depth = 0
     for event in events:
@@ -105,7 +103,7 @@ _SQUARE = re.compile(r"(\d{1,9})x\1", re.ASCII)
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row for each precision, component, device and runtime."""
+    """Yield a row for each precision, component, device and runtime."""
     whole = yaml_of(file)
     model = _described(file)
     for precision, of_precision in _parts(whole.of("precisions")):
@@ -162,7 +160,7 @@ def _conditions(job: Record) -> dict[str, Any]:
 
 
 def _described(file: Path) -> dict[str, Any]:
-    """What `info.yaml` says of the model; its folder's name where there is none."""
+    """Return `info.yaml`'s name of the model, or the folder's name."""
     beside = file.with_name(_BESIDE)
     description: dict[str, Any] = {"model": file.resolve().parent.name}
     if not beside.is_file():

@@ -28,7 +28,7 @@ _PERCENTILES = {n: f"latency_p{n}_ms" for n in (50, 90, 95, 99)}
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row a report."""
+    """Yield one row per report."""
     whole = object_of(file)
     setup, results = whole.of("configuration_setup"), whole.of("execution_results")
     columns = {**_asked(whole, setup), **_figures(results)}

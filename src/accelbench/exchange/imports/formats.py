@@ -1,4 +1,4 @@
-"""The formats that can be imported, and reading a file or a folder of one of them."""
+"""The formats that can be imported, and reading files of one of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TIDY = "tidy"
 
 @dataclass(frozen=True)
 class Kind:
-    """A format: what it is, whose figures they are, and how it is read."""
+    """A format: its content, whose results they are, and its reader."""
 
     name: str
     what: str
@@ -90,7 +90,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(name: str) -> Kind:
-    """The format of that name."""
+    """Return the format of a name."""
     if name not in KINDS:
         raise UsageError(
             f"There is no kind named {in_quotes(name)}.", f"Known: {', '.join(KINDS)}."
@@ -103,7 +103,7 @@ _DERIVED = frozenset({"processed_results", "profiles"})
 
 
 def files_of(kind: Kind, path: Path) -> list[Path]:
-    """The file, or those of the format that are in a folder."""
+    """Return the file, or those of the format in a folder."""
     try:
         if path.is_file():
             return [path]
@@ -124,7 +124,7 @@ def files_of(kind: Kind, path: Path) -> list[Path]:
 
 
 def digest_of(files: Sequence[Path]) -> str:
-    """What is in the files, whatever they are called and wherever they lie."""
+    """Return the digest of the files' content, independent of names and places."""
     each = sorted(map(_digest, files))
     return hashlib.sha256("".join(each).encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""The Benchmarking guide's CSV, as its own programs wrote it and as ours does."""
+"""The Benchmarking guide's CSV, as its own programs and ours write it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TEXTS = (
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row a line."""
+    """Yield one row per line."""
     for line in table_of(file, NEEDED):
         conditions = {"git_commit": line.text("git_commit")} if line.has("git_commit") else {}
         columns = {**_asked(line), **_figures(line)}
@@ -91,7 +91,7 @@ def _figures(line: Record) -> dict[str, float]:
 
 
 def _image(line: Record) -> int | None:
-    """The side of a square image, from (3, 224, 224) or (8, 3, 224, 224)."""
+    """Return the side of a square image, from (3, 224, 224) or (8, 3, 224, 224)."""
     if not line.has("input_shape"):
         return None
     try:

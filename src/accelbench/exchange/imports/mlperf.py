@@ -1,4 +1,4 @@
-"""MLPerf Inference's `summary_results.json`: what submitters reached, by scenario."""
+"""MLPerf Inference's `summary_results.json`: results of submitters, by scenario."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _KEPT = (
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row a line of the summary."""
+    """Yield one row per line of the summary."""
     entries = json_of(file)
     if not isinstance(entries, list):
         raise MalformedError(file, 1, None, "a list of results was expected")

@@ -1,4 +1,4 @@
-"""optimum-benchmark's reports: the configuration and what came of it, with every sample."""
+"""optimum-benchmark's reports: the configuration and its results, with every sample."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MEANS = {
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row a report."""
+    """Yield one row per report."""
     whole = object_of(file)
     config, report = whole.of("config"), whole.of("report")
     parts = {name: report.of(name) for name in report.values if report.has(name)}
@@ -189,7 +189,7 @@ def _rate(throughput: Record) -> dict[str, Any]:
 
 
 def _memory(memory: Record) -> dict[str, Any]:
-    """The allocator's peak where there is one, else the process's; theirs are MB of 10^6."""
+    """Return the allocator's peak, else the process's; their MB are 10^6 bytes."""
     figures: dict[str, Any] = {}
     for field, column in (
         ("max_ram", "host_memory_peak_mb"),

@@ -1,7 +1,7 @@
 """Import of accelbench's own result files, and of JSON and CSV from `db export`.
 
-Results keep their ids, so that known ones are recognised. What a file says of a run counts only if
-the run itself says nothing.
+Results keep their ids, so that known ones are recognised. A file's statement of a run counts only
+if the run itself has none.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from accelbench.exchange.titles import RUN, RUNS, told
 
 @dataclass(frozen=True)
 class Run:
-    """A run of which there are results."""
+    """A run that has results."""
 
     id: str
     about: Mapping[str, Any]  # as run_started says it
     own: bool = False  # it is the import itself
 
     def facts(self) -> tuple[Fact, Fact]:
-        """That it began and ended; under other ids than its own facts', which may come later."""
+        """Return facts of its begin and end; their ids differ from the run's own, which may come later."""
         fact_id = self.id if self.own else f"import/{self.id}"
         ended = {"status": "finished", "finished_at": self.about.get("finished_at")}
         return (
@@ -58,7 +58,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Table:
-    """What a file brings that is too much to be held."""
+    """A file's content that is too large to be held."""
 
     query: str  # for its results, by our columns
     rows: int
@@ -69,10 +69,10 @@ class Table:
 
 
 def about_ours(run: Any, row: Mapping[str, Any], source: Source) -> dict[str, Any]:
-    """What is known of a run of ours by what its file says and by one of its rows.
+    """Return what a file and one of its rows state of a run of ours.
 
-    Its machine is the one that it was made on. A source that who imports has named is that
-    machine's name, and so is the kind's where the file says nothing of a machine.
+    Its machine is the one that it was made on. A source that the user names is the machine's name,
+    and so is the format's if the file names no machine.
     """
     about = told(run) if isinstance(run, Mapping) else {}
     about.setdefault("started_at", row.get("started_at"))
@@ -85,7 +85,7 @@ def about_ours(run: Any, row: Mapping[str, Any], source: Source) -> dict[str, An
 
 
 def says_another(body: Mapping[str, Any], source: Source) -> bool:
-    """Whether a result says that it is somebody else's, which no import changes."""
+    """Return whether a result states another provenance, which no import changes."""
     theirs = _theirs(body.get("conditions"))
     return theirs is not None and theirs != source.to_dict()
 
@@ -95,7 +95,7 @@ def _theirs(conditions: Any) -> Any:
 
 
 def once(runs: Iterable[Run]) -> list[Run]:
-    """Each run once, as it is told first."""
+    """Return each run once, as first stated."""
     by_id: dict[str, Run] = {}
     for run in runs:
         by_id.setdefault(run.id, run)
@@ -149,7 +149,7 @@ NEEDED = ("result_id", "case_id", "model", "hardware", "runtime", "status", "pro
 
 
 def json_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row a result of a result file or of an export."""
+    """Yield one row per result of a result file or of an export."""
     if whole := quick_object_of(file):
         try:
             yield from list(_json_rows(whole, source))
@@ -168,7 +168,7 @@ def _json_rows(whole: Record, source: Source) -> Iterator[dict[str, Any]]:
 
 
 def csv_rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """Yield a row for each line of an export."""
+    """Yield one row per line of an export."""
     for line, body in read_lines(file):
         yield _imported(body, source, run_of(line))
 
@@ -204,10 +204,7 @@ def read_lines(file: Path) -> list[tuple[Record, dict[str, Any]]]:
 
 
 def refuse_another(whole: Record) -> None:
-    """Refuse a document that says that it holds something else than results as they are known here.
-
-    One that says nothing is looked at.
-    """
+    """Refuse a document that states that it does not hold our results."""
     schema = whole.values.get("schema")
     if schema is None or schema == SCHEMA_ID:
         return
@@ -224,16 +221,16 @@ def refuse_another(whole: Record) -> None:
 
 
 def runs_told(whole: Record) -> dict[str, Any]:
-    """What a document says of its runs, by their ids; under none what it says of all its results.
+    """Return a document's statements of its runs, by id; under None those of all its results.
 
-    A result file is of one run, an export of any number.
+    A result file has one run, an export any number.
     """
     runs = dict(whole.of(RUNS).values) if whole.has(RUNS) else {}
     return {**runs, "": dict(whole.of(RUN).values)} if whole.has(RUN) else runs
 
 
 def told_as_json(whole: Record) -> Iterator[tuple[Record, dict[str, Any]]]:
-    """Each result of a document as it stands there, without its samples."""
+    """Yield each result of a document without its samples."""
     for record in objects_in(whole.file, whole.list("results"), "result"):
         body = {n: record.values[n] for n in BY_NAME if record.values.get(n) is not None}
         _hold(record, body)
@@ -241,13 +238,13 @@ def told_as_json(whole: Record) -> Iterator[tuple[Record, dict[str, Any]]]:
 
 
 def has_samples(file: Path) -> bool:
-    """Whether an export as CSV has samples beside its results."""
+    """Return whether a CSV export has samples next to its results."""
     with file.open(newline="", encoding="utf-8-sig") as stream:
         return SAMPLES in next(csv.reader(stream), [])
 
 
 def told_as_csv(file: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
-    """Each result of an export as it stands there."""
+    """Yield each result of an export."""
     for line in table_of(file, NEEDED):
         body = columns_of(line)
         body.setdefault("arm", "")  # a cell does not tell an empty word from none
@@ -256,7 +253,7 @@ def told_as_csv(file: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
 
 
 def columns_of(line: Record) -> dict[str, Any]:
-    """The cells that have a column's name, as it holds them."""
+    """Return the cells that have a column's name, as it holds them."""
     return {name: _cell(line, name) for name in BY_NAME if line.values.get(name)}
 
 
@@ -267,7 +264,7 @@ def _hold(record: Record, body: Mapping[str, Any]) -> None:
 
 
 def run_of(line: Record) -> Any:
-    """What a line of an export says of its run; None where it says nothing."""
+    """Return what a line of an export states of its run, or None."""
     return _json(line, RUN) if line.has(RUN) else None
 
 
@@ -283,7 +280,6 @@ def _imported(body: dict[str, Any], source: Source, run: Any) -> dict[str, Any]:
 
 
 def _cell(line: Record, name: str) -> Any:
-    """A cell as its column holds it."""
     kind = BY_NAME[name].kind
     if kind in ("text", "time"):
         return line.values[name]

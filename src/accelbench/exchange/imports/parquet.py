@@ -1,4 +1,4 @@
-"""Parquet, a query a file: millions of results never become rows in memory. Our own exports."""
+"""Parquet as queries: millions of results never become rows in memory."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PATTERN = "*.parquet"
 
 
 def ours(file: Path, source: Source, run_id: str = "") -> str:
-    """A query for an export of ours; what somebody measured is imported here.
+    """Return a query for an export of ours; measured results become imported.
 
     Raises:
-        MalformedError: a column is missing or of another type, or a value is not what it has to be.
+        MalformedError: a column is missing or has another type, or a value is invalid.
     """
     with looking_at(file) as con:
         types = types_of(con, file)
@@ -60,11 +60,7 @@ def ours(file: Path, source: Source, run_id: str = "") -> str:
 
 
 def query_of(file: Path, columns: Mapping[str, str], names: Sequence[str] = ()) -> str:
-    """A query for our columns, each by its SQL.
-
-    Args:
-        names: of the file's columns, texts whose white space is no part of what they name.
-    """
+    """Return a query for our columns, each by its SQL; white space of `names` is normalised."""
     chosen = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
     lines = read(file)
     if names:
@@ -74,22 +70,17 @@ def query_of(file: Path, columns: Mapping[str, str], names: Sequence[str] = ()) 
 
 
 def _spaced(name: str) -> str:
-    """`foreign.spaced` in SQL."""
     return rf"trim(regexp_replace({name}, '[\s\x0b\p{{Z}}]+', ' ', 'g'))"
 
 
 def read(file: Path) -> str:
-    """SQL for the lines of a file, with their numbers."""
+    """Return SQL for the lines of a file, with their numbers."""
     return f"read_parquet({quoted_path(file)}, file_row_number = true)"
 
 
 @contextmanager
 def looking_at(file: Path) -> Iterator[DuckDBPyConnection]:
-    """A connection to no database, in which the file can be read.
-
-    Raises:
-        MalformedError: it cannot: it is something else, or damaged further on.
-    """
+    """Return a connection without a database that can read the file, or raise MalformedError."""
     import duckdb
 
     with duckdb.connect() as con:
@@ -104,14 +95,14 @@ def looking_at(file: Path) -> Iterator[DuckDBPyConnection]:
 
 
 def types_of(con: DuckDBPyConnection, file: Path) -> dict[str, str]:
-    """The columns of a file with what DuckDB calls their types."""
+    """Return the columns of a file with DuckDB's types."""
     query = f"DESCRIBE SELECT * FROM {read(file)}"  # noqa: S608 — a quoted path
     columns = con.execute(query).fetchall()
     return {str(name): str(kind) for name, kind, *_ in columns if name != "file_row_number"}
 
 
 def _hold_all(con: DuckDBPyConnection, file: Path, names: Sequence[str]) -> None:
-    """Refuse what our columns cannot hold, in one look at the file where it is whole."""
+    """Refuse what our columns cannot hold, in one pass over the file if it is whole."""
     source = f"(SELECT * FROM {read(file)})"  # noqa: S608 — a quoted path
     held = rules(names, limits_of(con, source) if "device_name" in names else {})
     whole = " AND ".join(f"({rule.condition})" for rule in held)

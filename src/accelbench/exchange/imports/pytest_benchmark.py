@@ -1,4 +1,4 @@
-"""pytest-benchmark's `--benchmark-json`: a row a test, on the machine that it names."""
+"""pytest-benchmark's `--benchmark-json`: one row per test, on the machine that it names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHOLES = ("batch_size", "sequence_length", "image_size", "threads")
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
-    """A row a test."""
+    """Yield one row per test."""
     whole = object_of(file)
     machine = whole.of("machine_info")
     common = {**_machine(machine), "started_at": whole.time("datetime")}

@@ -37,7 +37,7 @@ from accelbench.store.merge_validation import ConflictError
 
 @dataclass(frozen=True)
 class ImportedResults:
-    """What files hold, ready for the store."""
+    """Content of files, ready for the store."""
 
     run_id: str
     source: Source
@@ -52,7 +52,7 @@ class ImportedResults:
 
     @property
     def facts(self) -> list[Fact]:
-        """What is said of the runs."""
+        """Return the facts of the runs."""
         return [fact for run in self.runs for fact in run.facts()]
 
 
@@ -66,11 +66,8 @@ def read_import(
 ) -> ImportedResults:
     """Read a file, or all of a format in a folder: every one of them, or none.
 
-    Args:
-        source: Whose figures they are; else the format's owner, or its name.
-
-    Raises:
-        UsageError: There is no such format, file or moment, or a file is malformed.
+    `source` names whose results they are (default: the format's owner, or its name). Raises
+    UsageError if there is no such format, file or moment, or a file is malformed.
     """
     form = kind_of(kind)
     files = files_of(form, path)
@@ -163,7 +160,7 @@ def _moment(text: str) -> str:
 
 
 def placed(kind: str, files: Sequence[Path], conflict: ConflictError) -> Exception:
-    """The conflict with file, line and field; as it is where no file says that figure."""
+    """Return a conflict with file, line and field, if a file states that value."""
     for file in files:
         lines = list(_told(kind, file, conflict.result_id, conflict.column))
         claim_line, known = (_first(lines, value) for value in (conflict.said, conflict.known))
@@ -184,7 +181,6 @@ def _first(lines: Sequence[tuple[int, Any]], value: Any) -> int | None:
 
 
 def _told(kind: str, file: Path, result_id: str, column: str) -> Iterator[tuple[int, Any]]:
-    """What a file says of that column of the result: the line, and the value."""
     if kind == "json":
         for record, body in told_as_json(object_of(file)):
             if body["result_id"] == result_id:

@@ -1,6 +1,6 @@
 """One line of a table or one object of a document: read by field, and refused by name.
 
-A file is read whole or not at all. What is wrong is told with the file, the line and the field.
+A file is read whole or not at all. An error names the file, the line and the field.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class MalformedError(UsageError):
-    """A file that is not what it was said to be."""
+    """A file that is not what it claims to be."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class MalformedError(UsageError):
 
 @dataclass(frozen=True)
 class Record:
-    """Named values, and where they stand."""
+    """Named values, and their place."""
 
     file: Path
     line: int
@@ -62,7 +62,7 @@ class Record:
         raise MalformedError(self.file, line, field, why, name=self.name) from error
 
     def has(self, field: str) -> bool:
-        """Whether there is anything under that name."""
+        """Return whether there is a value under that name."""
         value = self.values.get(field)
         return value is not None and str(value).strip().lower() not in _NOTHING
 
@@ -78,7 +78,7 @@ class Record:
         return str(value).strip()
 
     def number(self, field: str, above: float | None = None, within: Range | None = None) -> float:
-        """A finite number; above another, and within what it can be, where that is given."""
+        """Return a finite number, above another and within bounds if given."""
         text = self.text(field)
         try:
             value = float(text)
@@ -95,7 +95,7 @@ class Record:
         return value
 
     def whole(self, field: str, above: float | None = 0, within: Range | None = None) -> int:
-        """A whole number, also one that is written as 1024.0."""
+        """Return a whole number, also one written as 1024.0."""
         value = self.number(field, above, within)
         if value != int(value):
             self.wrong(field, f"{brief(self.text(field))} is no whole number")
@@ -104,14 +104,14 @@ class Record:
         return int(self.text(field)) if digits.isdecimal() else int(value)
 
     def truth(self, field: str) -> bool:
-        """Whether it says true; it has to say one of both."""
+        """Return whether it states true; it must state true or false."""
         word = self.text(field).lower()
         if word not in _TRUTHS:
             self.wrong(field, f"{brief(word)} is no truth")
         return _TRUTHS[word]
 
     def time(self, field: str) -> str:
-        """A moment, in UTC."""
+        """Return a moment, in UTC."""
         text = self.text(field)
         try:
             return str(as_kind("time", text))
@@ -119,7 +119,7 @@ class Record:
             self.wrong(field, f"{brief(text)} is no date and time", error)
 
     def of(self, field: str) -> Record:
-        """The object under a name."""
+        """Return the object under a name."""
         value = self.values.get(field)
         if not isinstance(value, Mapping):
             self.wrong(field, "an object was expected" if field in self.values else "it is missing")
@@ -132,7 +132,7 @@ class Record:
         return value
 
     def numbers(self, field: str) -> Sequence[float]:
-        """A list of finite numbers."""
+        """Return a list of finite numbers."""
         values = self.list(field)
         wrong = next((value for value in values if not _is_finite(value)), None)
         if wrong is not None or None in values:
@@ -147,14 +147,14 @@ def _is_finite(value: Any) -> bool:
 
 
 def record(file: Path, value: Mapping[str, Any], line: int = 1) -> Record:
-    """An object of a document."""
+    """Return an object of a document."""
     if isinstance(value, Object):
         return Record(file, value.line, value, value.lines)
     return Record(file, line, value)
 
 
 def text_of(file: Path) -> str:
-    """A file's text."""
+    """Return a file's text."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -165,7 +165,7 @@ def text_of(file: Path) -> str:
 
 
 def json_of(file: Path) -> Any:
-    """A JSON document; its objects know their lines."""
+    """Parse a JSON document whose objects know their lines."""
     try:
         return parse(text_of(file))
     except JsonError as error:
@@ -173,9 +173,9 @@ def json_of(file: Path) -> Any:
 
 
 def quick_object_of(file: Path) -> Record | None:
-    """The same as `object_of`, ten times as fast, but that nothing in it knows its line.
+    """Parse like `object_of` without lines, ten times as fast.
 
-    None where something may be wrong with it, which `object_of` then tells by its line.
+    Returns None if something may be wrong, which `object_of` then reports with its line.
     """
     try:
         value = loads(text_of(file), _once)
@@ -192,7 +192,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def object_of(file: Path) -> Record:
-    """A JSON document that is one object."""
+    """Parse a JSON document that is one object."""
     value = json_of(file)
     if not isinstance(value, Mapping):
         raise MalformedError(file, 1, None, "an object was expected")
@@ -200,7 +200,7 @@ def object_of(file: Path) -> Record:
 
 
 def objects_in(file: Path, values: Sequence[Any], field: str | None = None) -> Iterator[Record]:
-    """The objects of a list."""
+    """Return the objects of a list."""
     for number, value in enumerate(values, 1):
         if not isinstance(value, Mapping):
             name = f"{field or 'entry'} {number}"
@@ -212,7 +212,7 @@ def objects_in(file: Path, values: Sequence[Any], field: str | None = None) -> I
 
 
 def table_of(file: Path, needed: Sequence[str]) -> Iterator[Record]:
-    """The lines of a CSV file, below a header that has at least these names."""
+    """Yield the lines of a CSV file, below a header that has at least these names."""
     text = text_of(file)
     # An export's cell may hold every sample as JSON: no cell is longer than the whole.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))

@@ -22,11 +22,10 @@ _MOST_NS = int(TIME_MS.most * 1e6)
 
 
 def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
-    """Refuse what a column cannot hold, nothing can be, or another figure of it contradicts.
+    """Refuse invalid values, and values that contradict another of them.
 
-    Args:
-        body: by our columns; what is beside them is not looked at.
-        rates: how many times off a rate may be; None where it need not follow from the latency.
+    `body` is by our columns; others are ignored. `rates` is the accepted factor between a rate and
+    its latency, or None if the rate need not follow from it.
     """
     held = {}
     for name, value in body.items():
@@ -45,11 +44,7 @@ def hold(record: Record, body: Mapping[str, Any], rates: float | None) -> None:
 
 
 def refuse_contradictions(rows: Sequence[tuple[Record, Mapping[str, Any]]]) -> None:
-    """Refuse the first result of a file that contradicts its identities, rates or samples.
-
-    Args:
-        rows: results by our columns, each with its place in the file.
-    """
+    """Refuse the first result of a file that contradicts its identities, rates or samples."""
     import duckdb
 
     if not rows:
@@ -120,15 +115,15 @@ def _make_table(con: Any, name: str, rows: Sequence[Any], types: Mapping[str, st
 
 
 def rates_of(body: Mapping[str, Any]) -> float | None:
-    """How far off a rate in a file of ours may be.
+    """Return the accepted factor between rate and latency in a file of ours.
 
-    What came from elsewhere was compared with the rules of its own format when it came.
+    Imported results were compared with the rules of their own format.
     """
     return None if body.get("provenance") == Provenance.IMPORTED else OURS
 
 
 def hold_samples(record: Record, body: Mapping[str, Any]) -> None:
-    """Refuse samples that cannot be what they are said to be, and what is said of them."""
+    """Refuse invalid samples and statements about them."""
     if "samples" in body and (why := wrong_samples(body["samples"], body.get("sample_count"))):
         record.wrong("samples", why)
     if "sampling" in body and (why := wrong_sampling(body["sampling"], body.get("samples") or {})):
@@ -136,7 +131,7 @@ def hold_samples(record: Record, body: Mapping[str, Any]) -> None:
 
 
 def wrong_samples(samples: Any, count: int | None) -> str:
-    """Why samples cannot be what they are said to be; empty where they can."""
+    """Return why samples are invalid, or ""."""
     if not isinstance(samples, Mapping):
         return "phases with lists were expected"
     for phase, values in samples.items():
@@ -153,7 +148,7 @@ def wrong_samples(samples: Any, count: int | None) -> str:
 
 
 def wrong_sampling(sampling: Any, samples: Mapping[str, Any]) -> str:
-    """Why it cannot be what is said of how samples were taken; empty where it can."""
+    """Return why a statement about sampling is invalid, or ""."""
     if not isinstance(sampling, Mapping) or not all(
         isinstance(details, Mapping) for details in sampling.values()
     ):
@@ -188,13 +183,13 @@ READ_AT = "read_at"
 
 
 def spaced(name: str) -> str:
-    """A name with single spaces between its words: "GPU Y " and "GPU Y" look the same."""
+    """Return a name with single spaces: "GPU Y " and "GPU Y" look the same."""
     return " ".join(name.split())
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where figures come from; each of them carries it."""
+    """Origin of results; each result carries it."""
 
     name: str
     commit: str = ""
@@ -216,16 +211,16 @@ def imported(
     at: Record,
     rates: float | None = None,
 ) -> dict[str, Any]:
-    """The body of a result that was measured elsewhere.
+    """Return the body of a result that was measured elsewhere.
 
     Args:
-        conditions: what a comparison has to say of it: versions, job numbers and such.
-        samples_ms: every sample of a phase, where the file has them.
-        rates: how many times off its rate may be from its latency, where one follows from the
-            other: requests that run beside each other, or tokens, are another count.
+        conditions: what a comparison reports: versions, job numbers and the like.
+        samples_ms: every sample of a phase, if the file has them.
+        rates: the accepted factor between a rate and its latency, if one follows from the other:
+            parallel requests, or tokens, are another count.
 
     Raises:
-        MalformedError: It cannot be.
+        MalformedError: it is invalid.
     """
     known = {
         name: spaced(value) if name in NAMES and isinstance(value, str) else value
@@ -264,17 +259,17 @@ def imported(
 
 
 def split_records(bodies: Iterable[dict[str, Any]]) -> list[tuple[Record, dict[str, Any]]]:
-    """Take out of bodies that `imported` made where each stands."""
+    """Remove the places from bodies that `imported` made."""
     return [(body.pop(READ_AT), body) for body in bodies]
 
 
 def _identities(
     source: Source, body: Mapping[str, Any], conditions: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Of what the figure says alone: a file that is imported twice, from wherever, is one.
+    """Return ids of what the result states, so that a file that is imported twice is one.
 
-    Nor is the commit of its source in them, so that a later one brings what is new in it; nor a
-    moment that who imports it gives, so that it may be given afterwards and doubles nothing.
+    The source's commit is not included, so that a later one brings what is new; nor a moment given
+    by the importing user, so that adding it later doubles nothing.
     """
     question = {name: body.get(name) for name in _ASKED}
     question |= {name: body[name] for name in _LATER if body.get(name) is not None}

@@ -1,4 +1,4 @@
-"""Parquet files as a query for their results, and the runs of these."""
+"""Parquet files as queries for their results and runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FROM {read} GROUP BY 1 ORDER BY 1
 
 
 def ours(file: Path, source: Source, own: Run) -> Table:
-    """An export of ours: its runs are those that its results were of."""
+    """Return an export of ours with its runs."""
     query = parquet.ours(file, source, own.id)
     with parquet.looking_at(file) as con:
         types = parquet.types_of(con, file)
@@ -45,7 +45,7 @@ def ours(file: Path, source: Source, own: Run) -> Table:
 
 
 def tidy(file: Path, source: Source, own: Run) -> Table:
-    """A table of public measurements: what each source says is a run, as if it came alone."""
+    """Return a table of public measurements: each source is a run of its own."""
     query = tidy_lines.query(file, source, own.id)
     with parquet.looking_at(file) as con:
         figures = tidy_lines.figures(parquet.types_of(con, file))

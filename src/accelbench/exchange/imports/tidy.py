@@ -1,8 +1,8 @@
-"""Tables of public measurements in one tidy schema, a line a figure, as Parquet: a query a file.
+"""Tables of public measurements in one tidy schema, as Parquet: one query per file.
 
 A line has source, model, hardware, framework, precision, sizes, latency per batch, throughput, and
-the rest as JSON. A latency is the mean of a batch, where `extra` does not say that it is another
-figure: a percentile of MLPerf's, derived from the rate, or the median beside a mean of its own.
+the rest as JSON. A latency is the mean of a batch unless `extra` states another value: a percentile
+of MLPerf's, derived from the rate, or the median next to a mean of its own.
 """
 
 from __future__ import annotations
@@ -69,14 +69,10 @@ _SAME = 1e-6
 
 
 def query(file: Path, source: Source, run_id: str = "") -> str:
-    """A query for a table of public measurements.
+    """Return a query for a table of public measurements.
 
-    Args:
-        source: who brings it; each line says whose its figure is.
-        run_id: what the ids of runs begin with, which are one a source; without it there are none.
-
-    Raises:
-        MalformedError: a column is missing, or a figure is not above nothing.
+    `run_id` begins the ids of runs, one per source; without it there are none. Raises
+    MalformedError if a column is missing, or a value is not positive.
     """
     with looking_at(file) as con:
         types = types_of(con, file)
@@ -100,7 +96,7 @@ FIGURES = {"memory_peak_mb": "memory_mb", "flops": "gmacs"}
 
 
 def lines_of(file: Path, result_id: str, column: str) -> list[tuple[int, Any]]:
-    """The lines of a table that are a result, each with what one of our columns holds of it."""
+    """Return the lines of a table that are a result, with one of our columns each."""
     with looking_at(file) as con:
         types = types_of(con, file)
         columns = _columns(set(types), Source(""))
@@ -118,7 +114,7 @@ def _names(types: Mapping[str, str]) -> list[str]:
 
 
 def _hold_values(con: DuckDBPyConnection, file: Path, types: Mapping[str, str]) -> None:
-    """Each value by itself; a column of nothing may be of any type."""
+    """Check each value by itself; a column without values may have any type."""
     for name in (name for name in (*_TEXTS, *_AS) if name in types):
         kind = types[name]
         if not (_NUMBER.fullmatch(kind) if name in _AS else kind in ("VARCHAR", "JSON")):
@@ -170,7 +166,7 @@ def _hold_figures(con: DuckDBPyConnection, file: Path, names: set[str]) -> None:
 
 
 def _refuse_impossible(file: Path, columns: Mapping[str, str], types: Mapping[str, str]) -> None:
-    """Refuse the first line with more operations or bytes a second than its device can do."""
+    """Refuse the first line with more operations or bytes per second than its device has."""
     with looking_at(file) as con:
         # Nearly always no line is near a limit of one device. To know that, no `extra` is parsed,
         # which takes longer than all the rest.
@@ -197,28 +193,26 @@ def _impossible_lines(con: DuckDBPyConnection, lines: str, names: Container[str]
 
 
 def figures(names: Container[str]) -> str:
-    """SQL: whether a line has a figure that was measured; one that has none did not run."""
+    """Return SQL: whether a line has a measured value; one without did not run."""
     derived = f"coalesce(lower({_extra('latency_is_derived', names)}) = 'true', false)"
     return f"(throughput IS NOT NULL OR (latency_ms IS NOT NULL AND NOT {derived}))"
 
 
 def _extra(key: str, names: Container[str]) -> str:
-    """SQL for what `extra` says under a key."""
     return f"(extra->>{quoted(key)})" if "extra" in names else "NULL::VARCHAR"
 
 
 def _scenario(names: set[str]) -> str:
-    """SQL for MLPerf's scenario of a line, in small letters."""
     return "lower(extra->>'Scenario')" if "extra" in names else "NULL::VARCHAR"
 
 
 def run_of(run_id: str) -> str:
-    """SQL for the run of a tidy line: one for each source, so that they are machines apart."""
+    """Return SQL for the run of a tidy line: one per source, so that they are separate machines."""
     return f"{quoted(run_id + '-')} || substr(md5(source), 1, 8)"
 
 
 def _columns(names: set[str], source: Source) -> dict[str, str]:
-    """SQL for our columns over a tidy table's; what is no column's stands in the conditions."""
+    """Return SQL for our columns; what is not a column becomes a condition."""
 
     def given(name: str, otherwise: str = "NULL") -> str:
         return name if name in names else otherwise
@@ -338,17 +332,17 @@ def _columns(names: set[str], source: Source) -> dict[str, str]:
 
 
 def _across(extra: Callable[[str], str]) -> str:
-    """SQL for how many accelerators the nodes of a system have; NULL of a single node."""
+    """Return SQL for the accelerators of a system with several nodes, else NULL."""
     nodes, each = (f"try_cast({extra(name)} AS BIGINT)" for name in ("Nodes", "a#"))
     return f"CASE WHEN {nodes} > 1 AND {each} > 0 THEN {nodes} * {each} END"
 
 
 def _model(extra: Callable[[str], str]) -> str:
-    """SQL for the model.
+    """Return SQL for the model.
 
-    In MLPerf's open division the network may be another than the one that it is named after. Its
-    name is not here: of one name were 169 entries on one device, 27 to 4,380 samples/s. By its
-    accuracy networks are told apart, and entries of one came within a seventh of each other.
+    In MLPerf's open division the network may differ from its name: one name had 169 entries on one
+    device, 27 to 4,380 samples/s. Accuracy tells networks apart: entries of one were within a
+    seventh of each other.
     """
     accuracy = extra("Accuracy")
     name, value = (

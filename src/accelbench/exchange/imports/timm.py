@@ -1,4 +1,4 @@
-"""timm's benchmark tables: what was run stands in the columns, where and how in the file's name."""
+"""timm's benchmark tables: results in columns, device and versions in the file's name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CORE = re.compile(r"(i\d)_?(\d+[a-z]*)")
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any] | None]:
-    """A row a model; None of one that was tried, and did not run."""
+    """Yield one row per model; None for one that did not run."""
     name = _NAME.fullmatch(file.name)
     if name is None:
         why = (
@@ -86,12 +86,12 @@ def _columns(line: Record, prefix: str) -> dict[str, Any]:
 
 
 def torch_version(digits: str) -> str:
-    """240 is 2.4.0; of the first version only two parts are told: 113 is 1.13."""
+    """Format 240 as 2.4.0; of the first version only two parts are given: 113 is 1.13."""
     return f"1.{digits[1:]}" if digits[0] == "1" else ".".join(digits)
 
 
 def device_name(word: str) -> str:
-    """The device as people know it; a word that is not known stays as it is."""
+    """Return the usual name of a device; an unknown word stays as it is."""
     if card := _GEFORCE.fullmatch(word):
         kind = {"ti": " Ti", "super": " SUPER", None: ""}[card[2]]
         return f"NVIDIA GeForce RTX {card[1]}{kind}"

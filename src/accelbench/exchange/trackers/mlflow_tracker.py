@@ -1,7 +1,7 @@
-"""Results as runs of MLflow: an experiment a model, a run a result.
+"""Results as runs of MLflow: an experiment per model, a run per result.
 
-The tag `accelbench.result_id` is written after everything else, so that a run which an interruption
-left without it is no result, and is exported again.
+The tag `accelbench.result_id` is written last, so that an interrupted run is not a result, and is
+exported again.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _SETTINGS = {
 
 
 def write_mlflow(place: str, results: Iterable[TrackedResult]) -> int:
-    """Write results that are not there yet; how many.
+    """Write results that are not there yet; return how many.
 
     Raises:
-        MissingExtraError: there is no MLflow.
+        MissingExtraError: MLflow is missing.
         SurroundingsError: it cannot write there.
     """
     for name, known in _SETTINGS.items():
@@ -75,7 +75,6 @@ def write_mlflow(place: str, results: Iterable[TrackedResult]) -> int:
 
 
 def _write_model(client: MlflowClient, model: str, results: list[TrackedResult]) -> int:
-    """Write the results of a model into its experiment."""
     experiment = _experiment(client, f"accelbench/{model}")
     known = _known(client, experiment)
     new = [result for result in results if result.result_id not in known]

@@ -1,8 +1,8 @@
 """Results as event files of TensorBoard, by tensorboardX, in two trees.
 
-`by_batch_size/` has of each series of a run a curve over batch sizes; `configurations/` has each
-result as a session of the HPARAMS page, the launches of a configuration in a run as one group, of
-which that page shows the average. A folder appears whole or not at all.
+`by_batch_size/` has a curve over batch sizes per series of a run; `configurations/` has each result
+as a session of the HPARAMS page, with the launches of a configuration as one group. A folder
+appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _CURVES = ("latency", "throughput", "memory", "tokens", "energy", "ttft", "tpot"
 
 
 def write_tensorboard(place: str, results: Iterable[TrackedResult]) -> int:
-    """Write results that are not there yet; how many.
+    """Write results that are not there yet; return how many.
 
     Raises:
-        MissingExtraError: there is no tensorboardX.
+        MissingExtraError: tensorboardX is missing.
         UsageError: an address, which it does not write to.
     """
     if "://" in place:
@@ -70,8 +70,6 @@ def write_tensorboard(place: str, results: Iterable[TrackedResult]) -> int:
 
 
 def _by_series(results: Iterable[TrackedResult]) -> list[list[TrackedResult]]:
-    """Results that are points of one curve: of one launch of a run, but for the batch."""
-
     def key(result: TrackedResult) -> tuple[str, ...]:
         return (result.series, *(result.tags.get(n, "") for n in ("run_id", "arm", "launch")))
 
@@ -80,7 +78,7 @@ def _by_series(results: Iterable[TrackedResult]) -> list[list[TrackedResult]]:
 
 
 def _write_curves(parent: Path, group: list[TrackedResult]) -> None:
-    """A folder of scalars over batch sizes; what is there already is not written again."""
+    """Write a folder of scalars over batch sizes, unless it exists."""
     first = group[0]
     tags = first.tags
     apart = [tags.get(name, "") for name in ("run_id", "arm", "launch")]
@@ -108,7 +106,7 @@ def _write_curves(parent: Path, group: list[TrackedResult]) -> None:
 
 
 def _write_session(parent: Path, result: TrackedResult) -> bool:
-    """A folder with what one result was asked for and came to; whether it is new."""
+    """Write a folder with one result's configuration and values; return whether it is new."""
     place = parent / _folder(result.name, result.result_id)
     if result.result_id in _ids(place):
         return False
@@ -127,7 +125,7 @@ def _write_session(parent: Path, result: TrackedResult) -> bool:
 
 
 def _session(result: TrackedResult, figures: list[str]) -> list[tuple[str, HParamsPluginData]]:
-    """The three messages that the HPARAMS page makes a session of."""
+    """Return the three messages of a session of the HPARAMS page."""
     from tensorboardX.proto.api_pb2 import Experiment, HParamInfo, MetricInfo, MetricName, Status
     from tensorboardX.proto.plugin_hparams_pb2 import (
         HParamsPluginData,
@@ -190,7 +188,7 @@ def _ids(place: Path) -> list[str]:
 
 
 def _whole(place: Path, write: Callable[[SummaryWriter], None], ids: list[str]) -> None:
-    """Let a writer fill a folder beside the place, whose files then go there."""
+    """Let a writer fill a temporary folder, whose files then move to the place."""
     from tensorboardX import SummaryWriter
 
     beside = place.with_name(f".{place.name}.{os.getpid()}.part")

@@ -1,8 +1,7 @@
-"""A result as experiment trackers keep a run: parameters, figures, tags and a document. Pure.
+"""A result as experiment trackers keep a run: parameters, values, tags and a document.
 
-Every tracker gets the same under the same names, those of the store's columns. A figure that is not
-known is left out. What tells of a person or a machine beyond its device does not go along: no host
-name, and of a path in a home folder no more than what is below `~`.
+Every tracker gets the same under the names of the store's columns. Unknown values are left out.
+Host names are not exported, and of a path in a home folder only what is below `~`.
 """
 
 from __future__ import annotations
@@ -49,40 +48,24 @@ _NEVER_RUN = frozenset({Status.UNSUPPORTED, Status.SKIPPED})
 
 @dataclass(frozen=True)
 class TrackedResult:
-    """What a tracker is given of a result.
+    """A result as given to a tracker."""
 
-    Attributes:
-        result_id: by which the same result is known again.
-        name: what was asked and where, the launch, and what is to be known before its figures are
-            believed: emulated, simulated, imported.
-        configuration: the same of all its launches.
-        series: the same of all its batches.
-        parameters: what makes the configuration, by column.
-        figures: what is known of it, by column.
-        tags: what runs are filtered by.
-        notes: what a reader is told, a sentence each.
-        document: the whole result.
-        samples: nanoseconds by phase; empty where they are not asked for.
-        started: when, in seconds since 1970; None where nobody says.
-        finished: the same of its end.
-    """
-
-    result_id: str
-    name: str
-    configuration: str
-    series: str
-    parameters: Mapping[str, Parameter]
-    figures: Mapping[str, float]
-    tags: Mapping[str, str]
-    notes: Sequence[str]
-    document: Mapping[str, Any]
+    result_id: str  # recognises the same result
+    name: str  # the question, place, launch, and whether it is emulated, simulated or imported
+    configuration: str  # the same for all its launches
+    series: str  # the same for all its batches
+    parameters: Mapping[str, Parameter]  # the configuration, by column
+    figures: Mapping[str, float]  # its values, by column
+    tags: Mapping[str, str]  # to filter runs by
+    notes: Sequence[str]  # sentences
+    document: Mapping[str, Any]  # the whole result
     samples: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    started: float | None = None
-    finished: float | None = None
+    started: float | None = None  # in seconds since 1970, if known
+    finished: float | None = None  # likewise
 
     @property
     def model(self) -> str:
-        """The model's name; trackers keep the runs of each together."""
+        """The model's name; trackers group runs by it."""
         return str(self.parameters.get("model") or UNKNOWN_MODEL)
 
     @property
@@ -92,22 +75,18 @@ class TrackedResult:
 
     @property
     def batch(self) -> int:
-        """Items of a step; 0 where nobody says."""
+        """Items of a step; 0 if unknown."""
         size = self.parameters.get("batch_size")
         return size if isinstance(size, int) else 0
 
 
 def was_run(row: Row) -> bool:
-    """Whether there was anything that a tracker could keep a run of."""
+    """Return whether there was anything that a tracker could keep a run of."""
     return row.get("status") not in _NEVER_RUN
 
 
 def tracked(row: Row, run: Row) -> TrackedResult:
-    """A result as trackers keep it.
-
-    Args:
-        row: the result, with its samples if those are wanted.
-    """
+    """Return a row, with its samples if wanted, as trackers keep it."""
     if row.get("run_id"):
         row = {**row, "run_id": nameless(str(row["run_id"]))}
     configuration = title(row)

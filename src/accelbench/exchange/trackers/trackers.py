@@ -19,17 +19,11 @@ from accelbench.exchange.trackers.wandb_tracker import write_wandb
 
 @dataclass(frozen=True)
 class Tracker:
-    """An experiment tracker.
+    """An experiment tracker."""
 
-    Attributes:
-        title: its name, as people write it.
-        write: takes a place and results, and says how many were new there.
-        look: says of a place how to see what was written there.
-    """
-
-    title: str
+    title: str  # its usual name
     write: Callable[[str, Iterable[TrackedResult]], int]
-    look: Callable[[str], str]
+    look: Callable[[str], str]  # returns how to see what was written at a place
 
 
 def _look_at_mlflow(place: str) -> str:
@@ -57,7 +51,7 @@ TRACKERS: Mapping[str, Tracker] = {
 
 @dataclass(frozen=True)
 class TrackedExport:
-    """What an export to a tracker came to: results that were new, known, and never run."""
+    """Counts of an export to a tracker: new, known, and never run."""
 
     written: int
     there_already: int
@@ -65,11 +59,7 @@ class TrackedExport:
 
 
 def tracker_named(word: str) -> Tracker:
-    """The tracker that a word names.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the tracker of a word, or raise UsageError."""
     if word not in TRACKERS:
         raise UsageError(f"There is no tracker {in_quotes(word)}.", meant(word, TRACKERS))
     return TRACKERS[word]
@@ -81,7 +71,7 @@ def export_tracked(
     rows: Sequence[Mapping[str, Any]],
     runs: Mapping[str, Mapping[str, Any]],
 ) -> TrackedExport:
-    """Write results into a tracker: each once, however often it is asked for."""
+    """Write results into a tracker, each once."""
     results = [
         tracked(row, runs.get(str(row["run_id"])) or {})
         for row in launches_of(rows)  # wrong in one launch is wrong in all

@@ -1,7 +1,7 @@
 """Results as runs of Weights & Biases, written into a folder: `wandb sync` sends them.
 
-Nothing is sent from here, and nothing asks for an account. A run's id is its result's, so that a
-server has it once, however often it is sent. A mark is left in its folder when it is whole.
+Nothing is sent from here, and no account is needed. A run's id is its result's, so that a server
+has it once. A mark is left in its folder when it is whole.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SETTINGS = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 
 
 def write_wandb(place: str, results: Iterable[TrackedResult]) -> int:
-    """Write results that are not there yet; how many.
+    """Write results that are not there yet; return how many.
 
     Raises:
-        MissingExtraError: there is no wandb.
+        MissingExtraError: wandb is missing.
         UsageError: an address, which nothing is sent to from here.
     """
     if "://" in place:

@@ -1,9 +1,4 @@
-"""Every check of the doctor, declared once, and how they are asked side by side.
-
-Every registered runtime: its engine installed, imported in a throw-away process, asked.
-
-The machine: Python, isolation of workers, clock, limits, noise, and where things are kept.
-"""
+"""Every check of the doctor, declared once and run in parallel."""
 
 from __future__ import annotations
 
@@ -45,7 +40,7 @@ _DUCK_AT = 8
 
 
 def python(world: World) -> list[Finding]:
-    """The interpreter."""
+    """Check the interpreter."""
     text = f"Python {'.'.join(map(str, world.python))} at {sys.executable}"
     if world.python[:2] < _OLDEST:
         wanted = ".".join(map(str, _OLDEST))
@@ -55,7 +50,7 @@ def python(world: World) -> list[Finding]:
 
 
 def isolation(world: World) -> list[Finding]:
-    """Whether workers are forked from a warm template or started anew."""
+    """Check whether workers are forked from a warm template or started anew."""
     try:
         text = world.command([sys.executable, "-P", "-c", _FORKING], _FORKING_SECONDS)
         answer = json.loads(text.strip().splitlines()[-1])
@@ -71,7 +66,7 @@ def isolation(world: World) -> list[Finding]:
 
 
 def clock(world: World) -> list[Finding]:
-    """The smallest step that the clock is seen to make."""
+    """Check the smallest step of the clock."""
     times = [world.clock_ns() for _ in range(_READINGS)]
     steps = [after - before for before, after in pairwise(times)]
     tick = min((step for step in steps if step > 0), default=0)
@@ -88,7 +83,7 @@ def clock(world: World) -> list[Finding]:
 
 
 def limits(world: World) -> list[Finding]:
-    """What a container or the scheduler leaves of the machine."""
+    """Check the limits of a container or the scheduler."""
     now = world.look()
     cpus = now.limits.effective_cpus(now.cpus)
     memory = now.limits.memory_limit_bytes
@@ -103,7 +98,7 @@ def limits(world: World) -> list[Finding]:
 
 
 def noise(world: World) -> list[Finding]:
-    """What would make figures scatter."""
+    """Check for causes of scattered results."""
     now = world.look()
     findings = []
     if (busy := busy_warning(now)) is not None:
@@ -129,7 +124,7 @@ def noise(world: World) -> list[Finding]:
 
 
 def cache(world: World) -> list[Finding]:
-    """Where exported models are kept."""
+    """Check the folder of exported models."""
     place = world.cache
     trouble = unwritable(place.path)
     if trouble:
@@ -148,7 +143,7 @@ def cache(world: World) -> list[Finding]:
 
 
 def store(world: World) -> list[Finding]:
-    """The database that results go to."""
+    """Check the database of results."""
     path = world.store
     if path.is_dir():
         fault = f"{path} is a folder, not a database"
@@ -175,7 +170,7 @@ def store(world: World) -> list[Finding]:
 
 
 def unwritable(folder: Path) -> str | None:
-    """Why nothing can be written there, tried out; None where it can."""
+    """Return why a folder cannot be written, or None."""
     place = _existing(folder)
     if not place.is_dir():
         return f"{place} is in the way: it is no folder"
@@ -187,7 +182,6 @@ def unwritable(folder: Path) -> str | None:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
     return next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
 
 
@@ -207,7 +201,7 @@ _PATIENCE = (
 
 
 def engine_checks(world: World) -> list[DoctorCheck]:
-    """One check a runtime, so that engines are imported side by side."""
+    """Return one check per engine, so that they are imported in parallel."""
     return [
         DoctorCheck("runtimes", name, lambda w, n=name, r=runtime: [engine(w, n, r)])  # type: ignore[misc]
         for name, runtime in world.runtimes()
@@ -264,7 +258,7 @@ _MOST_AT_ONCE = 4
 
 
 def platforms(world: World) -> list[Finding]:
-    """Each platform's detector."""
+    """Check each platform's detector."""
     every = world.detect()
     devices = [one for ones in every.values() for one in ones if isinstance(one, Device)]
     findings = [_platform(name, ones[0], len(ones)) for name, ones in every.items() if ones]
@@ -272,7 +266,6 @@ def platforms(world: World) -> list[Finding]:
 
 
 def _energy(meters: Mapping[str, str]) -> list[Finding]:
-    """What counts energy, for `accelbench run --energy`."""
     return [_meter(name, text) for name, text in meters.items()]
 
 
@@ -294,7 +287,7 @@ def _platform(name: str, first: Device | Absent, count: int) -> Finding:
 
 
 def browser(world: World) -> list[Finding]:
-    """What pages are run with, and what fetches the files they need."""
+    """Check for a browser, and for what fetches the files of its pages."""
     npm = world.which("npm")
     return [
         _pages_run_in(world),
@@ -345,7 +338,7 @@ Examined = list[tuple[str, Finding]]  # group, finding
 
 
 def examine(world: World, checks: Sequence[DoctorCheck] = CHECKS) -> Examined:
-    """Ask everything, side by side; in the order of the page, whatever answers first."""
+    """Run all checks in parallel; return them in the order of the page."""
     # The clock and the load are looked at before imports disturb them.
     quiet = [check for check in checks if check.group == "machine"]
     rest = [*(c for c in checks if c.group != "machine"), *engine_checks(world)]
@@ -360,7 +353,7 @@ def examine(world: World, checks: Sequence[DoctorCheck] = CHECKS) -> Examined:
 
 
 def _asked(check: DoctorCheck, world: World) -> list[Finding]:
-    """A check that fails itself is something broken, not the end of the examination."""
+    """Report a check that fails as something broken, and go on."""
     try:
         return check.ask(world)
     except Exception as error:
@@ -371,5 +364,5 @@ def _asked(check: DoctorCheck, world: World) -> list[Finding]:
 
 
 def well(pairs: Examined) -> bool:
-    """Nothing that is installed is broken or clashes."""
+    """Return whether nothing that is installed is broken or clashes."""
     return not any(finding.health in ILL for _, finding in pairs)

@@ -1,9 +1,8 @@
-"""One engine, asked in a process of its own: does it import, which version, what does it see.
+"""One engine, examined in a process of its own: its version, import time and devices.
 
     python -P -m accelbench.hardware.doctor.engine RUNTIME
 
-The last line of standard output is the answer as JSON. What the process dies of is the
-answer too: see `engines.py`.
+The last line of standard output is the answer as JSON; a crash is an answer too.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from accelbench.core.protocols import Device
 
 
 def answer(name: str) -> dict[str, Any]:
-    """What a runtime's engine says of itself."""
+    """Return an engine's version, import time and devices."""
     runtime = load(registered(ENGINES)[name])
     os.environ.update(runtime.info.environment)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Whether a process can be forked, found again and killed here; run in a throw-away process."""
+"""Whether a process can be forked, found and killed here; run in a throw-away process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from accelbench.core import processes
 
 
 def main() -> dict[str, bool]:
-    """What isolation of workers rests on."""
+    """Fork a child and kill it; return what worked."""
     if not hasattr(os, "fork"):
         return {"fork": False, "pidfd": False}
     child = processes.fork()

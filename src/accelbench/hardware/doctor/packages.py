@@ -1,9 +1,7 @@
-"""Packages: what our extras ask for, what packages ask of each other, and known clashes.
+"""Packages: requirements of our extras and of each other, and known clashes.
 
-Requirements as package metadata spells them, and whether a version meets them. Pure.
-
-Enough of PEP 440 and 508 for what packages of this project's extras say; whatever
-is spelled otherwise is not judged, so that no clash is invented.
+Understands enough of PEP 440 and 508 for this project's extras. Other spellings are not judged, so
+that no clash is invented.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ _RELEASE = re.compile(r"^v?(\d+(?:\.\d+)*)((?:[._-]?(?:a|b|c|rc|alpha|beta|dev|p
 
 @dataclass(frozen=True)
 class Requirement:
-    """A package, the versions of it that will do, and when it is wanted."""
+    """A package, its accepted versions, and when it is required."""
 
     name: str
     spec: str
@@ -32,7 +30,7 @@ class Requirement:
 
 
 def parse(text: str) -> Requirement | None:
-    """A line of Requires-Dist; None where it cannot be read."""
+    """Parse a line of Requires-Dist; return None if it cannot be read."""
     match = _NAME.match(text)
     if match is None:
         return None
@@ -43,12 +41,12 @@ def parse(text: str) -> Requirement | None:
 
 
 def normal(name: str) -> str:
-    """A package's name as indexes compare it."""
+    """Return a package's name as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def meets(version: str, spec: str) -> bool | None:
-    """Whether a version is among those asked for; None where that cannot be judged."""
+    """Return whether a version is accepted, or None if that cannot be judged."""
     have = _key(version)
     if have is None:
         return None
@@ -62,7 +60,7 @@ Key = tuple[tuple[int, ...], bool]
 
 
 def _key(version: str) -> Key | None:
-    """The release and whether it is a final one: 2.0rc1 comes before 2.0. Local parts are out."""
+    """Return the release and whether it is final (2.0rc1 comes before 2.0), without local parts."""
     match = _RELEASE.match(version.strip())
     if match is None or "!" in version:
         return None
@@ -93,7 +91,7 @@ def _meets(have: Key, clause: str) -> bool | None:
 
 
 def _family(have: Key, text: str, sign: str) -> bool:
-    """==1.2.* and ~=1.2.3, which is >=1.2.3, ==1.2.*"""
+    """Judge ==1.2.* and ~=1.2.3, which is >=1.2.3, ==1.2.*"""
     stated = [int(part) for part in re.findall(r"\d+", text)]
     head = tuple(stated[:-1] if sign == "~=" else stated)
     padded = (*have[0], *([0] * len(head)))[: len(head)]
@@ -125,7 +123,7 @@ _BESIDE = (
 
 @dataclass(frozen=True)
 class Clash:
-    """Packages known not to get along, though their own metadata does not say so."""
+    """Packages known to clash, although their own metadata allows both."""
 
     name: str
     packages: tuple[str, ...]
@@ -154,7 +152,7 @@ CLASHES: tuple[Clash, ...] = (
 
 
 def extras(world: World) -> list[Finding]:
-    """Each extra: whole, absent, in part, or in versions that it was not made for."""
+    """Check each extra: whole, absent, in part, or in versions that it does not accept."""
     by_extra: dict[str, list[Requirement]] = {}
     for text in world.requires_of(_OURS):
         need = parse(text)
@@ -203,7 +201,7 @@ def _extra(world: World, extra: str, needs: list[Requirement], shared: frozenset
 
 
 def metadata(world: World) -> list[Finding]:
-    """What installed packages ask of each other, by their own metadata."""
+    """Check the requirements of installed packages among themselves."""
     ours = [parse(text) for text in world.requires_of(_OURS)]
     names = dict.fromkeys([*(normal(need.name) for need in ours if need), *_BESIDE])
     installed = [name for name in names if world.version_of(name) is not None]
@@ -237,7 +235,7 @@ def _asked(world: World, package: str, need: Requirement | None) -> Finding | No
 
 
 def clashes(world: World) -> list[Finding]:
-    """Packages known not to get along."""
+    """Check for packages known to clash."""
     findings = []
     for clash in CLASHES:
         names = [name for name in clash.packages if world.version_of(name) is not None]
@@ -248,7 +246,7 @@ def clashes(world: World) -> list[Finding]:
 
 
 def torch_build(world: World) -> list[Finding]:
-    """A torch for NVIDIA without a driver, and a driver without such a torch."""
+    """Check for a torch for NVIDIA without a driver, and for a driver without such a torch."""
     version = world.version_of("torch")
     if version is None:
         return []

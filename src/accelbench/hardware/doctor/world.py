@@ -1,7 +1,4 @@
-"""The machine as the checks see it: every way of asking it is here, and tests replace them.
-
-What a check found. Plain values.
-"""
+"""The machine as the checks see it, which tests replace, and their findings."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ ENGINE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Folder:
-    """Where something is to be kept."""
+    """A folder in which something is kept."""
 
     name: str
     path: Path
@@ -58,7 +55,7 @@ def _importable(module: str) -> bool:
 
 @dataclass(frozen=True)
 class World:
-    """How the machine and its installation are asked."""
+    """Ways to ask the machine and its installation."""
 
     store: Path
     cache: Folder
@@ -82,7 +79,7 @@ class World:
 
 
 class Health(StrEnum):
-    """How it stands with one thing."""
+    """State of one thing."""
 
     OK = "ok"
     HINT = "hint"  # works; something is worth knowing before measuring
@@ -97,7 +94,7 @@ ILL = frozenset({Health.BROKEN, Health.CLASH})
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """Result of a check."""
 
     name: str
     health: Health
@@ -108,7 +105,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """One question to the machine. It may take seconds: checks are asked side by side."""
+    """A check of the machine. It may take seconds: checks run in parallel."""
 
     group: str
     name: str  # what is looked at, for when the check itself fails

@@ -9,7 +9,7 @@ from accelbench.hardware.telemetry.common import NullTelemetry, Telemetry
 
 
 def telemetry_for(device: Device) -> Telemetry:
-    """The meters of a device; where there are none, one that answers with the reason."""
+    """Return the meters of a device, or one that answers with the reason why there are none."""
     if device.hardware == "cpu" and sys.platform == "linux":
         from accelbench.hardware.telemetry.rapl import CpuTelemetry
 

@@ -18,7 +18,7 @@ from accelbench.hardware.telemetry.common import (
 
 
 def amd_telemetry(ordinal: int, uuid: str | None = None, smi: Any = None) -> Telemetry:
-    """The meters of the GPU with this UUID, or of the nth where it has none."""
+    """Return the meters of the GPU with this UUID, or of the nth without one."""
     if smi is None:
         try:
             smi = import_module("amdsmi")
@@ -40,7 +40,7 @@ def amd_telemetry(ordinal: int, uuid: str | None = None, smi: Any = None) -> Tel
 
 
 class AmdTelemetry:
-    """One GPU's meters. amdsmi says "N/A" in place of what a card does not know."""
+    """One GPU's meters; amdsmi writes "N/A" for what a card does not know."""
 
     source = "amdsmi"
 

@@ -1,7 +1,7 @@
-"""Apple's meters: macOS shows GPU power and clocks to root alone (powermetrics).
+"""Apple's meters: macOS shows GPU power and clocks only to root (powermetrics).
 
-What an ordinary user can have is the GPU's memory from the I/O registry and, through
-zeus-apple-silicon, the energy counters of IOReport.
+Users can read the GPU's memory from the I/O registry and, through zeus-apple-silicon, the energy
+counters of IOReport.
 """
 
 from __future__ import annotations
@@ -43,12 +43,7 @@ _PARTS = {"cpu": ("cpu_total_mj", "the CPU's cores"), "gpu": ("gpu_mj", "the GPU
 
 
 def apple_meter(part: str, library: Any = None) -> AppleMeter | NotAvailable:
-    """The counters of one part of an Apple chip.
-
-    Args:
-        part: cpu or gpu.
-        library: zeus_apple_silicon, where it is not the one that is installed.
-    """
+    """Return the counters of an Apple chip's part, "cpu" or "gpu"."""
     try:
         library = library or import_module("zeus_apple_silicon")
     except ImportError:
@@ -62,7 +57,7 @@ def apple_meter(part: str, library: Any = None) -> AppleMeter | NotAvailable:
 
 
 class AppleMeter:
-    """The energy of a chip's CPU or GPU, with its DRAM where that is counted."""
+    """The energy of a chip's CPU or GPU, with its DRAM if that is counted."""
 
     source = "IOReport, through zeus-apple-silicon"
     method = EnergyMethod.COUNTER

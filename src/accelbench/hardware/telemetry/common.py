@@ -1,6 +1,6 @@
-"""What every vendor's telemetry answers, and the null object for vendors that cannot.
+"""The telemetry of every vendor, and the null object for vendors without one.
 
-A figure that cannot be had is a NotAvailable with its reason; never 0, never a guess.
+An unknown value is a NotAvailable with its reason; never 0, never a guess.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Clocks:
-    """Present clocks in MHz; None where the device does not tell that one."""
+    """Present clocks in MHz; None if unknown."""
 
     compute_mhz: float | None
     memory_mhz: float | None = None
@@ -26,7 +26,7 @@ class Clocks:
 
 @dataclass(frozen=True)
 class ForeignProcess:
-    """Somebody else's process on the device."""
+    """Another user's or program's process on the device."""
 
     pid: int
     memory_bytes: int | None
@@ -38,34 +38,34 @@ class Telemetry(Protocol):
     source: str  # in words: which library or files
 
     def clocks(self) -> Clocks | NotAvailable:
-        """Present clocks."""
+        """Return present clocks."""
 
     def energy_millijoules(self) -> float | NotAvailable:
-        """A counter of energy used: only differences mean anything."""
+        """Return a counter of energy used; only differences have a meaning."""
 
     def power_watts(self) -> float | NotAvailable:
-        """Present power, as the device averages it."""
+        """Return present power, as the device averages it."""
 
     def temperature_celsius(self) -> float | NotAvailable:
-        """Present temperature."""
+        """Return present temperature."""
 
     def throttled(self) -> tuple[str, ...] | NotAvailable:
-        """Why the clocks are held down now, in words; empty where they are not."""
+        """Return why the clocks are held down now, in words; empty if they are not."""
 
     def device_memory_used(self) -> int | NotAvailable:
-        """Bytes in use on the device, by everybody."""
+        """Return bytes in use on the device, by everybody."""
 
     def foreign_processes(
         self, own: Collection[int] = ()
     ) -> tuple[ForeignProcess, ...] | NotAvailable:
-        """Processes on the device that are neither this one nor among `own`."""
+        """Return processes on the device that are neither this one nor among `own`."""
 
     def close(self) -> None:
-        """Let go of the library."""
+        """Release the library."""
 
 
 class NullTelemetry:
-    """In place of a vendor's telemetry that is absent: every answer is the reason."""
+    """Telemetry that is absent: every answer is the reason."""
 
     source = "none"
 
@@ -102,7 +102,7 @@ class NullTelemetry:
 def asked(
     question: Callable[[], T], errors: type[Exception] | tuple[type[Exception], ...], what: str
 ) -> T | NotAvailable:
-    """An answer, or a NotAvailable with what the vendor's library said."""
+    """Return an answer, or a NotAvailable with the error of the vendor's library."""
     try:
         return question()
     except errors as error:
@@ -111,7 +111,7 @@ def asked(
 
 
 def not_ours(processes: list[ForeignProcess], own: Collection[int]) -> tuple[ForeignProcess, ...]:
-    """The processes that are neither this one nor among `own`, each once."""
+    """Return the processes that are neither this one nor among `own`, each once."""
     ours = {os.getpid(), *own}
     by_pid = {process.pid: process for process in processes if process.pid not in ours}
     return tuple(by_pid.values())

@@ -1,12 +1,7 @@
-"""The energy meter of a device: which there is, or why there is none.
+"""The energy meter of a device, or why there is none.
 
-A counter of energy goes before readings of power. What runs on the host's CPU, in whatever engine,
-is counted by the CPU's meter. Nothing is ever estimated from a table of chips.
-
-RAPL through zeusd, the daemon of the zeus project: it reads as root what others may not.
-
-Only where zeus is installed and its environment variable names the daemon. Importing its client
-takes httpx alone, a tenth of a second; the rest of zeus is not imported.
+A counter of energy is preferred to readings of power. The CPU's meter counts what any engine runs
+on the host's CPU. Nothing is estimated from a table of chips.
 """
 
 from __future__ import annotations
@@ -30,7 +25,11 @@ ENDPOINTS = ("ZEUSD_SOCK_PATH", "ZEUSD_HOST_PORT")
 
 
 def zeusd_meter(module: Any = None) -> ZeusdMeter | None:
-    """The daemon's counters of CPU packages and their memory; None where no daemon serves them."""
+    """Return the counters of zeusd, or None without a daemon.
+
+    The daemon of the zeus project reads RAPL as root. It is used if zeus is installed and its
+    variable names the daemon. Importing its client takes httpx alone, a tenth of a second.
+    """
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return None
     try:
@@ -44,7 +43,7 @@ def zeusd_meter(module: Any = None) -> ZeusdMeter | None:
 
 
 class ZeusdMeter:
-    """Every package that the daemon reads. It counts its counters' turns itself."""
+    """Every package that the daemon reads; it adds the turns of its counters."""
 
     source = "RAPL, through zeusd"
     method = EnergyMethod.COUNTER
@@ -82,13 +81,7 @@ _METERED = ("cpu", "cuda", "rocm", "mps")
 def energy_meter(
     device: Device, files: Files | None = None, system: str = sys.platform
 ) -> EnergyMeter | NotAvailable:
-    """The meter of one device; whoever gets it closes it.
-
-    Args:
-        device: where the work runs.
-        files: where counters of the CPU are read.
-        system: the operating system, as `sys.platform` names it.
-    """
+    """Return the meter of one device, which the caller closes."""
     if device.emulated:
         return NotAvailable("software stands in for the device: the energy is not the device's")
     if system == "darwin" and (_is_host(device) or device.hardware == "mps"):
@@ -111,11 +104,9 @@ def _of_the_host(files: Files | None, system: str) -> EnergyMeter | NotAvailable
 
 
 def meters_of(devices: Sequence[Device], files: Files | None = None) -> dict[str, str]:
-    """What counts each device's energy, or why nothing does, in words: of those that may have it.
+    """Return, in words, what counts each device's energy, or why nothing does.
 
-    Args:
-        devices: any; of platforms that no meter is known of nothing is said.
-        files: where counters of the CPU are read.
+    Platforms without a known meter are left out.
     """
     texts: dict[str, str] = {}
     for device in devices:
@@ -132,7 +123,7 @@ def meters_of(devices: Sequence[Device], files: Files | None = None) -> dict[str
 def energy_meter_of(
     devices: Sequence[Device], files: Files | None = None
 ) -> EnergyMeter | NotAvailable:
-    """One meter of all devices that a case runs on; none where one of them has none."""
+    """Return one meter of all devices of a case, or none if one of them has none."""
     meters: list[EnergyMeter] = []
     hosts = 0
     for device in devices:
@@ -174,7 +165,7 @@ class MeterSum:
 
 
 def telemetry_meter(telemetry: Telemetry) -> EnergyMeter | NotAvailable:
-    """An accelerator's telemetry as a meter: its counter, else its power, else why neither."""
+    """Return an accelerator's telemetry as a meter: its counter, else its power."""
     energy = telemetry.energy_millijoules()
     if not isinstance(energy, NotAvailable):
         return TelemetryMeter(telemetry, EnergyMethod.COUNTER)
@@ -187,7 +178,7 @@ def telemetry_meter(telemetry: Telemetry) -> EnergyMeter | NotAvailable:
 
 
 class TelemetryMeter:
-    """One GPU by its telemetry. Its counter is of 64 bits: it goes back only if it is reset."""
+    """One GPU by its telemetry. Its 64-bit counter goes back only if it is reset."""
 
     ranges = (None,)
 
@@ -211,7 +202,6 @@ class TelemetryMeter:
 
 
 def _is_host(device: Device) -> bool:
-    """Whether the work of a device is the CPU's."""
     return device.hardware in ("cpu", "wasm") or device.unit == "cpu"
 
 

@@ -29,7 +29,7 @@ _REASONS = {
 
 
 def nvidia_telemetry(uuid: str, nvml: Any = None) -> Telemetry:
-    """The meters of the GPU (or MIG instance) with this UUID."""
+    """Return the meters of the GPU (or MIG instance) with this UUID."""
     if nvml is None:
         try:
             nvml = import_module("pynvml")

@@ -98,7 +98,6 @@ class CpuTelemetry:
 
 
 def _packages(files: Files) -> list[str]:
-    """Folders of the packages' counters."""
     root = os.environ.get(POWERCAP_VARIABLE) or _POWERCAP
     return [
         f"{root}/{name}"
@@ -110,7 +109,7 @@ def _packages(files: Files) -> list[str]:
 
 
 def _memories(files: Files, package: str) -> list[str]:
-    """Folders of a package's DRAM: servers count it, and it is no part of their package."""
+    """Return folders of a package's DRAM, which servers count apart from the package."""
     root, _, own = package.rpartition("/")
     return [
         f"{root}/{name}"
@@ -121,7 +120,7 @@ def _memories(files: Files, package: str) -> list[str]:
 
 
 def rapl_meter(files: Files | None = None) -> RaplMeter | NotAvailable:
-    """All packages of the host with their DRAM, or why they cannot be read."""
+    """Return all packages of the host with their DRAM, or why they cannot be read."""
     files = files or SystemFiles()
     packages = _packages(files)
     if not packages:
@@ -136,7 +135,7 @@ def rapl_meter(files: Files | None = None) -> RaplMeter | NotAvailable:
 
 
 class RaplMeter:
-    """Counters of all packages and, where it is counted, of their DRAM."""
+    """Counters of all packages and, if it is counted, of their DRAM."""
 
     source = "RAPL"
     method = EnergyMethod.COUNTER
