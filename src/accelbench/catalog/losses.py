@@ -24,14 +24,9 @@ IGNORED = -100
 
 #: DETR's published weights of the parts of its cost and of its loss, and of "no object".
 _DETR = {
-    "class_cost": 1.0,
-    "bbox_cost": 5.0,
-    "giou_cost": 2.0,
-    "bbox_loss_coefficient": 5.0,
-    "giou_loss_coefficient": 2.0,
-    "eos_coefficient": 0.1,
-    "auxiliary_loss": False,
-}
+    "class_cost": 1.0, "bbox_cost": 5.0, "giou_cost": 2.0, "bbox_loss_coefficient": 5.0,
+    "giou_loss_coefficient": 2.0, "eos_coefficient": 0.1, "auxiliary_loss": False,
+}  # fmt: skip
 
 
 #: The loss that an owner's module brings, and where the module has it: no layer of its own.

@@ -27,53 +27,22 @@ Args = tuple[Any, ...]
 #: of softmax product, sum, difference, product; of a norm two sums of products and the
 #: gradients of scale and shift beside the forward's own.
 PER_ELEMENT = {
-    "native_layer_norm": 7,
-    "native_group_norm": 7,
-    "native_batch_norm": 2,
-    "_native_batch_norm_legit_no_training": 2,
-    "cudnn_batch_norm": 2,
-    "_fused_rms_norm": 4,
-    "_softmax": 4,
-    "_safe_softmax": 4,
-    "_log_softmax": 4,
-    "mean": 1,
-    "sum": 1,
-    "amax": 1,
-    "max": 1,
-    "cumsum": 1,
-    "linalg_vector_norm": 2,
-    "native_layer_norm_backward": 12,
-    "native_group_norm_backward": 12,
-    "native_batch_norm_backward": 12,
-    "_fused_rms_norm_backward": 8,
-    "_softmax_backward_data": 4,
-    "_log_softmax_backward_data": 4,
-    "embedding_dense_backward": 1,
-    "softplus_backward": 4,
-    "_weight_norm_interface": 4,
-    "_weight_norm_interface_backward": 8,
-    "nll_loss_forward": 1,
-    "nll_loss_backward": 1,
-    "mse_loss": 3,
-    "mse_loss_backward": 3,
-    "index_put": 1,
-    "_index_put_impl_": 1,
-    "index_put_": 1,
-    "index_add": 1,
-    "index_add_": 1,
-    "scatter_add": 1,
-    "scatter_add_": 1,
-    "avg_pool2d": 1,
-    "avg_pool2d_backward": 1,
-    "_adaptive_avg_pool2d": 1,
-    "_adaptive_avg_pool2d_backward": 1,
-    "native_dropout": 2,
-    "bernoulli_": 1,
-    "upsample_bicubic2d": 32,  # sixteen neighbours, each weighted and added
-    "upsample_bicubic2d_backward": 32,
-    "upsample_bilinear2d": 8,
+    "native_layer_norm": 7, "native_group_norm": 7, "native_batch_norm": 2,
+    "_native_batch_norm_legit_no_training": 2, "cudnn_batch_norm": 2, "_fused_rms_norm": 4,
+    "_softmax": 4, "_safe_softmax": 4, "_log_softmax": 4, "mean": 1, "sum": 1, "amax": 1, "max": 1,
+    "cumsum": 1, "linalg_vector_norm": 2, "native_layer_norm_backward": 12,
+    "native_group_norm_backward": 12, "native_batch_norm_backward": 12,
+    "_fused_rms_norm_backward": 8, "_softmax_backward_data": 4, "_log_softmax_backward_data": 4,
+    "embedding_dense_backward": 1, "softplus_backward": 4, "_weight_norm_interface": 4,
+    "_weight_norm_interface_backward": 8, "nll_loss_forward": 1, "nll_loss_backward": 1,
+    "mse_loss": 3, "mse_loss_backward": 3, "index_put": 1, "_index_put_impl_": 1, "index_put_": 1,
+    "index_add": 1, "index_add_": 1, "scatter_add": 1, "scatter_add_": 1, "avg_pool2d": 1,
+    "avg_pool2d_backward": 1, "_adaptive_avg_pool2d": 1, "_adaptive_avg_pool2d_backward": 1,
+    "native_dropout": 2, "bernoulli_": 1,
+    # Sixteen neighbours, each weighted and added.
+    "upsample_bicubic2d": 32, "upsample_bicubic2d_backward": 32, "upsample_bilinear2d": 8,
     "upsample_bilinear2d_backward": 8,
-}
+}  # fmt: skip
 SOFTMAX = PER_ELEMENT["_softmax"]
 _BATCH_NORM_TRAINING = 7
 
@@ -164,11 +133,6 @@ def grouped_result(left: Any, right: Any, offs: Any = None, *_: Any, **__: Any) 
 
 
 PRODUCTS: dict[str, Callable[[Args, Any], int]] = {
-    "mm": _mm,
-    "bmm": _mm,
-    "addmm": _addmm,
-    "baddbmm": _addmm,
-    "convolution": _convolution,
-    "convolution_backward": _convolution_backward,
-    "_grouped_mm": _grouped_mm,
-}
+    "mm": _mm, "bmm": _mm, "addmm": _addmm, "baddbmm": _addmm, "convolution": _convolution,
+    "convolution_backward": _convolution_backward, "_grouped_mm": _grouped_mm,
+}  # fmt: skip

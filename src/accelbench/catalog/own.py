@@ -43,17 +43,13 @@ _REPEATED, _MOST_REPEATED = re.compile(r"layer|block|expert|head|depth|stage"), 
 _PATIENCE_SECONDS = 300.0
 #: What a class is for, by how its name ends; a model without a head gives features.
 _TASKS = {
-    "ForCausalLM": "text-generation",
-    "LMHeadModel": "text-generation",
+    "ForCausalLM": "text-generation", "LMHeadModel": "text-generation",
     "ForConditionalGeneration": "text2text-generation",
     "ForSequenceClassification": "text-classification",
-    "ForTokenClassification": "token-classification",
-    "ForQuestionAnswering": "question-answering",
-    "ForMaskedLM": "fill-mask",
-    "ForImageClassification": "image-classification",
-    "ForCTC": "automatic-speech-recognition",
-    "ForAudioClassification": "audio-classification",
-}
+    "ForTokenClassification": "token-classification", "ForQuestionAnswering": "question-answering",
+    "ForMaskedLM": "fill-mask", "ForImageClassification": "image-classification",
+    "ForCTC": "automatic-speech-recognition", "ForAudioClassification": "audio-classification",
+}  # fmt: skip
 #: Models of which sentence-transformers loads the encoder.
 _ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel"}
 _CLASSIFIES = ("ForSequenceClassification", "ForImageClassification", "ForAudioClassification")

@@ -27,15 +27,12 @@ _CHROMIUM, _FIREFOX, _WEBKIT = "chromium", "firefox", "webkit"
 #: What PATH may have: program → (name, engine), the best supported first.
 _PROGRAMS = {
     "google-chrome": ("Google Chrome", _CHROMIUM),
-    "google-chrome-stable": ("Google Chrome", _CHROMIUM),
-    "chrome": ("Google Chrome", _CHROMIUM),
-    "chromium": ("Chromium", _CHROMIUM),
-    "chromium-browser": ("Chromium", _CHROMIUM),
+    "google-chrome-stable": ("Google Chrome", _CHROMIUM), "chrome": ("Google Chrome", _CHROMIUM),
+    "chromium": ("Chromium", _CHROMIUM), "chromium-browser": ("Chromium", _CHROMIUM),
     "microsoft-edge": ("Microsoft Edge", _CHROMIUM),
-    "microsoft-edge-stable": ("Microsoft Edge", _CHROMIUM),
-    "msedge": ("Microsoft Edge", _CHROMIUM),
+    "microsoft-edge-stable": ("Microsoft Edge", _CHROMIUM), "msedge": ("Microsoft Edge", _CHROMIUM),
     "firefox": ("Firefox", _FIREFOX),
-}
+}  # fmt: skip
 _MAC = {
     "Google Chrome.app/Contents/MacOS/Google Chrome": ("Google Chrome", _CHROMIUM),
     "Chromium.app/Contents/MacOS/Chromium": ("Chromium", _CHROMIUM),

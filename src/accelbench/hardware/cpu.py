@@ -138,35 +138,18 @@ def linux_facts(files: Files, machine: str) -> CpuFacts | None:
 
 
 _SYSCTLS = (
-    "machdep.cpu.brand_string",
-    "hw.packages",
-    "hw.physicalcpu",
-    "hw.logicalcpu",
-    "hw.memsize",
-    "hw.l1dcachesize",
-    "hw.l1icachesize",
-    "hw.l2cachesize",
-    "hw.l3cachesize",
-    "kern.hv_vmm_present",
-    "hw.optional.neon",
-    "hw.optional.arm.FEAT_FP16",
-    "hw.optional.arm.FEAT_DotProd",
-    "hw.optional.arm.FEAT_I8MM",
-    "hw.optional.arm.FEAT_BF16",
-    "hw.optional.arm.FEAT_SME",
-    "hw.optional.avx2_0",
-    "hw.optional.avx512f",
-)
+    "machdep.cpu.brand_string", "hw.packages", "hw.physicalcpu", "hw.logicalcpu", "hw.memsize",
+    "hw.l1dcachesize", "hw.l1icachesize", "hw.l2cachesize", "hw.l3cachesize", "kern.hv_vmm_present",
+    "hw.optional.neon", "hw.optional.arm.FEAT_FP16", "hw.optional.arm.FEAT_DotProd",
+    "hw.optional.arm.FEAT_I8MM", "hw.optional.arm.FEAT_BF16", "hw.optional.arm.FEAT_SME",
+    "hw.optional.avx2_0", "hw.optional.avx512f",
+)  # fmt: skip
 _MAC_SETS = {
-    "hw.optional.neon": "NEON",
-    "hw.optional.arm.FEAT_FP16": "FP16",
-    "hw.optional.arm.FEAT_DotProd": "DOTPROD",
-    "hw.optional.arm.FEAT_I8MM": "I8MM",
-    "hw.optional.arm.FEAT_BF16": "BF16",
-    "hw.optional.arm.FEAT_SME": "SME",
-    "hw.optional.avx2_0": "AVX2",
-    "hw.optional.avx512f": "AVX-512",
-}
+    "hw.optional.neon": "NEON", "hw.optional.arm.FEAT_FP16": "FP16",
+    "hw.optional.arm.FEAT_DotProd": "DOTPROD", "hw.optional.arm.FEAT_I8MM": "I8MM",
+    "hw.optional.arm.FEAT_BF16": "BF16", "hw.optional.arm.FEAT_SME": "SME",
+    "hw.optional.avx2_0": "AVX2", "hw.optional.avx512f": "AVX-512",
+}  # fmt: skip
 
 
 def read_sysctls(command: Command, names: tuple[str, ...]) -> dict[str, str]:

@@ -14,61 +14,28 @@ from accelbench.hardware.common import Files, NotAvailable, number
 
 #: The kernel's flag → the name people know, for those that change how fast models run.
 X86_SETS = {
-    "sse4_2": "SSE4.2",
-    "avx2": "AVX2",
-    "fma": "FMA",
-    "f16c": "F16C",
-    "avx_vnni": "AVX-VNNI",
-    "avx512f": "AVX-512",
-    "avx512_vnni": "AVX-512 VNNI",
-    "avx512_bf16": "AVX-512 BF16",
-    "avx512_fp16": "AVX-512 FP16",
-    "amx_tile": "AMX",
-    "amx_int8": "AMX INT8",
-    "amx_bf16": "AMX BF16",
-    "amx_fp16": "AMX FP16",
-}
+    "sse4_2": "SSE4.2", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx_vnni": "AVX-VNNI",
+    "avx512f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "avx512_bf16": "AVX-512 BF16",
+    "avx512_fp16": "AVX-512 FP16", "amx_tile": "AMX", "amx_int8": "AMX INT8",
+    "amx_bf16": "AMX BF16", "amx_fp16": "AMX FP16",
+}  # fmt: skip
 ARM_SETS = {
-    "asimd": "NEON",
-    "asimdhp": "FP16",
-    "asimddp": "DOTPROD",
-    "i8mm": "I8MM",
-    "bf16": "BF16",
-    "sve": "SVE",
-    "sve2": "SVE2",
-    "sme": "SME",
-}
+    "asimd": "NEON", "asimdhp": "FP16", "asimddp": "DOTPROD", "i8mm": "I8MM", "bf16": "BF16",
+    "sve": "SVE", "sve2": "SVE2", "sme": "SME",
+}  # fmt: skip
 
 _ARM_MAKERS = {
-    0x41: "ARM",
-    0x42: "Broadcom",
-    0x43: "Cavium",
-    0x46: "Fujitsu",
-    0x48: "HiSilicon",
-    0x4E: "NVIDIA",
-    0x51: "Qualcomm",
-    0x61: "Apple",
-    0xC0: "Ampere",
-}
+    0x41: "ARM", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "Fujitsu", 0x48: "HiSilicon",
+    0x4E: "NVIDIA", 0x51: "Qualcomm", 0x61: "Apple", 0xC0: "Ampere",
+}  # fmt: skip
 _ARM_PARTS = {
-    (0x41, 0xD03): "Cortex-A53",
-    (0x41, 0xD05): "Cortex-A55",
-    (0x41, 0xD08): "Cortex-A72",
-    (0x41, 0xD0B): "Cortex-A76",
-    (0x41, 0xD0C): "Neoverse-N1",
-    (0x41, 0xD40): "Neoverse-V1",
-    (0x41, 0xD49): "Neoverse-N2",
-    (0x41, 0xD4F): "Neoverse-V2",
-    (0x41, 0xD83): "Neoverse-V3AE",
-    (0x41, 0xD84): "Neoverse-V3",
-    (0x41, 0xD8E): "Neoverse-N3",
-    (0x46, 0x001): "A64FX",
-    (0x48, 0xD01): "TaiShan-v110",
-    (0x4E, 0x004): "Carmel",
-    (0x51, 0x001): "Oryon",
-    (0xC0, 0xAC3): "Ampere-1",
-    (0xC0, 0xAC4): "Ampere-1a",
-}
+    (0x41, 0xD03): "Cortex-A53", (0x41, 0xD05): "Cortex-A55", (0x41, 0xD08): "Cortex-A72",
+    (0x41, 0xD0B): "Cortex-A76", (0x41, 0xD0C): "Neoverse-N1", (0x41, 0xD40): "Neoverse-V1",
+    (0x41, 0xD49): "Neoverse-N2", (0x41, 0xD4F): "Neoverse-V2", (0x41, 0xD83): "Neoverse-V3AE",
+    (0x41, 0xD84): "Neoverse-V3", (0x41, 0xD8E): "Neoverse-N3", (0x46, 0x001): "A64FX",
+    (0x48, 0xD01): "TaiShan-v110", (0x4E, 0x004): "Carmel", (0x51, 0x001): "Oryon",
+    (0xC0, 0xAC3): "Ampere-1", (0xC0, 0xAC4): "Ampere-1a",
+}  # fmt: skip
 _X86_MAKERS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "HygonGenuine": "Hygon"}
 
 

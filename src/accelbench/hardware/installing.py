@@ -75,7 +75,7 @@ class Extras:
         return tuple(name for name in self.wanted if name not in _NOT_OFFERED)
 
     def bounds_beside(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
-        """Return bounds of what else comes along; an installer's refusal names bounds given twice."""
+        """Return bounds of what else comes along; installers refuse what is bounded twice."""
         own = {need.about.name for need in taken}
         return tuple(bound for name, bound in self.bounds.items() if name not in own)
 

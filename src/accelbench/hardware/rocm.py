@@ -27,16 +27,10 @@ _NODES = "/sys/class/kfd/kfd/topology/nodes"
 
 #: PCI device id → name, for cards whose /sys has none (amdgpu.ids of libdrm).
 _NAMES = {
-    0x738C: "AMD Instinct MI100",
-    0x7408: "AMD Instinct MI250X",
-    0x740C: "AMD Instinct MI250X",
-    0x740F: "AMD Instinct MI210",
-    0x74A0: "AMD Instinct MI300A",
-    0x74A1: "AMD Instinct MI300X",
-    0x74A5: "AMD Instinct MI325X",
-    0x75A0: "AMD Instinct MI350X",
-    0x75A3: "AMD Instinct MI355X",
-}
+    0x738C: "AMD Instinct MI100", 0x7408: "AMD Instinct MI250X", 0x740C: "AMD Instinct MI250X",
+    0x740F: "AMD Instinct MI210", 0x74A0: "AMD Instinct MI300A", 0x74A1: "AMD Instinct MI300X",
+    0x74A5: "AMD Instinct MI325X", 0x75A0: "AMD Instinct MI350X", 0x75A3: "AMD Instinct MI355X",
+}  # fmt: skip
 
 #: Above this a power cap must be in microwatts, below it in watts: versions of amdsmi differ.
 _LARGEST_WATTS = 100_000

@@ -91,18 +91,11 @@ def _bare(name: str) -> str:
 #: What a platform, or a kind of its units, stands for where no device is named: one that many
 #: people have or rent. The result and a note name it.
 _TYPICAL: Mapping[tuple[str, str], str] = {
-    ("cuda", ""): "a100-80gb",
-    ("rocm", ""): "mi300x",
-    ("mps", ""): "m2",
-    ("tpu", ""): "v5e",
-    ("qnn", ""): "snapdragon-x-elite",
-    ("openvino", ""): "max-1550",
-    ("openvino", "gpu"): "max-1550",
-    ("openvino", "npu"): "core-ultra-7-258v-npu",
-    ("directml", ""): "rtx-4060",
-    ("webgpu", ""): "rtx-4060",
-    ("webnn", ""): "rtx-4060",
-}
+    ("cuda", ""): "a100-80gb", ("rocm", ""): "mi300x", ("mps", ""): "m2", ("tpu", ""): "v5e",
+    ("qnn", ""): "snapdragon-x-elite", ("openvino", ""): "max-1550",
+    ("openvino", "gpu"): "max-1550", ("openvino", "npu"): "core-ultra-7-258v-npu",
+    ("directml", ""): "rtx-4060", ("webgpu", ""): "rtx-4060", ("webnn", ""): "rtx-4060",
+}  # fmt: skip
 
 _CARDS = ("directml", "webgpu", "webnn")
 

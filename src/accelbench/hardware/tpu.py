@@ -22,13 +22,9 @@ _GOOGLE = 0x1AE0
 
 #: PCI device id → generation, as in jax's hardware_utils.
 _CHIPS = {
-    0x0027: "TPU v2 or v3",
-    0x005E: "TPU v4",
-    0x0062: "TPU v5p",
-    0x0063: "TPU v5e",
-    0x006F: "TPU v6e",
-    0x0076: "TPU 7x",
-}
+    0x0027: "TPU v2 or v3", 0x005E: "TPU v4", 0x0062: "TPU v5p", 0x0063: "TPU v5e",
+    0x006F: "TPU v6e", 0x0076: "TPU 7x",
+}  # fmt: skip
 _PCI = "/sys/bus/pci/devices"
 
 

@@ -249,45 +249,12 @@ _PLAIN = {
 _ELSEWHERE = "Export it to ONNX, or measure its code: accelbench run model.py:make"
 #: Types by number that a floating-point tensor may have.
 FLOATS = {6: "fp16", 7: "fp32", 8: "fp64", 13: "bf16"}
-
-
 #: Operators whose outputs are their first input, seen otherwise.
-_VIEWS = frozenset(
-    (
-        *(
-            "view",
-            "reshape",
-            "transpose",
-            "permute",
-            "t",
-            "flatten",
-            "unflatten",
-            "alias",
-            "detach",
-        ),
-        *(
-            "slice",
-            "select",
-            "narrow",
-            "unsqueeze",
-            "squeeze",
-            "expand",
-            "chunk",
-            "split",
-            "unbind",
-        ),
-        *(
-            "contiguous",
-            "to",
-            "type_as",
-            "view_as",
-            "expand_as",
-            "as_strided",
-            "numpy_T",
-            "diagonal",
-        ),
-    )
-)
+_VIEWS = {
+    "view", "reshape", "transpose", "permute", "t", "flatten", "unflatten", "alias", "detach",
+    "slice", "select", "narrow", "unsqueeze", "squeeze", "expand", "chunk", "split", "unbind",
+    "contiguous", "to", "type_as", "view_as", "expand_as", "as_strided", "numpy_T", "diagonal",
+}  # fmt: skip
 
 
 def aten_name(target: str) -> tuple[str, str] | None:

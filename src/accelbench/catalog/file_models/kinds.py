@@ -33,13 +33,9 @@ _NEEDS = {
 
 #: Files that are measured, by how their names end.
 FORMATS = {
-    ".onnx": FileFormat.ONNX,
-    ".xml": FileFormat.OPENVINO,
-    ".tflite": FileFormat.TFLITE,
-    ".pt2": FileFormat.PT2,
-    ".param": FileFormat.NCNN,
-    ".pte": FileFormat.EXECUTORCH,
-}
+    ".onnx": FileFormat.ONNX, ".xml": FileFormat.OPENVINO, ".tflite": FileFormat.TFLITE,
+    ".pt2": FileFormat.PT2, ".param": FileFormat.NCNN, ".pte": FileFormat.EXECUTORCH,
+}  # fmt: skip
 _EXPORT = "Export the model to ONNX (torch.onnx.export), and name that file."
 _BY_TENSORRT = (
     "Name the ONNX file it is of, which TensorRT compiles here by --hardware cuda"
@@ -83,13 +79,9 @@ _OTHERS: dict[str, tuple[str, str]] = {
 }
 #: What protobuf can hold; XML and ncnn's text have none of the weights in them.
 _LARGEST = {
-    FileFormat.ONNX: 2**31,
-    FileFormat.OPENVINO: 2**29,
-    FileFormat.TFLITE: 2**31,
-    FileFormat.PT2: 2**40,
-    FileFormat.NCNN: 2**26,
-    FileFormat.EXECUTORCH: 2**33,
-}
+    FileFormat.ONNX: 2**31, FileFormat.OPENVINO: 2**29, FileFormat.TFLITE: 2**31,
+    FileFormat.PT2: 2**40, FileFormat.NCNN: 2**26, FileFormat.EXECUTORCH: 2**33,
+}  # fmt: skip
 #: Why no operators are read from some.
 UNCOUNTED = {
     FileFormat.EXECUTORCH: "a program holds what each backend made of its operators, in the"

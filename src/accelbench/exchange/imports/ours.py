@@ -47,7 +47,7 @@ class Run:
     own: bool = False  # it is the import itself
 
     def facts(self) -> tuple[Fact, Fact]:
-        """Return facts of its begin and end; their ids differ from the run's own, which may come later."""
+        """Return facts of its begin and end, with ids other than the run's own facts."""
         fact_id = self.id if self.own else f"import/{self.id}"
         ended = {"status": "finished", "finished_at": self.about.get("finished_at")}
         return (

@@ -19,13 +19,9 @@ from accelbench.hardware.telemetry.common import (
 #: NVML's clock-event bits that mean "held down", in words. Idle, application clocks and
 #: sync boost are somebody's choice, not the device's distress.
 _REASONS = {
-    0x04: "power cap",
-    0x08: "hardware slowdown",
-    0x20: "temperature (software)",
-    0x40: "temperature (hardware)",
-    0x80: "power brake",
-    0x200: "board limit",
-}
+    0x04: "power cap", 0x08: "hardware slowdown", 0x20: "temperature (software)",
+    0x40: "temperature (hardware)", 0x80: "power brake", 0x200: "board limit",
+}  # fmt: skip
 
 
 def nvidia_telemetry(uuid: str, nvml: Any = None) -> Telemetry:
