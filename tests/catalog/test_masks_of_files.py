@@ -149,7 +149,7 @@ class Tflite:
         return tensor
 
     def input(self, dtype: str = "int32") -> dict[str, Any]:
-        return TfliteRanges(self, self.codes).of(0, "m", dtype)
+        return TfliteRanges(self, self.codes).of("0", "m", dtype)
 
 
 #: Tensor 0 is the input, 1 the scores, 8 and 9 constants; the last operator gives 7.

@@ -6,7 +6,8 @@ An owner states --input ids=int64[batch,128]:0..30522, or a part of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -264,11 +265,72 @@ def of_equality(other: float | None, *, unequal: bool = False) -> MaskEffect | N
     return MaskEffect.SAME if (other == 1.0) != unequal else MaskEffect.TURNED
 
 
-def drawn_as_mask(name: str, effects: Effects) -> Mapping[str, Any] | None:
-    """Return the values of an input that a graph uses as a mask, as in `drawn_of_type`."""
-    through = lets_through(name, effects)
-    if through is None:
-        return None
-    value = "ones" if through else "zeros"
-    drawn = f"{value}: the graph uses it as a mask, and they leave nothing out"
-    return {"constant": through, "drawn": drawn}
+def of_pair(operation: str, place: int, other: float | None) -> MaskEffect | None:
+    """Return the effect of an operation on a mask at a place, next to a number."""
+    if operation == "mul":
+        return of_factor(other)
+    if operation in {"eq", "ne"}:
+        return of_equality(other, unequal=operation == "ne")
+    if operation == "gt" and place == 0 and other == 0.0:
+        return MaskEffect.SAME
+    return MaskEffect.TURNED if operation == "sub" and place == 1 and other == 1.0 else None
+
+
+class InputRanges(ABC):
+    """Values of a graph's inputs, by the operators that read them.
+
+    A whole number that names a row is below the rows of its smallest table; a mask is filled with
+    the value that masks nothing. A reader of a format states what an operator does.
+    """
+
+    def of(self, key: str, name: str, dtype: str) -> dict[str, Any]:
+        """Return the values of an input, as in `drawn_of_type`; `key` is its value in the graph."""
+        whole = dtype.startswith(("int", "uint"))
+        rows = self._rows(key) if whole else None
+        if rows is None and (whole or dtype in {"bool", "boolean"}):
+            through = lets_through(key, self._effects)
+            if through is not None:
+                value = "ones" if through else "zeros"
+                drawn = f"{value}: the graph uses it as a mask, and they leave nothing out"
+                return {"constant": through, "drawn": drawn}
+        return drawn_of_type(name, dtype, rows)
+
+    def _rows(self, key: str) -> int | None:
+        found: list[int] = []
+        waiting, seen = [key], {key}
+        while waiting:
+            for node, place in self._readers(waiting.pop()):
+                rows = self._table(node, place)
+                if rows:
+                    found.append(rows)
+                elif self._passes_on(node, place):
+                    more = [made for made in self._made(node) if made and made not in seen]
+                    seen.update(more)
+                    waiting += more
+        return min(found, default=None)
+
+    def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Iterable[str]]]:
+        for node, place in self._readers(read):
+            effect = self._effect(node, place)
+            goes_on = effect in {MaskEffect.SAME, MaskEffect.TURNED}
+            yield effect, self._made(node) if goes_on else ()
+
+    @abstractmethod
+    def _readers(self, key: str) -> Iterable[tuple[Any, Any]]:
+        """Return the operators that read a value, each with the place where it does."""
+
+    @abstractmethod
+    def _made(self, node: Any) -> Iterable[str]:
+        """Return the values that an operator makes."""
+
+    @abstractmethod
+    def _table(self, node: Any, place: Any) -> int | None:
+        """Return the rows of the table that an operator reads at these numbers, if it does."""
+
+    @abstractmethod
+    def _passes_on(self, node: Any, place: Any) -> bool:
+        """Return whether an operator's result has only values of this operand."""
+
+    @abstractmethod
+    def _effect(self, node: Any, place: Any) -> MaskEffect | None:
+        """Return what an operator does with a mask at a place."""

@@ -16,12 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
 from accelbench.catalog.file_models.given_inputs import (
+    InputRanges,
     MaskEffect,
-    drawn_as_mask,
-    drawn_of_type,
     of_choice,
-    of_equality,
-    of_factor,
+    of_pair,
 )
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.visible import in_quotes
@@ -69,30 +67,43 @@ def _of_onnx_runtime() -> set[tuple[str, str]] | None:
 _schemas: list[set[tuple[str, str]] | None] = []
 
 
-#: Operators whose result holds the values of their first input, as numbers or as truth.
-_SAME = {
-    "Cast", "CastLike", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice",
-    "Transpose", "Expand", "Tile", "Gather", "And", "Or",
+#: Operators whose result holds nothing but values of their first input.
+_PASSES_ON = {
+    "Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Transpose",
+    "Expand", "Tile", "Split", "Dropout", "CastLike",
 }  # fmt: skip
-_GRAPH_MASKS_DEEPEST = 64
-Readers = Mapping[str, Sequence[tuple[Any, int]]]
+#: Operators whose result holds the values of their first input, as numbers or as truth.
+_SAME = {*_PASSES_ON - {"Split", "Dropout"}, "Gather", "And", "Or"}
+_PAIRS = {"Mul": "mul", "Equal": "eq", "Greater": "gt", "Sub": "sub"}
+#: Operators that look a row up: input with its number, input that is the table, its axis's default.
+_LOOKUPS = {"Gather": (1, 0), "GatherElements": (1, 0)}
+#: Of a fused operator which inputs are numbers of rows, and where the table of each is.
+_FUSED = {"EmbedLayerNormalization": {0: 2, 1: 4}}
+_DEEPEST_CONSTANT = 64
 
 
-class Masks:
-    """Masks among a graph's inputs."""
+class Ranges(InputRanges):
+    """Values of an ONNX graph's inputs."""
 
-    def __init__(self, graph: Any, readers: Readers) -> None:
-        self._readers = readers
+    def __init__(self, model: Any) -> None:
+        graph = _without_functions(model)
+        self._by_value: dict[str, list[tuple[Any, int]]] = {}
+        for node in graph.node:
+            for place, name in enumerate(node.input):
+                self._by_value.setdefault(name, []).append((node, place))
+        self._shapes = _shapes(graph)
         self._tensors = {tensor.name: tensor for tensor in graph.initializer}
-        self._made = {name: node for node in graph.node for name in node.output}
+        self._makers = {name: node for node in graph.node for name in node.output}
 
-    def drawn(self, name: str) -> Mapping[str, Any] | None:
-        """Return the values of an input that is a mask, or None."""
-        return drawn_as_mask(name, self._effects)
+    def _readers(self, key: str) -> Iterable[tuple[Any, int]]:
+        return self._by_value.get(key, ())
 
-    def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Sequence[str]]]:
-        for node, place in self._readers.get(read, ()):
-            yield self._effect(node, place), node.output
+    def _made(self, node: Any) -> Iterable[str]:
+        made: Iterable[str] = node.output
+        return made
+
+    def _passes_on(self, node: Any, place: int) -> bool:
+        return place == 0 and node.op_type in _PASSES_ON
 
     def _effect(self, node: Any, place: int) -> MaskEffect | None:
         kind = node.op_type
@@ -103,21 +114,13 @@ class Masks:
         if kind == "Not":
             return MaskEffect.TURNED
         other = self._scalar(node.input[1 - place]) if len(node.input) == 2 and place < 2 else None
-        if kind == "Mul":
-            return of_factor(other)
-        if kind == "Equal":
-            return of_equality(other)
-        if kind == "Greater" and place == 0 and other == 0.0:
-            return MaskEffect.SAME
-        if kind == "Sub" and place == 1 and other == 1.0:
-            return MaskEffect.TURNED
-        return None
+        return of_pair(_PAIRS.get(kind, ""), place, other)
 
     def _scalar(self, name: str, depth: int = 0) -> float | None:
         if name in self._tensors:
             return _value(self._tensors[name])
-        node = self._made.get(name)
-        if node is None or depth > _GRAPH_MASKS_DEEPEST:
+        node = self._makers.get(name)
+        if node is None or depth > _DEEPEST_CONSTANT:
             return None
         if node.op_type in {"Constant", "ConstantOfShape"}:
             for attribute in node.attribute:
@@ -129,64 +132,6 @@ class Masks:
         if node.op_type in _SAME - {"Gather", "And", "Or"} and node.input:
             return self._scalar(node.input[0], depth + 1)
         return None
-
-
-def _value(tensor: Any) -> float | None:
-    if any(size != 1 for size in tensor.dims) or tensor.external_data:
-        return None
-    try:
-        values = numpy_helper.to_array(tensor).reshape(-1)
-        return float(values[0]) if len(values) == 1 else None
-    except (TypeError, ValueError):
-        return None
-
-
-#: Operators that look a row up: input with its number, input that is the table, its axis's default.
-_LOOKUPS = {"Gather": (1, 0), "GatherElements": (1, 0)}
-#: Of a fused operator which inputs are numbers of rows, and where the table of each is.
-_FUSED = {"EmbedLayerNormalization": {0: 2, 1: 4}}
-#: Operators whose result holds nothing but values of their first input.
-_PASSES_ON = {
-    "Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Transpose",
-    "Expand", "Tile", "Split", "Dropout", "CastLike",
-}  # fmt: skip
-
-
-class Ranges:
-    """Ranges of values of a graph's inputs."""
-
-    def __init__(self, model: Any) -> None:
-        self._graph = _without_functions(model)
-        self._readers: dict[str, list[tuple[Any, int]]] = {}
-        for node in self._graph.node:
-            for place, name in enumerate(node.input):
-                self._readers.setdefault(name, []).append((node, place))
-        self._shapes = _shapes(self._graph)
-        self._masks = Masks(self._graph, self._readers)
-
-    def of(self, name: str, dtype: str) -> dict[str, Any]:
-        """Return the values of an input, as in `drawn_of_type`."""
-        whole = dtype.startswith(("int", "uint"))
-        rows = self._rows(name) if whole else None
-        if rows is None and (whole or dtype == "bool"):
-            as_mask = self._masks.drawn(name)
-            if as_mask is not None:
-                return dict(as_mask)
-        return drawn_of_type(name, dtype, rows)
-
-    def _rows(self, name: str) -> int | None:
-        found: list[int] = []
-        names, seen = [name], {name}
-        while names:
-            for node, place in self._readers.get(names.pop(), ()):
-                rows = self._table(node, place)
-                if rows:
-                    found.append(rows)
-                elif place == 0 and node.op_type in _PASSES_ON:
-                    more = [output for output in node.output if output and output not in seen]
-                    seen.update(more)
-                    names += more
-        return min(found, default=None)
 
     def _table(self, node: Any, place: int) -> int | None:
         if node.op_type in _FUSED:
@@ -204,6 +149,16 @@ class Ranges:
 
     def _shape_at(self, node: Any, place: int) -> tuple[int, ...] | None:
         return self._shapes.get(node.input[place]) if place < len(node.input) else None
+
+
+def _value(tensor: Any) -> float | None:
+    if any(size != 1 for size in tensor.dims) or tensor.external_data:
+        return None
+    try:
+        values = numpy_helper.to_array(tensor).reshape(-1)
+        return float(values[0]) if len(values) == 1 else None
+    except (TypeError, ValueError):
+        return None
 
 
 def _without_functions(model: Any) -> Any:
@@ -293,7 +248,7 @@ def look(path: Path) -> dict[str, Any]:
 
 def _input(entry: Any, ranges: Ranges) -> dict[str, Any]:
     fields = _tensor(entry, "input")
-    return fields | ranges.of(entry.name, fields["dtype"])
+    return fields | ranges.of(entry.name, entry.name, fields["dtype"])
 
 
 def _is_weight(tensor: Any) -> bool:

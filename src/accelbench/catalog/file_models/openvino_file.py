@@ -7,19 +7,17 @@ module only in the process that looks at a file.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import openvino
 
 from accelbench.catalog.file_models.given_inputs import (
+    InputRanges,
     MaskEffect,
-    drawn_as_mask,
-    drawn_of_type,
     of_choice,
-    of_equality,
-    of_factor,
+    of_pair,
 )
 from accelbench.catalog.file_models.kinds import FileRefusedError, weights_beside
 from accelbench.core.visible import in_quotes
@@ -31,74 +29,54 @@ _PASSES_ON = {
 }  # fmt: skip
 _SAME = {*_PASSES_ON, "Gather", "GatherElements", "GatherND"}
 _JOINS = {"LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseOr"}
+_PAIRS = {"Multiply": "mul", "Equal": "eq", "NotEqual": "ne", "Greater": "gt", "Subtract": "sub"}
 _SDPA, _MASK_OF_SDPA = "ScaledDotProductAttention", 3
 _DEEPEST = 64
 
 
-def range_of(port: Any, name: str, dtype: str) -> dict[str, Any]:
-    """Return the values of an input, as in `drawn_of_type`."""
-    whole = dtype.startswith(("int", "uint"))
-    rows = _rows(port) if whole else None
-    if rows is None and (whole or dtype in {"bool", "boolean"}):
-        as_mask = _Masks(port).drawn()
-        if as_mask is not None:
-            return dict(as_mask)
-    return drawn_of_type(name, dtype, rows)
-
-
-def _readers(output: Any) -> Iterator[tuple[Any, int]]:
-    for target in output.get_target_inputs():
-        yield target.get_node(), target.get_index()
-
-
-def _key(output: Any) -> str:
-    return f"{output.get_node().get_friendly_name()}:{output.get_index()}"
-
-
-class _Masks:
-    """An input, followed to where it masks."""
-
+class _Ranges(InputRanges):
     def __init__(self, port: Any) -> None:
-        first = port.get_node().output(0)
-        self._first = _key(first)
-        self._outputs = {self._first: first}
+        self._outputs: dict[str, Any] = {}
+        (self.key,) = self._made(port.get_node())
 
-    def drawn(self) -> Mapping[str, Any] | None:
-        """Return its values if it is a mask."""
-        return drawn_as_mask(self._first, self._effects)
+    def _readers(self, key: str) -> Iterator[tuple[Any, int]]:
+        for target in self._outputs[key].get_target_inputs():
+            yield target.get_node(), target.get_index()
 
-    def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Sequence[str]]]:
-        for node, place in _readers(self._outputs[read]):
-            effect = _effect(node, place)
-            made = node.outputs() if effect in {MaskEffect.SAME, MaskEffect.TURNED} else []
-            self._outputs |= {_key(output): output for output in made}
-            yield effect, [_key(output) for output in made]
+    def _made(self, node: Any) -> list[str]:
+        made = {f"{node.get_friendly_name()}:{out.get_index()}": out for out in node.outputs()}
+        self._outputs |= made
+        return list(made)
 
+    def _passes_on(self, node: Any, place: int) -> bool:
+        return place == 0 and node.get_type_name() in _PASSES_ON
 
-def _effect(node: Any, place: int) -> MaskEffect | None:
-    kind = node.get_type_name()
-    if kind == "Select" and place == 0:
-        return of_choice(_scalar(node.input_value(1)), _scalar(node.input_value(2)))
-    if kind == _SDPA and place == _MASK_OF_SDPA:
-        truth = node.input_value(place).get_element_type().get_type_name() == "boolean"
-        return MaskEffect.KEEPS if truth else None
-    if (kind in _SAME and place == 0) or kind in _JOINS:
-        return MaskEffect.SAME
-    if kind in {"LogicalNot", "BitwiseNot"}:
-        return MaskEffect.TURNED
-    if node.get_input_size() == 2:
-        return _of_pair(kind, place, _scalar(node.input_value(1 - place)))
-    return None
+    def _table(self, node: Any, place: int) -> int | None:
+        if node.get_type_name() != "Gather" or place != 1:
+            return None
+        axis_node = node.input_value(2).get_node()
+        shape = node.input_value(0).partial_shape
+        if axis_node.get_type_name() != "Constant" or shape.is_dynamic:
+            return None
+        axis = int(axis_node.data.reshape(-1)[0])
+        sizes = list(shape.to_shape())
+        return int(sizes[axis]) if -len(sizes) <= axis < len(sizes) else None
 
-
-def _of_pair(kind: str, place: int, other: float | None) -> MaskEffect | None:
-    if kind == "Multiply":
-        return of_factor(other)
-    if kind in {"Equal", "NotEqual"}:
-        return of_equality(other, unequal=kind == "NotEqual")
-    if kind == "Greater" and place == 0 and other == 0.0:
-        return MaskEffect.SAME
-    return MaskEffect.TURNED if kind == "Subtract" and place == 1 and other == 1.0 else None
+    def _effect(self, node: Any, place: int) -> MaskEffect | None:
+        kind = node.get_type_name()
+        if kind == "Select" and place == 0:
+            return of_choice(_scalar(node.input_value(1)), _scalar(node.input_value(2)))
+        if kind == _SDPA and place == _MASK_OF_SDPA:
+            truth = node.input_value(place).get_element_type().get_type_name() == "boolean"
+            return MaskEffect.KEEPS if truth else None
+        if (kind in _SAME and place == 0) or kind in _JOINS:
+            return MaskEffect.SAME
+        if kind in {"LogicalNot", "BitwiseNot"}:
+            return MaskEffect.TURNED
+        if node.get_input_size() == 2:
+            other = _scalar(node.input_value(1 - place))
+            return of_pair(_PAIRS.get(kind, ""), place, other)
+        return None
 
 
 def _scalar(output: Any) -> float | None:
@@ -113,36 +91,6 @@ def _scalar(output: Any) -> float | None:
             return None
         node = node.input_value(0).get_node()
     return None
-
-
-def _rows(port: Any) -> int | None:
-    found: list[int] = []
-    ports, seen = [port.get_node().output(0)], set[str]()
-    while ports:
-        for node, place in _readers(ports.pop()):
-            rows = _table(node, place)
-            if rows:
-                found.append(rows)
-            elif (
-                place == 0
-                and node.get_type_name() in _PASSES_ON
-                and node.get_friendly_name() not in seen
-            ):
-                seen.add(node.get_friendly_name())
-                ports += node.outputs()
-    return min(found, default=None)
-
-
-def _table(node: Any, place: int) -> int | None:
-    if node.get_type_name() != "Gather" or place != 1:
-        return None
-    axis_node = node.input_value(2).get_node()
-    shape = node.input_value(0).partial_shape
-    if axis_node.get_type_name() != "Constant" or shape.is_dynamic:
-        return None
-    axis = int(axis_node.data.reshape(-1)[0])
-    sizes = list(shape.to_shape())
-    return int(sizes[axis]) if -len(sizes) <= axis < len(sizes) else None
 
 
 #: Within so many bytes a graph says that it is one, behind what a licence may take.
@@ -214,12 +162,9 @@ def _input(port: Any) -> dict[str, Any]:
             f"Its input {in_quotes(name)} does not say how many axes it has.",
             "Export the model with the rank of each input.",
         )
-    return {
-        "name": name,
-        "dtype": dtype,
-        "shape": _shape(port),
-        **range_of(port, name, dtype),
-    }
+    ranges = _Ranges(port)
+    values = ranges.of(ranges.key, name, dtype)
+    return {"name": name, "dtype": dtype, "shape": _shape(port), **values}
 
 
 def _name(port: Any) -> str:

@@ -9,7 +9,7 @@ import ast
 import math
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,10 @@ from accelbench.catalog.file_models.given_inputs import (
     BATCH,
     IMAGE,
     SEQUENCE,
+    InputRanges,
     MaskEffect,
-    drawn_as_mask,
-    drawn_of_type,
     of_choice,
-    of_equality,
-    of_factor,
+    of_pair,
     size_named,
 )
 from accelbench.catalog.file_models.kinds import FileRefusedError
@@ -62,7 +60,7 @@ _SCALARS = {4: "<i4", 5: "<i8", 6: "<f2", 7: "<f4", 8: "<f8"}
 _DEEPEST = 64
 
 
-class ExportedRanges:
+class ExportedRanges(InputRanges):
     """Ranges of values of a program's inputs."""
 
     def __init__(self, archive: ExportedArchive) -> None:
@@ -70,12 +68,12 @@ class ExportedRanges:
         graph = module["graph"]
         self._archive = archive
         self._values = graph["tensor_values"]
-        self._readers: dict[str, list[Mapping[str, Any]]] = {}
-        self._made: dict[str, Mapping[str, Any]] = {}
+        self._by_value: dict[str, list[Mapping[str, Any]]] = {}
+        self._makers: dict[str, Mapping[str, Any]] = {}
         for node in graph["nodes"]:
             for name in dict.fromkeys(names_in(entry["arg"] for entry in node["inputs"])):
-                self._readers.setdefault(name, []).append(node)
-            self._made |= dict.fromkeys(names_in(node["outputs"]), node)
+                self._by_value.setdefault(name, []).append(node)
+            self._makers |= dict.fromkeys(names_in(node["outputs"]), node)
         self._stored = {
             body["arg"]["name"]: body[f"{kind}_name"]
             for spec in module["signature"]["input_specs"]
@@ -83,49 +81,35 @@ class ExportedRanges:
             if kind in {"buffer", "tensor_constant"}
         }
 
-    def of(self, name: str, dtype: str) -> dict[str, Any]:
-        """Return the values of an input, as in `drawn_of_type`."""
-        whole = dtype.startswith(("int", "uint"))
-        rows = self._rows(name) if whole else None
-        if rows is None and (whole or dtype == "bool"):
-            as_mask = drawn_as_mask(name, self._effects)
-            if as_mask is not None:
-                return dict(as_mask)
-        return drawn_of_type(name, "float32" if dtype == "bfloat16" else dtype, rows)
+    def _readers(self, key: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+        for node in self._by_value.get(key, ()):
+            yield node, key
 
-    # -- masks
+    def _made(self, node: Mapping[str, Any]) -> Iterator[str]:
+        return names_in(node["outputs"])
 
-    def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Sequence[str]]]:
-        for node in self._readers.get(read, ()):
-            yield self._effect(node, read), list(names_in(node["outputs"]))
+    def _passes_on(self, node: Mapping[str, Any], place: str) -> bool:
+        name = _named(node)
+        return name in _PASSES_ON and place in names_in([node["inputs"][0]["arg"]])
 
-    def _effect(self, node: Mapping[str, Any], read: str) -> MaskEffect | None:
+    def _effect(self, node: Mapping[str, Any], place: str) -> MaskEffect | None:
         aten = _aten(node)
         args = {entry["name"]: entry["arg"] for entry in node["inputs"]}
-        if aten == "masked_fill" and read in names_in([args["mask"]]):
+        if aten == "masked_fill" and place in names_in([args["mask"]]):
             return of_choice(self._number(args["value"]), None)
-        if aten == "where" and "condition" in args and read in names_in([args["condition"]]):
+        if aten == "where" and "condition" in args and place in names_in([args["condition"]]):
             return of_choice(self._number(args.get("self")), self._number(args.get("other")))
-        if aten == _SDPA and read in names_in([args.get("attn_mask", {})]):
-            return MaskEffect.KEEPS if self._values[read]["dtype"] == _BOOL else None
+        if aten == _SDPA and place in names_in([args.get("attn_mask", {})]):
+            return MaskEffect.KEEPS if self._values[place]["dtype"] == _BOOL else None
         first: Mapping[str, Any] = next(iter(args.values()), {})
-        if read in names_in([first]):
-            return self._of_first(aten, self._number(args.get("other")))
-        if aten in _JOINS:
-            return MaskEffect.SAME
-        if aten == "sub" and self._number(first) == 1.0:
-            return MaskEffect.TURNED
-        return of_factor(self._number(first)) if aten == "mul" else None
-
-    @staticmethod
-    def _of_first(aten: str, other: float | None) -> MaskEffect | None:
-        if aten in _SAME or aten in _JOINS or (aten == "gt" and other == 0.0):
-            return MaskEffect.SAME
-        if aten in _TURNS or (aten == "rsub" and other == 1.0):
-            return MaskEffect.TURNED
-        if aten in {"eq", "ne"}:
-            return of_equality(other, unequal=aten == "ne")
-        return of_factor(other) if aten == "mul" else None
+        if place in names_in([first]):
+            if aten in _SAME:
+                return MaskEffect.SAME
+            other = self._number(args.get("other"))
+            if aten in _TURNS or (aten == "rsub" and other == 1.0):
+                return MaskEffect.TURNED
+            return MaskEffect.SAME if aten in _JOINS else of_pair(aten, 0, other)
+        return MaskEffect.SAME if aten in _JOINS else of_pair(aten, 1, self._number(first))
 
     def _number(self, arg: Mapping[str, Any] | None, depth: int = 0) -> float | None:
         for kind in ("as_float", "as_int", "as_bool"):
@@ -136,7 +120,7 @@ class ExportedRanges:
             return None
         if names[0] in self._stored:
             return self._constant(self._stored[names[0]])
-        node = self._made.get(names[0])
+        node = self._makers.get(names[0])
         if node is None:
             return None
         aten = _aten(node)
@@ -161,39 +145,22 @@ class ExportedRanges:
         place = tensor.offset * np.dtype(kind).itemsize
         return float(np.frombuffer(content, kind, 1, place)[0])
 
-    # -- tables
-
-    def _rows(self, name: str) -> int | None:
-        found: list[int] = []
-        names, seen = [name], {name}
-        while names:
-            read = names.pop()
-            for node in self._readers.get(read, ()):
-                aten = (aten_name(str(node["target"])) or ("", ""))[0]
-                rows = self._looked_up(node, aten, read)
-                if rows:
-                    found.append(rows)
-                elif aten in _PASSES_ON and read in names_in([node["inputs"][0]["arg"]]):
-                    more = [made for made in names_in(node["outputs"]) if made not in seen]
-                    seen.update(more)
-                    names += more
-        return min(found, default=None)
-
-    def _looked_up(self, node: Mapping[str, Any], aten: str, read: str) -> int | None:
+    def _table(self, node: Mapping[str, Any], place: str) -> int | None:
+        aten = _named(node)
         if aten not in _LOOKUPS:
             return None
         number, table = _LOOKUPS[aten]
         args = {entry["name"]: entry["arg"] for entry in node["inputs"]}
         names = list(names_in([args[table]]))
-        if read not in names_in([args[number]]) or not names or names[0] == read:
+        if place not in names_in([args[number]]) or not names or names[0] == place:
             return None
         sizes = self._values[names[0]]["sizes"]
         axis = int(args["dim"]["as_int"]) if aten == "index_select" else 0
         if aten == "index":
             places = args["indices"].get("as_optional_tensors") or args["indices"]["as_tensors"]
             axis = next(
-                place for place, entry in enumerate(places)
-                if read in names_in([entry if "as_tensor" in entry or "as_none" in entry
+                number for number, entry in enumerate(places)
+                if place in names_in([entry if "as_tensor" in entry or "as_none" in entry
                                      else {"as_tensor": entry}])
             )  # fmt: skip
         size = sizes[axis] if -len(sizes) <= axis < len(sizes) else {}
@@ -201,8 +168,12 @@ class ExportedRanges:
 
 
 def _aten(node: Mapping[str, Any]) -> str:
-    name = (aten_name(str(node["target"])) or ("", ""))[0]
+    name = _named(node)
     return name if name in _JOINS else name.rstrip("_")
+
+
+def _named(node: Mapping[str, Any]) -> str:
+    return (aten_name(str(node["target"])) or ("", ""))[0]
 
 
 #: NumPy's names of types by their numbers in the schema.
@@ -339,7 +310,7 @@ def _input(
             f"Its input {in_quotes(name)} has a size that follows from other sizes.",
             "Export it with each free size of its own: torch.export.Dim.DYNAMIC.",
         )
-    return fields | ranges.of(name, dtype)
+    return fields | ranges.of(name, name, "float32" if dtype == "bfloat16" else dtype)
 
 
 def _tensor(name: str, meta: Mapping[str, Any], sizes: _Sizes) -> dict[str, Any]:

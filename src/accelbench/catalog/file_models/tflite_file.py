@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,10 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from accelbench.catalog.file_models.given_inputs import (
+    InputRanges,
     MaskEffect,
-    drawn_as_mask,
-    drawn_of_type,
     of_choice,
-    of_equality,
-    of_factor,
+    of_pair,
 )
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.visible import in_quotes
@@ -43,7 +41,7 @@ _PASSES_ON = {
     "BROADCAST_TO", "SPLIT", "SPLIT_V", "UNPACK",
 }  # fmt: skip
 _JOINS = {"LOGICAL_AND", "LOGICAL_OR"}
-_PAIRS = {"MUL", "EQUAL", "NOT_EQUAL", "GREATER", "SUB"}
+_PAIRS = {"MUL": "mul", "EQUAL": "eq", "NOT_EQUAL": "ne", "GREATER": "gt", "SUB": "sub"}
 _VALUES = {
     schema.TensorType.FLOAT32: "<f4", schema.TensorType.FLOAT16: "<f2",
     schema.TensorType.INT32: "<i4", schema.TensorType.INT64: "<i8",
@@ -51,51 +49,37 @@ _VALUES = {
 }  # fmt: skip
 
 
-class TfliteRanges:
-    """Ranges of values of a model's inputs."""
+class TfliteRanges(InputRanges):
+    """Values of a model's inputs."""
 
     def __init__(self, model: Any, codes: Sequence[str]) -> None:
         self._model, self._graph = model, model.subgraphs[0]
-        self._readers: dict[int, list[tuple[str, Any, int]]] = {}
+        self._by_value: dict[str, list[tuple[Any, int]]] = {}
+        self._codes = codes
         for operator in self._graph.operators:
             for place, index in enumerate(operator.inputs):
-                reader = (codes[operator.opcodeIndex], operator, place)
-                self._readers.setdefault(int(index), []).append(reader)
+                self._by_value.setdefault(str(int(index)), []).append((operator, place))
 
-    def of(self, index: int, name: str, dtype: str) -> dict[str, Any]:
-        """Return the values of an input, as in `drawn_of_type`."""
-        whole = dtype.startswith(("int", "uint"))
-        rows = self._rows(index) if whole else None
-        if rows is None and (whole or dtype == "bool"):
-            as_mask = drawn_as_mask(str(index), self._effects)
-            if as_mask is not None:
-                return dict(as_mask)
-        return drawn_of_type(name, dtype, rows)
+    def _readers(self, key: str) -> Iterable[tuple[Any, int]]:
+        return self._by_value.get(key, ())
 
-    def _rows(self, index: int) -> int | None:
-        found: list[int] = []
-        indices, seen = [index], {index}
-        while indices:
-            for code, operator, place in self._readers.get(indices.pop(), ()):
-                number, table = _LOOKUPS.get(code, (None, 0))
-                if place == number:
-                    shape = _tflite_ranges_shape(self._graph.tensors[operator.inputs[table]])
-                    axis = getattr(operator.builtinOptions, "axis", 0)
-                    if -len(shape) <= axis < len(shape):
-                        found.append(shape[axis])
-                elif place == 0 and code in _PASSES_ON:
-                    more = [int(made) for made in operator.outputs if int(made) not in seen]
-                    seen.update(more)
-                    indices += more
-        return min((rows for rows in found if rows > 0), default=None)
+    def _made(self, node: Any) -> list[str]:
+        return [str(int(index)) for index in node.outputs]
 
-    def _effects(self, read: str) -> Iterator[tuple[MaskEffect | None, Sequence[str]]]:
-        for code, operator, place in self._readers.get(int(read), ()):
-            made = [str(int(index)) for index in operator.outputs]
-            yield self._effect(code, operator, place), made
+    def _passes_on(self, node: Any, place: int) -> bool:
+        return place == 0 and self._codes[node.opcodeIndex] in _PASSES_ON
 
-    def _effect(self, code: str, operator: Any, place: int) -> MaskEffect | None:
-        inputs = operator.inputs
+    def _table(self, node: Any, place: int) -> int | None:
+        number, table = _LOOKUPS.get(self._codes[node.opcodeIndex], (None, 0))
+        if place != number:
+            return None
+        shape = _shape(self._graph.tensors[node.inputs[table]])
+        axis = getattr(node.builtinOptions, "axis", 0)
+        rows = shape[axis] if -len(shape) <= axis < len(shape) else 0
+        return rows if rows > 0 else None
+
+    def _effect(self, node: Any, place: int) -> MaskEffect | None:
+        inputs, code = node.inputs, self._codes[node.opcodeIndex]
         if code in {"SELECT", "SELECT_V2"} and place == 0:
             return of_choice(self._scalar(inputs[1]), self._scalar(inputs[2]))
         if (code in {*_PASSES_ON, "GATHER", "GATHER_ND"} and place == 0) or code in _JOINS:
@@ -104,20 +88,13 @@ class TfliteRanges:
             return MaskEffect.TURNED
         if code not in _PAIRS:
             return None
-        other = self._scalar(inputs[1 - place])
-        if code == "MUL":
-            return of_factor(other)
-        if code in {"EQUAL", "NOT_EQUAL"}:
-            return of_equality(other, unequal=code == "NOT_EQUAL")
-        if code == "GREATER":
-            return MaskEffect.SAME if place == 0 and other == 0.0 else None
-        return MaskEffect.TURNED if place == 1 and other == 1.0 else None
+        return of_pair(_PAIRS[code], place, self._scalar(inputs[1 - place]))
 
     def _scalar(self, index: int) -> float | None:
         tensor = self._graph.tensors[index]
         content = self._model.buffers[tensor.buffer].data
         kind = _VALUES.get(tensor.type)
-        if content is None or kind is None or math.prod(_tflite_ranges_shape(tensor)) != 1:
+        if content is None or kind is None or math.prod(_shape(tensor)) != 1:
             return None
         values = np.asarray(content, np.uint8).tobytes()
         if len(values) < np.dtype(kind).itemsize:
@@ -125,11 +102,6 @@ class TfliteRanges:
         return float(np.frombuffer(values, kind, 1)[0])
 
 
-def _tflite_ranges_shape(tensor: Any) -> list[int]:
-    return [] if tensor.shape is None else [int(size) for size in tensor.shape]
-
-
-#: How a model begins, after four bytes.
 _STORED = {
     "FLOAT32": "fp32", "FLOAT64": "fp64", "FLOAT16": "fp16", "BFLOAT16": "bf16", "INT8": "int8",
     "UINT8": "int8", "INT4": "int8",
@@ -166,7 +138,7 @@ def look(path: Path) -> dict[str, Any]:
     return {
         "inputs": [_input(entry, ranges) for entry in inputs],
         "outputs": [_tensor(entry) for entry in outputs],
-        "weights": sum(math.prod(map(int, _shape(tensor))) for tensor in weights),
+        "weights": sum(math.prod(_shape(tensor)) for tensor in weights),
         "precision": _precision(graph, codes, weights),
         "operators": len(graph.operators),
         "beside": [],
@@ -179,7 +151,7 @@ def _stored(tensor: Any) -> str:
 
 
 def _shape(tensor: Any) -> list[int]:
-    return [] if tensor.shape is None else list(tensor.shape)
+    return [] if tensor.shape is None else [int(size) for size in tensor.shape]
 
 
 def _tensor(entry: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +170,7 @@ def _input(entry: dict[str, Any], ranges: TfliteRanges) -> dict[str, Any]:
             f"Its input {in_quotes(fields['name'])} takes text, which is not drawn.",
             "Measure the part behind it: convert the model without that step.",
         )
-    return fields | ranges.of(int(entry["index"]), fields["name"], fields["dtype"])
+    return fields | ranges.of(str(int(entry["index"])), fields["name"], fields["dtype"])
 
 
 def _precision(graph: Any, codes: list[str], weights: list[Any]) -> str:
@@ -209,5 +181,5 @@ def _precision(graph: Any, codes: list[str], weights: list[Any]) -> str:
             for index in operator.inputs:
                 tensor = graph.tensors[index] if index >= 0 else None
                 if tensor is not None and id(tensor) in held:
-                    counted[_stored(tensor)] += math.prod(map(int, _shape(tensor)))
+                    counted[_stored(tensor)] += math.prod(_shape(tensor))
     return counted.most_common(1)[0][0] if counted else "fp32"
