@@ -167,7 +167,7 @@ screenshots: $(INSTALLED_DEV) browser
 	ACCELBENCH_SCREENSHOTS=$(SHOTS) $(BIN)/python -m pytest -q -rP tests/report/looks/test_layouts.py
 
 costs: $(INSTALLED)
-	$(BIN)/python -m accelbench.catalog.analytic --write
+	$(BIN)/python benchmarks/costs.py --write
 
 # torch is named exactly: left open, pip takes the newest, with gigabytes of CUDA packages on Linux.
 TORCH_VERSION := 2.13.0

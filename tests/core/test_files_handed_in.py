@@ -135,7 +135,7 @@ def test_infinity_stands_in_configs_of_models_alone() -> None:
 #: Who reads JSON without the one reader: what programs of ours, or of engines, wrote a moment ago.
 OWN = {
     "artifacts", "run", "runtimes", "store", "hardware", "report", "catalog/own.py",
-    "catalog/cost.py", "catalog/analytic.py", "catalog/selection.py", "core/jsonc.py",
+    "catalog/cost.py", "catalog/catalogue.py", "catalog/selection.py", "core/jsonc.py",
     "select/rank/pricing.py", "select/evidence/cells.py", "query/baselines.py",
     "cli/services/measuring.py", "query/stored_results.py", "cli/commands/db.py",
     "analysis/attempts.py", "analysis/machines.py", "exchange/guide_csv.py",

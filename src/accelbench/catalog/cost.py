@@ -1,6 +1,6 @@
 """Analytic cost and memory of a step, from counts kept as data: builds no model.
 
-`costs.json` holds polynomials that `accelbench.catalog.analytic` found to reproduce torch's own
+`costs.json` holds polynomials that `benchmarks/costs.py` found to reproduce torch's own
 shapes. A model without an entry, or whose config differs from the counted one, has no cost: None,
 never a guess. Some passes were counted at the default sizes only and have no cost at others.
 """

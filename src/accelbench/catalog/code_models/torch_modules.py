@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch.nn.parameter import is_lazy
 
-from accelbench.catalog.analytic import DEFAULT_SIZES, exact, fit
 from accelbench.catalog.code_models import example
 from accelbench.catalog.code_models.loading import LoadedCode
 from accelbench.catalog.counting import Count, Counter, UnknownOperationError, count_forward
@@ -24,7 +23,7 @@ from accelbench.catalog.file_models.given_inputs import refuse_unknown_inputs
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.inputs import named_tensors
 from accelbench.catalog.op_costs import Args
-from accelbench.catalog.polynomials import InexactError
+from accelbench.catalog.polynomials import DEFAULT_SIZES, InexactError, exact, fit
 from accelbench.core.errors import CaseError
 from accelbench.core.visible import in_quotes
 

@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.analytic import DEFAULT_SIZES, Rule, exact, fit
 from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE, size_named
 from accelbench.catalog.graph_files.opening import FileGraph, opened
 from accelbench.catalog.graph_files.steps import (
@@ -31,7 +30,7 @@ from accelbench.catalog.graph_files.steps import (
     moving,
     with_signature,
 )
-from accelbench.catalog.polynomials import InexactError
+from accelbench.catalog.polynomials import DEFAULT_SIZES, InexactError, Rule, exact, fit
 
 #: Between a product and its softmax, or after it: scaling, masks, and what looks for NaN.
 _BETWEEN = {"elt", "act", "copy", ""}

@@ -1,14 +1,9 @@
-"""Exact polynomials of what a pass takes, from counts at a few batches and lengths.
+"""Counts the passes of every model of the catalogue into `costs.json`.
 
-    python -m accelbench.catalog.analytic --write    counts every model, writes `costs.json`
-    python -m accelbench.catalog.analytic            reports whether the file is out of date
+    python benchmarks/costs.py --write    counts every model, writes the file
+    python benchmarks/costs.py            reports whether the file is out of date
 
-A transformer's cost is linear in the batch and quadratic in the sequence. A convolutional
-network's is quadratic in the image side, in steps of its total stride, and of the fourth degree
-if it attends to its pixels. Coefficients must be whole numbers and reproduce other lengths and
-another batch exactly. If no such rule holds (a scan, windows), a pass is counted at the default
-sizes only. The peak is the largest of several polynomials: one for each moment of the pass that
-no other moment dominates.
+If no exact rule holds (a scan, windows), a pass is counted at the default sizes only.
 """
 
 from __future__ import annotations
@@ -18,136 +13,31 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
+
+import torch
 
 from accelbench.catalog.cost import COSTS_FILE
+from accelbench.catalog.counting import Count
 from accelbench.catalog.find import every_model
-from accelbench.catalog.polynomials import InexactError, through, undominated, value
+from accelbench.catalog.passes import Passes, TrainingPasses
+from accelbench.catalog.polynomials import (
+    DEFAULT_SIZES,
+    PEAK,
+    QUANTITIES,
+    Batches,
+    InexactError,
+    Rule,
+    exact,
+    fit,
+    undominated,
+)
 from accelbench.core import processes
-from accelbench.core.case import Shapes
 from accelbench.core.errors import EXIT_NO, SurroundingsError
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Architecture
-
-if TYPE_CHECKING:
-    from accelbench.catalog.counting import Count
-
-
-#: Batches to fit through, and one to check. With a batch of one torch leaves out copies and
-#: sums that change nothing: where that shows, a batch of one has polynomials of its own.
-#: A batch whose items are compared with each other costs its square: a third batch shows it.
-_FROM_ONE, _FROM_TWO, _SQUARED, ALONE = ((1, 2), 3), ((2, 3), 4), ((2, 3, 4), 5), ((1,), 1)
-Batches = tuple[tuple[int, ...], int]
-QUANTITIES = ("flops", "bytes_moved", "activation_bytes")
-PEAK = "peak_activation_bytes"
-
-
-class Counted(Protocol):
-    """Counts of one pass."""
-
-    @property
-    def flops(self) -> int: ...
-    @property
-    def bytes_moved(self) -> int: ...
-    @property
-    def activation_bytes(self) -> int: ...
-    @property
-    def live_bytes(self) -> list[int]: ...
-    @property
-    def peak_activation_bytes(self) -> int: ...
-
-
-#: One kind of pass at a batch and a length: a list of one, or of a decode step and the next.
-At = Callable[[int, int], Counted]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The size along which a pass is fitted, in which steps, at which lengths."""
-
-    along: str | None
-    step: int
-    lengths: tuple[int, ...]
-    others: tuple[int, ...]
-
-    def shapes(self, batch: int, length: int) -> Shapes:
-        """Return the shapes at a point."""
-        sizes: dict[str, Any] = {} if self.along is None else {self.along: length * self.step}
-        return replace(Shapes(batch), **sizes)
-
-
-DEFAULT_SIZES = Rule(None, 1, (0,), (0,))
-
-
-def exact(fitted: Callable[[Batches], dict[str, Any]], *, trains: bool = False) -> dict[str, Any]:
-    """Fit all batches, or two and more with a batch of one apart."""
-    if not trains:
-        try:
-            return fitted(_FROM_ONE)
-        except InexactError:
-            pass
-    alone = fitted(ALONE)
-    try:
-        return {**fitted(_FROM_TWO), "alone": alone}
-    except InexactError:
-        return {**fitted(_SQUARED), "alone": alone}
-
-
-def fit(
-    at: At, rule: Rule, batches: Batches, *, apart: bool = False, peak_slack: float = 0.0
-) -> dict[str, Any]:
-    """Fit polynomials of every quantity along a rule.
-
-    Args:
-        at: counts at a batch and a length.
-        rule: where to count.
-        batches: those to fit, and one to check.
-        apart: leave the peak's moments as they are, to be combined with others.
-        peak_slack: relative error of the peak that is accepted.
-
-    Raises:
-        InexactError: the polynomials do not reproduce other points.
-    """
-    fitted_to, other = batches
-    counts = {(b, x): at(b, x) for b in fitted_to for x in rule.lengths}
-
-    def polynomial(read: Callable[[Counted], int]) -> list[list[int]]:
-        points = {point: read(c) for point, c in counts.items()}
-        return through(fitted_to, rule.lengths, points)
-
-    fitted: dict[str, Any] = {
-        name: polynomial(lambda c, name=name: int(getattr(c, name)))  # type: ignore[misc]
-        for name in QUANTITIES
-    }
-    moments = {len(c.live_bytes) for c in counts.values()}
-    if len(moments) == 1:
-        peaks = [
-            polynomial(lambda c, moment=moment: c.live_bytes[moment])  # type: ignore[misc]
-            for moment in range(moments.pop())
-        ]
-    else:  # the pass loops along the length: as many operations as there are places
-        peaks = [polynomial(lambda c: c.peak_activation_bytes)]
-    fitted[PEAK] = peaks if apart else undominated(peaks)
-    for length in rule.others:
-        _check(fitted, at(other, length), other, length, peak_slack)
-    return fitted
-
-
-def _check(
-    fitted: Mapping[str, Any], seen: Counted, batch: int, length: int, peak_slack: float
-) -> None:
-    figures = {name: value(fitted[name], batch, length) for name in QUANTITIES}
-    figures[PEAK] = max(value(peak, batch, length) for peak in fitted[PEAK])
-    for name, figure in figures.items():
-        # Gradients come in another order where sizes differ, and so the peak is not exact.
-        slack = figure * peak_slack if name == PEAK else 0
-        if abs(figure - getattr(seen, name)) > slack:
-            raise InexactError(
-                f"{name} at batch {batch}, length {length} is {getattr(seen, name)}, not {figure}"
-            )
-
 
 #: What the peak of a training step may be off by between the points that were counted.
 _SLACK = 0.05
@@ -237,8 +127,6 @@ def _first_exact(
 
 
 def _forward(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
-    from accelbench.catalog.passes import Passes
-
     made = {}
     for kind, half in _KINDS:
         passes = Passes(spec, half)
@@ -250,8 +138,6 @@ def _forward(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
 
 def _request(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
     """Fit prefill, the first decode step, and the growth from each step to the next."""
-    from accelbench.catalog.passes import Passes
-
     makes = spec.generation
     assert makes is not None
     steps = 3
@@ -282,8 +168,6 @@ def _request(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
 
 
 def _training(spec: ModelSpec, rule: Rule) -> dict[str, Any]:
-    from accelbench.catalog.passes import TrainingPasses
-
     passes = TrainingPasses(spec)
     at = cache(lambda b, x: passes.step(rule.shapes(b, x)))
     trained, largest = passes.trained_weights()
@@ -340,15 +224,13 @@ def _said(what: Any, depth: int) -> str:
 
 
 def _entry_of(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
-    import torch
-
     torch.set_num_threads(1)
     return spec.id, entry(spec)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write `costs.json`, or report whether it is out of date."""
-    parser = argparse.ArgumentParser(prog="python -m accelbench.catalog.analytic")
+    parser = argparse.ArgumentParser(prog="python benchmarks/costs.py")
     parser.add_argument("--write", action="store_true", help="write costs.json")
     parser.add_argument("models", nargs="*", help="count these anew; all, where none is named")
     options = parser.parse_args(arguments)
