@@ -16,8 +16,16 @@ from accelbench.catalog.code_models.loading import (
     CodeWord,
     builder_of,
 )
-from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, OPTION, SEQUENCE, GivenInput
+from accelbench.catalog.file_models.given_inputs import (
+    BATCH,
+    IMAGE,
+    OPTION,
+    SEQUENCE,
+    GivenInput,
+    shape_text,
+)
 from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.catalog.file_models.models import items_of
 from accelbench.catalog.losses import OWN
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
@@ -73,7 +81,7 @@ def described(spec: ModelSpec) -> list[str]:
         if package
         else f"{spec.id} is your own code, {what}: {runs}.",
         *(
-            f"{spec.id} reads {entry.name}, {entry.dtype} [{','.join(map(str, entry.shape))}]:"
+            f"{spec.id} reads {entry.name}, {entry.dtype} {shape_text(entry.shape)}:"
             f" {code.drawn.get(entry.name, 'as it was said')}."
             for entry in spec.inputs
         ),
@@ -210,7 +218,7 @@ def model_found(
         kind=kind,
         **texts,
         sources=tuple(found["sources"]),
-        fixed_batch=None if free else _items(found, inputs),
+        fixed_batch=None if free else items_of(inputs, found["batch"]),
         drawn=shown,
         notes=tuple(found["notes"]),
         counted=found.get("counted"),
@@ -265,12 +273,6 @@ def _own_sizes(
     return own
 
 
-def _items(found: Mapping[str, Any], inputs: Sequence[InputSpec]) -> int:
-    first = {entry.shape[0] for entry in inputs if len(entry.shape) > 1}
-    only = first.pop() if len(first) == 1 else found["batch"]
-    return int(only) if isinstance(only, int) and only > 0 else 1
-
-
 def _input(
     name: str,
     entry: Mapping[str, Any] | None,
@@ -287,14 +289,7 @@ def _input(
         dtype = "float"  # it follows the precision, as the weights do
     shape = _shape(name, entry, given, found)
     if given is not None and given.holds:
-        if given.row is not None and shape[-1:] != (len(given.row),):
-            raise FileRefusedError(
-                f"Its input {in_quotes(name)} has rows of {shape[-1] if shape else 1}, not of"
-                f" {len(given.row)} values.",
-                "Give as many as its last size.",
-            )
-        low, high = given.low or 0, given.high or 0
-        return InputSpec(name, shape, dtype, low, high, constant=given.constant, row=given.row)
+        return given.input(name, shape, dtype)
     if entry is not None and ("high" in entry or "constant" in entry):
         low, high = entry.get("low", 0), entry.get("high", 0)
         return InputSpec(name, shape, dtype, low, high, constant=entry.get("constant"))

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from accelbench.catalog.data import pictures
 from accelbench.catalog.data.folder import Entry, Folder, classes_of, folders_beside, look, numbered
@@ -14,12 +14,13 @@ from accelbench.catalog.data.labelled import LabelledArrays, LabelledData, batch
 from accelbench.catalog.data.labelled_text import LabelledTexts, TextWindows
 from accelbench.catalog.data.pictures import ADVICE, CONFIG, PictureRecipe, recipe_of
 from accelbench.catalog.data.rows import SUFFIX, UnreadableError, contents, need
-from accelbench.catalog.data.sounds import sound_recipe
+from accelbench.catalog.data.sounds import SoundRecipe, sound_recipe
 from accelbench.catalog.data.text import TABLES, TextFiles, TextTable, is_text_table
 from accelbench.catalog.inputs import input_shapes, tensors
 from accelbench.core.case import Case
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import CaseError
+from accelbench.core.model import InputSpec
 from accelbench.core.options import JobSettings
 from accelbench.core.vocabulary import Mode
 
@@ -29,21 +30,28 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+T = TypeVar("T")
 #: Names of skipped files that a result carries; all are counted.
 _NAMED = 5
 
 
-class LabelledSounds:
-    """The sounds of a folder, each the input of one sample."""
+class _LabelledFiles:
+    """Files of a folder per class, each the input of one sample.
 
-    def __init__(self, folder: Folder, case: Case, settings: JobSettings) -> None:
-        need("soundfile", "soundfile", "data", "Reading sound")
-        self._name, self._dtype, self._shape = _sound_input(case)
-        folders = folders_beside(case.model, settings)
-        self._recipe = sound_recipe(settings.preprocessing, folders, case, self._shape)
-        entries = folder.sounds
-        names = classes_of(entries)
-        self._numbers, self.classes, self._by = numbered(folder.path, names, case.model, folders)
+    A subclass sets `_name` and `_recipe` before it calls this constructor.
+    """
+
+    kind: str
+    noun: str
+    _name: str
+    _recipe: SoundRecipe | PictureRecipe
+
+    def __init__(
+        self, folder: Folder, entries: Sequence[Entry], case: Case, settings: JobSettings
+    ) -> None:
+        beside = folders_beside(case.model, settings)
+        numbers = numbered(folder.path, classes_of(entries), case.model, beside)
+        self._numbers, self.classes, self._by = numbers
         places = chosen(len(entries), settings.accuracy_samples, settings.seed)
         self._entries: Sequence[Entry] = [entries[place] for place in places]
         self._all = len(entries)
@@ -58,171 +66,158 @@ class LabelledSounds:
         if self.count != self._all:
             notes.append(f"{self.count} of {self._all} samples were drawn for accuracy.")
         if self._skipped:
-            notes.append(f"Skipped, as unreadable: {len(self._skipped)} of {self.count} sounds.")
+            skipped = f"{len(self._skipped)} of {self.count} {self.noun}"
+            notes.append(f"Skipped, as unreadable: {skipped}.")
         return notes
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """How they were made into inputs."""
-        recipe = self._recipe
         return {
-            "kind": "sound",
+            "kind": self.kind,
             "files": self._all,
             "classes_in_folder": len(self._numbers),
             "classes_by": self._by,
-            "preprocessing": {"by": recipe.name, "rate": recipe.rate, "does": recipe.does},
+            "preprocessing": self._preprocessing(),
             "skipped": dict(list(self._skipped.items())[:_NAMED]),
         }
 
     def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
         import numpy as np
 
-        self._sum = hashlib.sha256(f"{self._recipe.note} {self._shape}".encode())
+        self._sum = hashlib.sha256(self._about().encode())
         self._skipped = {}
         for entry in self._entries:
             number = self._numbers[entry.label]
             try:
                 data = contents(entry.path)
-                values = self._recipe.input(data)
+                values = self._values(data)
             except UnreadableError as error:
                 self._skipped[entry.name] = str(error)
                 continue
             self._sum.update(hashlib.sha256(data).digest() + number.to_bytes(8, "big"))
-            yield {self._name: values.astype(self._dtype)}, np.asarray(number, np.int64)
+            yield {self._name: values}, np.asarray(number, np.int64)
         if len(self._skipped) == len(self._entries):
             name, why = next(iter(self._skipped.items()))
             raise CaseError(
                 "data_unreadable",
-                f"None of the {len(self._entries)} sounds can be read; {name}: {why}.",
+                f"None of the {len(self._entries)} {self.noun} can be read; {name}: {why}.",
                 "Check that the files are whole.",
             )
 
     def digest(self) -> str:
         return self._sum.hexdigest()[:16]
 
+    def _about(self) -> str:
+        raise NotImplementedError
 
-def _sound_input(case: Case) -> tuple[str, str, tuple[int, ...]]:
-    """Return the input that takes sounds, its type, and its shape without the batch."""
+    def _preprocessing(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _values(self, data: bytes) -> Array:
+        raise NotImplementedError
+
+
+class LabelledSounds(_LabelledFiles):
+    """The sounds of a folder, each the input of one sample."""
+
+    kind, noun = "sound", "sounds"
+    _recipe: SoundRecipe
+
+    def __init__(self, folder: Folder, case: Case, settings: JobSettings) -> None:
+        need("soundfile", "soundfile", "data", "Reading sound")
+        tensor, self._shape = _float_input(case, _sound_shape, "sound")
+        self._name = tensor.name
+        self._dtype = "float16" if tensor.dtype == "float16" else "float32"
+        beside = folders_beside(case.model, settings)
+        self._recipe = sound_recipe(settings.preprocessing, beside, case, self._shape)
+        super().__init__(folder, folder.sounds, case, settings)
+
+    def _about(self) -> str:
+        return f"{self._recipe.note} {self._shape}"
+
+    def _preprocessing(self) -> dict[str, Any]:
+        recipe = self._recipe
+        return {"by": recipe.name, "rate": recipe.rate, "does": recipe.does}
+
+    def _values(self, data: bytes) -> Array:
+        return self._recipe.input(data).astype(self._dtype)
+
+
+def _sound_shape(shape: Sequence[int]) -> tuple[int, ...] | None:
+    return tuple(shape[1:]) if 2 <= len(shape) <= 4 else None
+
+
+#: Height, width and channels of a picture, and whether its channels are last.
+View = tuple[int, int, int, bool]
+
+
+class LabelledPictures(_LabelledFiles):
+    """The pictures of a folder, each the input of one sample."""
+
+    kind, noun = "images", "pictures"
+    _recipe: PictureRecipe
+
+    def __init__(self, folder: Folder, case: Case, settings: JobSettings) -> None:
+        need("PIL.Image", "pillow", "data", "Reading images")
+        tensor, self._view = _float_input(case, _picture_view, "picture of 1 or 3 channels")
+        self._name = tensor.name
+        self._recipe = _recipe(case, settings, self._view)
+        super().__init__(folder, folder.images, case, settings)
+
+    def _about(self) -> str:
+        return repr((self._recipe, self._view))  # the recipe's note leaves its margin out
+
+    def _preprocessing(self) -> dict[str, Any]:
+        recipe = self._recipe
+        names = ("scale", "filter", "stretched", "margin")
+        return {
+            "by": recipe.name,
+            "mean": list(recipe.mean),
+            "std": list(recipe.std),
+            **{name: getattr(recipe, name) for name in names},
+        }
+
+    def _values(self, data: bytes) -> Array:
+        import numpy as np
+
+        height, width, channels, last = self._view
+        pixels = self._recipe.pixels(pictures.decode(data), height, width, channels)
+        return np.ascontiguousarray(pixels.transpose(1, 2, 0) if last else pixels)
+
+
+def _picture_view(shape: Sequence[int]) -> View | None:
+    if len(shape) == 4 and shape[1] in (1, 3):
+        return shape[2], shape[3], shape[1], False
+    if len(shape) == 4 and shape[3] in (1, 3):
+        return shape[1], shape[2], shape[3], True
+    return None
+
+
+def _float_input(
+    case: Case, fits: Callable[[Sequence[int]], T | None], what: str
+) -> tuple[InputSpec, T]:
+    """Return the only input whose values matter, and its shape as `fits` returns it.
+
+    Raises:
+        CaseError: it does not fit, or there is another such input.
+    """
     shapes = input_shapes(case.model, case.shapes, case.mode)
     open_ = [t for t in tensors(case.model, case.shapes, case.mode) if not settled(t)]
     if len(open_) == 1 and open_[0].dtype in ("float", "float32", "float16"):
         shape = shapes[open_[0].name]
-        if 2 <= len(shape) <= 4 and shape[0] == case.shapes.batch:
-            dtype = "float16" if open_[0].dtype == "float16" else "float32"
-            return open_[0].name, dtype, shape[1:]
+        found = fits(shape) if shape[:1] == (case.shapes.batch,) else None
+        if found is not None:
+            return open_[0], found
     taken = ", ".join(f"{t.name} {list(shapes[t.name])}" for t in open_) or "nothing that is open"
     raise CaseError(
         "data_mismatch",
-        f"{case.model.id} takes {taken}, which no sound is.",
+        f"{case.model.id} takes {taken}, which no {what} is.",
         "Store its inputs and labels in an .npz file, and name that with --data.",
     )
 
 
-#: Names of skipped files that a result carries; all are counted.
-
-
-class LabelledPictures:
-    """The pictures of a folder, each the input of one sample."""
-
-    def __init__(self, folder: Folder, case: Case, settings: JobSettings) -> None:
-        need("PIL.Image", "pillow", "data", "Reading images")
-        self._name, self._view = _picture_input(case)
-        self._recipe = _recipe(case, settings, self._view)
-        entries = folder.images
-        names = classes_of(entries)
-        self._numbers, self.classes, ordered_by = numbered(
-            folder.path, names, case.model, folders_beside(case.model, settings)
-        )
-        places = chosen(len(entries), settings.accuracy_samples, settings.seed)
-        self._entries: Sequence[Entry] = [entries[place] for place in places]
-        self.count: int | None = len(places)
-        self._skipped: dict[str, str] = {}
-        self._drawn = len(places) < len(entries)
-        self._all = len(entries)
-        self._ordered_by = ordered_by
-        self._sum = hashlib.sha256()
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes for readers of the result; skipped files are known once all were read."""
-        notes = [self._recipe.note, f"Classes are numbered by {self._ordered_by}."]
-        if self._drawn:
-            notes.append(f"{self.count} of {self._all} samples were drawn for accuracy.")
-        if self._skipped:
-            notes.append(f"Skipped, as unreadable: {len(self._skipped)} of {self.count} pictures.")
-        return notes
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """How they were made into inputs."""
-        recipe = self._recipe
-        return {
-            "kind": "images",
-            "files": self._all,
-            "classes_in_folder": len(self._numbers),
-            "classes_by": self._ordered_by,
-            "preprocessing": {
-                "by": recipe.name,
-                "mean": list(recipe.mean),
-                "std": list(recipe.std),
-                "scale": recipe.scale,
-                "filter": recipe.filter,
-                "stretched": recipe.stretched,
-                "margin": recipe.margin,
-            },
-            "skipped": dict(list(self._skipped.items())[:_NAMED]),
-        }
-
-    def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
-        import numpy as np
-
-        # All of the recipe, of which its note leaves the margin out.
-        self._sum = hashlib.sha256(repr((self._recipe, self._view)).encode())
-        self._skipped = {}
-        height, width, channels, last = self._view
-        for entry in self._entries:
-            number = self._numbers[entry.label]
-            try:
-                data = contents(entry.path)
-                pixels = self._recipe.pixels(pictures.decode(data), height, width, channels)
-            except UnreadableError as error:
-                self._skipped[entry.name] = str(error)
-                continue
-            self._sum.update(hashlib.sha256(data).digest() + number.to_bytes(8, "big"))
-            shaped = pixels.transpose(1, 2, 0) if last else pixels
-            yield {self._name: np.ascontiguousarray(shaped)}, np.asarray(number, np.int64)
-        if len(self._skipped) == len(self._entries):
-            name, why = next(iter(self._skipped.items()))
-            raise CaseError(
-                "data_unreadable",
-                f"None of the {len(self._entries)} pictures can be read; {name}: {why}.",
-                "Check that the files are whole.",
-            )
-
-    def digest(self) -> str:
-        return self._sum.hexdigest()[:16]
-
-
-def _picture_input(case: Case) -> tuple[str, tuple[int, int, int, bool]]:
-    """Return the input that takes pictures: name, height, width, channels, channels last."""
-    shapes = input_shapes(case.model, case.shapes, case.mode)
-    open_ = [t for t in tensors(case.model, case.shapes, case.mode) if not settled(t)]
-    if len(open_) == 1 and open_[0].dtype in ("float", "float32", "float16"):
-        name, shape = open_[0].name, shapes[open_[0].name]
-        if len(shape) == 4 and shape[0] == case.shapes.batch:
-            if shape[1] in (1, 3):
-                return name, (shape[2], shape[3], shape[1], False)
-            if shape[3] in (1, 3):
-                return name, (shape[1], shape[2], shape[3], True)
-    taken = ", ".join(f"{t.name} {list(shapes[t.name])}" for t in open_)
-    raise CaseError(
-        "data_mismatch",
-        f"{case.model.id} takes {taken}, which no picture of 1 or 3 channels is.",
-        "Store its inputs and labels in an .npz file, and name that with --data.",
-    )
-
-
-def _recipe(case: Case, settings: JobSettings, view: tuple[int, int, int, bool]) -> PictureRecipe:
+def _recipe(case: Case, settings: JobSettings, view: View) -> PictureRecipe:
     model = case.model
     found = recipe_of(settings.preprocessing, folders_beside(model, settings))
     published = None if model.is_own else pictures.preprocessing(model)

@@ -12,6 +12,7 @@ import math
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,25 +72,39 @@ def opened(path: Path) -> ExportedArchive:
     Raises:
         FileRefusedError: it is incomplete, of another kind, or holds what runs code when read.
     """
+    with _unpacked(path) as (archive, root):
+        entries = archive.infolist()
+        _refuse_others([entry.filename.removeprefix(root) for entry in entries])
+        sizes = _sizes(entries, path.stat().st_size)
+        program = _json(archive, root + _PROGRAM)
+        _refuse_version(program)
+        tensors: dict[str, StoredTensor] = {}
+        for folder, name in _CONFIGS.items():
+            config = _json(archive, root + name) if root + name in sizes else {"config": {}}
+            tensors |= _tensors(config, root + folder, sizes)
+    return ExportedArchive(path, program, tensors)
+
+
+def program_of(path: Path) -> Any:
+    """Return the JSON of a program, the only member of the archive that is opened."""
+    with _unpacked(path) as (archive, root):
+        names = [name.removeprefix(root) for name in archive.namelist()]
+        if _PROGRAM not in names:
+            _refuse_others(names)
+        return _json(archive, root + _PROGRAM)
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[tuple[zipfile.ZipFile, str]]:
     try:
         with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            root = _root([entry.filename for entry in entries])
-            _refuse_others([entry.filename.removeprefix(root) for entry in entries])
-            sizes = _sizes(entries, path.stat().st_size)
-            program = _json(archive, root + _PROGRAM)
-            _refuse_version(program)
-            tensors: dict[str, StoredTensor] = {}
-            for folder, name in _CONFIGS.items():
-                config = _json(archive, root + name) if root + name in sizes else {"config": {}}
-                tensors |= _tensors(config, root + folder, sizes)
+            yield archive, _root(archive.namelist())
     except (OSError, *NO_ARCHIVE) as error:
-        raise FileRefusedError("It is no archive of torch.export, or half of one.", SAVE_IT) from (
-            error
-        )
+        raise FileRefusedError(
+            "It is no archive of torch.export, or half of one.", SAVE_IT
+        ) from error
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise unlike_torch() from error
-    return ExportedArchive(path, program, tensors)
 
 
 def unlike_torch() -> FileRefusedError:

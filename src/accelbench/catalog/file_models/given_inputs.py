@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.errors import UsageError
+from accelbench.core.model import InputSpec
 from accelbench.core.visible import in_quotes
 
 #: How a refusal of an input begins that a model does not have.
@@ -44,6 +45,21 @@ class GivenInput:
     def holds(self) -> bool:
         """Whether it states the values of the input."""
         return any(part is not None for part in (self.high, self.constant, self.row))
+
+    def input(self, name: str, shape: tuple[int | str, ...], dtype: str) -> InputSpec:
+        """Return the input with these values; raise FileRefusedError if a row does not fit."""
+        if self.row is not None and shape[-1:] != (len(self.row),):
+            raise FileRefusedError(
+                f"Its input {in_quotes(name)} is {shape_text(shape)}, and has no place for"
+                f" {len(self.row)} values.",
+                "Give as many as its last axis has.",
+            )
+        return InputSpec(name, shape, dtype, self.low or 0, self.high or 0, self.constant, self.row)
+
+
+def shape_text(shape: Iterable[int | str]) -> str:
+    """Format a shape: [batch,3,?,?]."""
+    return f"[{','.join(str(size) or '?' for size in shape)}]"
 
 
 def given_inputs(words: Iterable[str] | None) -> Mapping[str, GivenInput]:
@@ -178,6 +194,14 @@ def size_named(dimension: str, place: int, rank: int) -> str:
     if told and (named_so or is_made_up(dimension)):
         return told
     return f"dim{place}" if is_made_up(dimension) else _NO_NAME.sub("_", dimension).strip("_")
+
+
+def named_sizes(shape: Sequence[int | str]) -> tuple[int | str, ...]:
+    """Return a file's shape with its free dimensions named as inputs of a model have them."""
+    return tuple(
+        size if isinstance(size, int) else size_named(size, place, len(shape))
+        for place, size in enumerate(shape)
+    )
 
 
 _MASK = re.compile(r"(^|[_./])mask|mask$|attention_mask", re.IGNORECASE)

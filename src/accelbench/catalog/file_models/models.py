@@ -14,8 +14,9 @@ from accelbench.catalog.file_models.given_inputs import (
     OPTION,
     SEQUENCE,
     GivenInput,
+    named_sizes,
     refuse_unknown_inputs,
-    size_named,
+    shape_text,
 )
 from accelbench.catalog.file_models.kinds import (
     FileRefusedError,
@@ -77,7 +78,7 @@ def described(spec: ModelSpec) -> list[str]:
     if file is None:
         return []
     return [
-        f"{spec.id} reads {entry.name}, {entry.dtype} {_as_text(entry.shape)}: {held}."
+        f"{spec.id} reads {entry.name}, {entry.dtype} {shape_text(entry.shape)}: {held}."
         for entry in spec.inputs
         for held in (file.drawn[entry.name] if file.drawn[entry.name] != _GIVEN else _held(entry),)
     ]
@@ -165,7 +166,7 @@ def _spec(
                 for entry in found["outputs"]
             ),
             beside=tuple(found["beside"]),
-            fixed_batch=found.get("fixed_batch", None if BATCH in sizes else _items(inputs)),
+            fixed_batch=found.get("fixed_batch", None if BATCH in sizes else items_of(inputs)),
             drawn={
                 entry["name"]: _told(given.get(entry["name"])) or entry["drawn"]
                 for entry in found["inputs"]
@@ -210,15 +211,7 @@ def _input(entry: Mapping[str, Any], given: GivenInput | None) -> InputSpec:
         )
     shape = _shape(entry, given)
     if given is not None and given.holds:
-        if given.row is not None and shape[-1:] != (len(given.row),):
-            raise FileRefusedError(
-                f"Its input {in_quotes(name)} is {_as_text(shape)}, and has no place for"
-                f" {len(given.row)} values.",
-                "Give as many as its last axis has.",
-            )
-        return InputSpec(
-            name, shape, dtype, given.low or 0, given.high or 0, given.constant, given.row
-        )
+        return given.input(name, shape, dtype)
     if "drawn" not in entry:
         raise FileRefusedError(
             f"What its input {in_quotes(name)}, whole numbers of {dtype}, may hold does not follow"
@@ -241,20 +234,17 @@ def _shape(entry: Mapping[str, Any], given: GivenInput | None) -> tuple[int | st
     if entry.get("sizes_free"):
         return _free_shape(name, own, given)
     if given is None or given.shape is None:
-        return tuple(
-            size if isinstance(size, int) else size_named(size, place, len(own))
-            for place, size in enumerate(own)
-        )
+        return named_sizes(own)
     if len(given.shape) != len(own):
         raise FileRefusedError(
             f"Its input {in_quotes(name)} has {len(own)} axes, not {len(given.shape)}.",
-            f"It is {_as_text(own)}.",
+            f"It is {shape_text(own)}.",
         )
     for size, wanted in zip(own, given.shape, strict=True):
         if isinstance(size, int) and size != wanted:
             raise FileRefusedError(
-                f"Its input {in_quotes(name)} is fixed to {_as_text(own)}, not"
-                f" {_as_text(given.shape)}.",
+                f"Its input {in_quotes(name)} is fixed to {shape_text(own)}, not"
+                f" {shape_text(given.shape)}.",
                 "Export it with a free size there.",
             )
     return given.shape
@@ -278,18 +268,11 @@ def _free_shape(
             f"It does not say what sizes its input {in_quotes(name)} has.",
             f"Say those of one item: {OPTION} {name}=[3,224,224] for channels, height and width.",
         )
-    return tuple(
-        size if isinstance(size, int) else size_named(size, place, len(own))
-        for place, size in enumerate(own)
-    )
+    return named_sizes(own)
 
 
-def _as_text(shape: Sequence[int | str]) -> str:
-    return f"[{','.join(str(size) or '?' for size in shape)}]"
-
-
-def _items(inputs: tuple[InputSpec, ...]) -> int:
-    """Return the items of a graph of fixed sizes: its inputs' first size, if it is one."""
+def items_of(inputs: Sequence[InputSpec], usual: int = 1) -> int:
+    """Return the items of inputs of fixed sizes: their first size, if it is one."""
     first = {entry.shape[0] for entry in inputs if len(entry.shape) > 1}
-    only = first.pop() if len(first) == 1 else 1
+    only = first.pop() if len(first) == 1 else usual
     return only if isinstance(only, int) and only > 0 else 1

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE, size_named
+from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE, named_sizes
 from accelbench.catalog.graph_files.opening import FileGraph, opened
 from accelbench.catalog.graph_files.steps import (
     FileInput,
@@ -324,10 +324,7 @@ def _named(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | s
         if len(whole) != len(entry.shape):
             raise UntracedError(f"Its input {entry.name} is said to have other axes than it has.")
         return whole
-    return tuple(
-        size if isinstance(size, int) else size_named(size, place, len(entry.shape))
-        for place, size in enumerate(entry.shape)
-    )
+    return named_sizes(entry.shape)
 
 
 def _walked(

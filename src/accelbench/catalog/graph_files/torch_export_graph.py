@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import math
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.catalog.file_models.exported_archive import program_of
+from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.graph_files.steps import (
     ACTIVATIONS,
     COPIES,
@@ -29,13 +30,8 @@ from accelbench.catalog.graph_files.steps import (
     step,
     stored_weights,
 )
-from accelbench.core.archives import NO_ARCHIVE
-from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.visible import in_quotes
 
-#: Where the program lies in the archive: of torch since 2.8, and before.
-_PROGRAMS = ("models/model.json", "serialized_exported_program.json")
-_LARGEST_JSON = 2**28
 _ATEN = "torch.ops.aten."
 #: Types of elements by their numbers in the schema.
 _FLOATS = {6: "float16", 7: "float", 8: "double", 13: "bfloat16"}
@@ -193,28 +189,9 @@ class TorchExportGraph:
 
 def _program(path: Path) -> Any:
     try:
-        with zipfile.ZipFile(path) as archive:
-            entries = [e for e in archive.infolist() if e.filename.endswith(_PROGRAMS)]
-            if not entries:
-                raise UntracedError(_what_it_is([e.filename for e in archive.infolist()]))
-            if entries[0].file_size > _LARGEST_JSON:
-                raise UntracedError("Its program is larger than any that was ever exported.")
-            return loads(archive.read(entries[0]).decode("utf-8"))
-    except (OSError, *NO_ARCHIVE) as error:
-        raise UntracedError(
-            "It is no archive of torch.export, or a part of one.",
-            "Write one with torch.export.save.",
-        ) from error
-    except (JsonError, UnicodeDecodeError) as error:
-        raise UntracedError(f"Its program is no JSON: {error}") from error
-
-
-def _what_it_is(names: list[str]) -> str:
-    if any(name.endswith("data.pkl") for name in names):
-        return "It is pickled: whoever reads that runs what is in it. torch.export.save does not."
-    if any("aotinductor" in name for name in names):
-        return "It holds compiled code, and no graph."
-    return "There is no program of torch.export in it."
+        return program_of(path)
+    except FileRefusedError as error:
+        raise UntracedError(error.message, error.advice) from error
 
 
 def _given(specs: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
