@@ -15,16 +15,13 @@ SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:accelbench:result:{SCHEMA_VERSION}"
 
 _TYPES: dict[Kind, dict[str, Any]] = {
-    "text": {"type": ["string", "null"]},
-    "int": {"type": ["integer", "null"]},
-    "float": {"type": ["number", "null"]},
-    "bool": {"type": ["boolean", "null"]},
-    "time": {"type": ["string", "null"], "format": "date-time"},
-    "json": {},
+    "text": {"type": ["string", "null"]}, "int": {"type": ["integer", "null"]},
+    "float": {"type": ["number", "null"]}, "bool": {"type": ["boolean", "null"]},
+    "time": {"type": ["string", "null"], "format": "date-time"}, "json": {},
     "list": {"type": ["array", "null"], "items": {"type": "string"}},
     "floats": {"type": ["array", "null"], "items": {"type": "number"}},
     "map": {"type": ["object", "null"], "additionalProperties": {"type": "number"}},
-}
+}  # fmt: skip
 _SAMPLES = {
     "description": "raw samples of each phase in nanoseconds, in the order they were taken",
     "type": "object",

@@ -81,11 +81,9 @@ _BESIDE = "info.yaml"
 #: The platform by the unit that did most of the work.
 _HARDWARE = {"NPU": "qnn", "CPU": "cpu", "GPU": "qualcomm-gpu"}
 _FAMILIES = {
-    "Computer Vision": Family.VISION,
-    "Audio": Family.AUDIO,
-    "Multimodal": Family.MULTIMODAL,
+    "Computer Vision": Family.VISION, "Audio": Family.AUDIO, "Multimodal": Family.MULTIMODAL,
     "Generative AI": Family.TEXT_GENERATION,
-}
+}  # fmt: skip
 _PASSED = "Passed"
 #: What every job has that has passed.
 _WHOLE_JOB = (

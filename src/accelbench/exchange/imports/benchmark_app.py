@@ -16,13 +16,10 @@ PATTERN = "benchmark_report*.json"
 _UNSAID = "UNSPECIFIED"
 _LATENCY = re.compile(r"latency \((?:(\d+) percentile\) \()?ms\)")
 _COLUMNS = {
-    "avg latency": "latency_mean_ms",
-    "min latency": "latency_min_ms",
-    "max latency": "latency_max_ms",
-    "first inference time (ms)": "first_inference_ms",
-    "compile model time (ms)": "compile_ms",
-    "read model time (ms)": "load_ms",
-}
+    "avg latency": "latency_mean_ms", "min latency": "latency_min_ms",
+    "max latency": "latency_max_ms", "first inference time (ms)": "first_inference_ms",
+    "compile model time (ms)": "compile_ms", "read model time (ms)": "load_ms",
+}  # fmt: skip
 #: The percentiles that have a column.
 _PERCENTILES = {n: f"latency_p{n}_ms" for n in (50, 90, 95, 99)}
 

@@ -57,36 +57,17 @@ KINDS: dict[str, Kind] = {
         Kind(TIDY, "public measurements in one schema", parquet.PATTERN, table=tables.tidy),
         Kind("guide-csv", "the guide's benchmark_results_*.csv", guide.PATTERN, guide.rows),
         Kind("timm", "timm's benchmark-*.csv", timm.PATTERN, timm.rows, "timm", "Apache-2.0"),
-        Kind(
-            "aihub",
-            "Qualcomm AI Hub's perf.yaml, one or a tree of them",
-            aihub.PATTERN,
-            aihub.rows,
-            "qai-hub-models",
-            "BSD-3-Clause",
-        ),
-        Kind(
-            "mlperf",
-            "MLPerf Inference's summary_results.json",
-            mlperf.PATTERN,
-            mlperf.rows,
-            "mlperf-inference",
-        ),
+        Kind("aihub", "Qualcomm AI Hub's perf.yaml, one or a tree of them", aihub.PATTERN, aihub.rows,
+             "qai-hub-models", "BSD-3-Clause"),
+        Kind("mlperf", "MLPerf Inference's summary_results.json", mlperf.PATTERN, mlperf.rows,
+             "mlperf-inference"),
         Kind("optimum", "optimum-benchmark's reports", optimum.PATTERN, optimum.rows),
-        Kind(
-            "benchmark-app",
-            "OpenVINO's benchmark_app -json_stats",
-            benchmark_app.PATTERN,
-            benchmark_app.rows,
-        ),
-        Kind(
-            "pytest-benchmark",
-            "pytest-benchmark's --benchmark-json",
-            pytest_benchmark.PATTERN,
-            pytest_benchmark.rows,
-        ),
+        Kind("benchmark-app", "OpenVINO's benchmark_app -json_stats", benchmark_app.PATTERN,
+             benchmark_app.rows),
+        Kind("pytest-benchmark", "pytest-benchmark's --benchmark-json", pytest_benchmark.PATTERN,
+             pytest_benchmark.rows),
     )
-}
+}  # fmt: skip
 
 
 def kind_of(name: str) -> Kind:

@@ -19,25 +19,16 @@ _LATENCY = "Latency (ms)"
 #: MultiStream has eight samples.
 _LATENCIES = {"SingleStream": ("latency_p90_ms", 1), "MultiStream": ("latency_p99_ms", 8)}
 _SCENARIOS = {
-    "Offline": "offline",
-    "Server": "server",
-    "Interactive": "interactive",
-    "SingleStream": "single_stream",
-    "MultiStream": "multi_stream",
-}
+    "Offline": "offline", "Server": "server", "Interactive": "interactive",
+    "SingleStream": "single_stream", "MultiStream": "multi_stream",
+}  # fmt: skip
 _VENDORS = (("nvidia", "cuda"), ("amd instinct", "rocm"), ("tpu", "tpu"))
 #: The engine, by a word of its in the list of software; the first that is found.
 _ENGINES = {
-    "tensorrt": "tensorrt",
-    "vllm": "vllm",
-    "openvino": "openvino",
-    "onnxruntime": "onnxruntime",
-    "tflite": "tflite",
-    "pytorch": "pytorch",
-    "llmboost": "llmboost",
-    "sglang": "sglang",
+    "tensorrt": "tensorrt", "vllm": "vllm", "openvino": "openvino", "onnxruntime": "onnxruntime",
+    "tflite": "tflite", "pytorch": "pytorch", "llmboost": "llmboost", "sglang": "sglang",
     "shark": "shark-ai",
-}
+}  # fmt: skip
 #: One that is not among them: its name stands in the conditions.
 _ANOTHER = "other"
 _TYPES = {"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "uint8", "int4"}

@@ -18,35 +18,22 @@ _PER_UNIT = {"s": 1e3, "ms": 1.0}
 #: What one step is, by the task: a whole request where text is made.
 _STEPS = {"forward": "inference", "generate": "inference", "call": "inference", "train": "training"}
 _FAMILIES = {
-    "feature-extraction": "embedding",
-    "fill-mask": "embedding",
-    "text-classification": "embedding",
-    "text-generation": "text_generation",
-    "text2text-generation": "text_generation",
-    "image-classification": "vision",
-    "object-detection": "vision",
-    "semantic-segmentation": "vision",
-    "automatic-speech-recognition": "audio",
-    "audio-classification": "audio",
-    "image-to-text": "multimodal",
-}
+    "feature-extraction": "embedding", "fill-mask": "embedding", "text-classification": "embedding",
+    "text-generation": "text_generation", "text2text-generation": "text_generation",
+    "image-classification": "vision", "object-detection": "vision",
+    "semantic-segmentation": "vision", "automatic-speech-recognition": "audio",
+    "audio-classification": "audio", "image-to-text": "multimodal",
+}  # fmt: skip
 _STATISTICS = {
-    "mean": "latency_mean_ms",
-    "p50": "latency_p50_ms",
-    "p90": "latency_p90_ms",
-    "p95": "latency_p95_ms",
-    "p99": "latency_p99_ms",
-    "stdev": "latency_std_ms",
-}
+    "mean": "latency_mean_ms", "p50": "latency_p50_ms", "p90": "latency_p90_ms",
+    "p95": "latency_p95_ms", "p99": "latency_p99_ms", "stdev": "latency_std_ms",
+}  # fmt: skip
 
 #: Of a part that is no step, the columns of its mean.
 _MEANS = {
-    "load": ("load_ms",),
-    "load_model": ("load_ms",),
-    "prefill": ("prefill_ms", "ttft_ms"),
-    "decode": ("decode_ms",),
-    "per_token": ("tpot_ms",),
-}
+    "load": ("load_ms",), "load_model": ("load_ms",), "prefill": ("prefill_ms", "ttft_ms"),
+    "decode": ("decode_ms",), "per_token": ("tpot_ms",),
+}  # fmt: skip
 
 
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:

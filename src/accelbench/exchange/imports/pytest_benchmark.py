@@ -14,12 +14,9 @@ PATTERN = "*.json"
 
 _MS = 1e3
 _STATISTICS = {
-    "mean": "latency_mean_ms",
-    "median": "latency_p50_ms",
-    "min": "latency_min_ms",
-    "max": "latency_max_ms",
-    "stddev": "latency_std_ms",
-}
+    "mean": "latency_mean_ms", "median": "latency_p50_ms", "min": "latency_min_ms",
+    "max": "latency_max_ms", "stddev": "latency_std_ms",
+}  # fmt: skip
 #: What a test may say of itself in `benchmark.extra_info` or its parameters, by our names.
 _TEXTS = ("model", "family", "hardware", "runtime", "precision", "mode", "device_name")
 _WHOLES = ("batch_size", "sequence_length", "image_size", "threads")

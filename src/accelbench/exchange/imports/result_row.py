@@ -71,12 +71,9 @@ def refuse_contradictions(rows: Sequence[tuple[Record, Mapping[str, Any]]]) -> N
 
 
 _SAMPLES = {
-    "result_id": "VARCHAR",
-    "phase": "VARCHAR",
-    "timing": "VARCHAR",
-    "steps": "BIGINT[]",
+    "result_id": "VARCHAR", "phase": "VARCHAR", "timing": "VARCHAR", "steps": "BIGINT[]",
     "samples": "BIGINT[]",
-}
+}  # fmt: skip
 
 
 def _type_of(name: str) -> str:
