@@ -32,15 +32,29 @@ _OPERATOR: dict[str, Any] = {
 }
 _NAME = {"description": "a node's name, or the shapes it was called with", "type": "string"}
 _FOUND: dict[str, Any] = {
-    "why_not": { "description": "why there is no profile; null where there is one", "type": ["string", "null"], },
+    "why_not": {
+        "description": "why there is no profile; null where there is one",
+        "type": ["string", "null"],
+    },
     "engine": {"description": "the engine and its version", "type": ["string", "null"]},
     "profiler": {"description": "whose figures these are", "type": ["string", "null"]},
     "steps": {"description": "how many steps were profiled", "type": ["integer", "null"]},
-    "wall_ms": { "description": "one profiled step, the mean of them, with the profiler's cost", "type": ["number", "null"], },
-    "walls_ms": { "description": "each of them", "type": "array", "items": {"type": "number"}, },
-    "explained": { "description": "the share of the step that the operators add up to; more than 1 where" " several ran at the same time", "type": ["number", "null"], },
+    "wall_ms": {
+        "description": "one profiled step, the mean of them, with the profiler's cost",
+        "type": ["number", "null"],
+    },
+    "walls_ms": {
+        "description": "each of them",
+        "type": "array",
+        "items": {"type": "number"},
+    },
+    "explained": {
+        "description": "the share of the step that the operators add up to; more than 1 where"
+        " several ran at the same time",
+        "type": ["number", "null"],
+    },
     "remark": {"description": "what these times are", "type": ["string", "null"]},
-}  # fmt: skip
+}
 ABOUT = (
     "Taken under a profiler in a session of its own, after everything was measured. These times"
     " carry the profiler's cost and are never mixed with measured samples."
