@@ -27,7 +27,7 @@ from accelbench.run.fleet.fleet_execute import nodes_of
 from accelbench.run.fleet.fleet_nodes import Cluster, FleetNode
 from accelbench.run.fleet.fleet_record import FactSink, JournalSinks, Sinks
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun, NodeObserver
-from accelbench.run.fleet.node_calibration import PROBES, REFUSED
+from accelbench.run.fleet.unit_runner import PROBES, REFUSED
 from accelbench.run.fleet.work_units import Need, WorkUnit
 from accelbench.run.plan.request import RunSettings
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime

@@ -61,13 +61,36 @@ def gpus_of(inventory: Mapping[str, Iterable[object]]) -> int:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address reaches this machine alone."""
-    if host == "localhost":
+    """Return whether an address reaches only this machine."""
+    if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def ray_address(address: str) -> str:
+    """Return an address as Ray has to get it.
+
+    Ray replaces "localhost" and 127.0.0.1 by the address of a network interface, and its servers
+    then listen on every interface. It leaves other spellings of the loopback host as they are.
+    """
+    host, _, port = address.rpartition(":")
+    return f"Localhost:{port}" if is_loopback(host) else address
+
+
+def refuse_silent(address: str) -> None:
+    """Raise SurroundingsError if nothing listens at an address: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise SurroundingsError(
+            f"No fleet answers at {address}: {error.strerror or error}.",
+            "Look whether it runs there, with accelbench fleet status on its head, and whether it"
+            " was started with a --host that this machine reaches.",
+        ) from error
 
 
 _log = logging.getLogger(__name__)
@@ -201,11 +224,6 @@ def connect(address: str, token_file: Path | None) -> None:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ["RAY_AUTH_TOKEN_PATH"] = str(token_file)
         os.environ.pop("RAY_AUTH_TOKEN", None)
-    own: dict[str, Any] = {}
-    if is_loopback(address.rpartition(":")[0]):
-        # Without, Ray puts the address of an interface in place of the loopback's.
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        own["_node_ip_address"] = "127.0.0.1"
     try:
         import ray
     except ImportError as error:
@@ -213,12 +231,12 @@ def connect(address: str, token_file: Path | None) -> None:
     if ray.is_initialized():
         return
     if address != "auto":
-        _refuse_silent(address)
+        refuse_silent(address)
     _quieten()
     try:
         ray.init(
-            address=address, log_to_driver=False, logging_level=logging.ERROR,
-            configure_logging=False, **own,
+            address=ray_address(address), log_to_driver=False, logging_level=logging.ERROR,
+            configure_logging=False,
         )  # fmt: skip
     except Exception as error:
         _log.debug("ray.init", exc_info=error)
@@ -231,26 +249,12 @@ def connect(address: str, token_file: Path | None) -> None:
 
 
 def _quieten() -> None:
-    """What Ray says of nodes that are lost, pages of its own state, goes to the log of --debug.
-
-    `log_to_driver` is of workers alone. That a node is lost is told by the run itself.
-    """
+    """Send what Ray prints about lost nodes to the log of --debug."""
+    # The only use of Ray's private modules. Ray prints pages of its own state if a node is lost. No
+    # setting ends that: `log_to_driver` is only for workers. The run itself reports lost nodes.
     from ray._private import worker
 
     worker.print_to_stdstream = lambda told, **_: _log.debug("ray: %s", told.get("lines"))
-
-
-def _refuse_silent(address: str) -> None:
-    """Raise where nothing listens at an address: Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
-    except OSError as error:
-        raise SurroundingsError(
-            f"No fleet answers at {address}: {error.strerror or error}.",
-            "Look whether it runs there, with accelbench fleet status on its head, and whether it"
-            " was started with a --host that this machine reaches.",
-        ) from error
 
 
 class RayCluster:

@@ -36,8 +36,15 @@ from accelbench.core.facts import utc_now
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Inventory
 from accelbench.core.visible import in_quotes
-from accelbench.run.fleet.ray_cluster import gpus_of, is_loopback, resources_of
-from accelbench.run.fleet.ray_start import REFUSED, UNREACHABLE
+from accelbench.run.fleet.ray_cluster import (
+    RayCluster,
+    connect,
+    gpus_of,
+    is_loopback,
+    ray_address,
+    refuse_silent,
+    resources_of,
+)
 from accelbench.run.fleet.ray_worker import state_folder
 
 _PREFIX = "accelbench-ray-"
@@ -84,7 +91,8 @@ def _user() -> int | None:
 
 
 LOOPBACK = "127.0.0.1"
-_STARTER = "accelbench.run.fleet.ray_start"
+#: The program `ray`, wherever it is installed.
+_RAY = (sys.executable, "-P", "-m", "ray.scripts.scripts")
 _START_SECONDS = 300.0
 #: As Ray names it, in its own folder.
 _SESSION = re.compile(r"(?<==)/.*?/session_\d[\w-]*")
@@ -145,6 +153,7 @@ def start(host: str, port: int, inventory: Inventory, *, measures: bool = True) 
         SurroundingsError: it cannot be started.
     """
     _refuse_without_ray()
+    host = LOOPBACK if is_loopback(host) else host
     running = [node for node in started() if node.head and node.alive]
     if running:
         raise UsageError(
@@ -161,7 +170,11 @@ def start(host: str, port: int, inventory: Inventory, *, measures: bool = True) 
         f"--temp-dir={ray_folder()}",
         *_offered(resources, gpus_of(inventory) if measures else 0),
     ]
-    return _started(f"{host}:{port}", token_file, options, host, head=True)
+    environment = _ray_environment(token_file)
+    if host == LOOPBACK:
+        # Otherwise Ray puts the address of a network interface in place of 127.0.0.1.
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    return _started(f"{host}:{port}", token_file, options, environment, head=True)
 
 
 def join(
@@ -189,13 +202,37 @@ def join(
             " read, and name it with --token-file.",
         )
     ray_folder()  # before Ray makes it; mostly the head's user has the same number
-    own = LOOPBACK if is_loopback(there[0]) else host
+    environment = _ray_environment(token)
+    _ask_head(address, environment)
+    own = [f"--node-ip-address={host}"] if host and not is_loopback(there[0]) else []
     options = [
-        *("--address", address, "--disable-usage-stats"),
-        *([f"--node-ip-address={own}"] if own else []),
+        *(f"--address={ray_address(address)}", "--disable-usage-stats", *own),
         *_offered(resources_of(inventory), gpus_of(inventory)),
     ]
-    return _started(address, token, options, own or "", head=False)
+    return _started(address, token, options, environment, head=False)
+
+
+def _ask_head(address: str, environment: dict[str, str]) -> None:
+    """Raise SurroundingsError if a head does not answer or refuses the token.
+
+    `ray start` itself reports a refused token only in a log.
+    """
+    refuse_silent(address)
+    asked = [*_RAY, "health-check", "--address", ray_address(address)]
+    ended = processes.run(asked, _START_SECONDS, environment=environment)
+    said = ended.stdout + ended.stderr
+    if ended.returncode == 0:
+        return
+    if "nauthenticated" in said or "AuthenticationError" in said:
+        raise SurroundingsError(
+            f"The fleet at {address} refused the token.",
+            "Copy the file that accelbench fleet start names on its head, and name it with"
+            " --token-file.",
+        )
+    raise SurroundingsError(
+        f"No fleet answers at {address}: {ended.last_line or 'it said nothing'}.",
+        "Look whether it runs there, with accelbench fleet status.",
+    )
 
 
 def started() -> list[StartedNode]:
@@ -240,10 +277,8 @@ def _offered(resources: dict[str, float], gpus: int) -> list[str]:
     ]
 
 
-def _started(
-    address: str, token_file: Path, options: Sequence[str], host: str, *, head: bool
-) -> StartedNode:
-    environment = {
+def _ray_environment(token_file: Path) -> dict[str, str]:
+    return {
         **{name: value for name, value in os.environ.items() if name != "RAY_AUTH_TOKEN"},
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(token_file),
@@ -251,10 +286,18 @@ def _started(
         # Ray's own is 15: what is measured would give way to everything else on the machine.
         "RAY_worker_niceness": "0",
     }
-    where = "loopback" if is_loopback(host) else "network"
-    program = [sys.executable, "-P", "-m", _STARTER, where, *options]
+
+
+def _started(
+    address: str,
+    token_file: Path,
+    options: Sequence[str],
+    environment: dict[str, str],
+    *,
+    head: bool,
+) -> StartedNode:
     pipe = processes.PIPE
-    process = processes.start(program, pipe, pipe, environment=environment)
+    process = processes.start([*_RAY, "start", *options], pipe, pipe, environment=environment)
     try:
         output, errors = process.communicate(timeout=_START_SECONDS)
     except BaseException:
@@ -262,7 +305,7 @@ def _started(
         raise
     if process.returncode != 0:
         processes.kill_family(process)
-        raise _refusal(address, (errors or output).decode(errors="replace"))
+        raise _refusal((errors or output).decode(errors="replace"))
     members = tuple(sorted(_members(process.pid)))
     session = _session_of(number for number, _ in members)
     keep_private(session)
@@ -297,20 +340,7 @@ def _still_there() -> list[StartedNode]:
     return [node for node in started() if node.alive]
 
 
-def _refusal(address: str, said: str) -> SurroundingsError:
-    """Why Ray did not start, as a sentence."""
-    if REFUSED in said:
-        return SurroundingsError(
-            f"The fleet at {address} refused the token.",
-            "Copy the file that accelbench fleet start names on its head, and name it with"
-            " --token-file.",
-        )
-    if UNREACHABLE in said:
-        return SurroundingsError(
-            f"No fleet answers at {address}.",
-            "Look whether it runs there, with accelbench fleet status, and whether it was started"
-            " with a --host that this machine reaches.",
-        )
+def _refusal(said: str) -> SurroundingsError:
     if "timed out during startup" in said:
         return SurroundingsError(
             "Ray did not start within the half minute that it gives a node.",
@@ -439,3 +469,35 @@ def _forget(session: Path) -> None:
     with suppress(OSError):
         session.parent.rmdir()
         session.parent.parent.rmdir()
+
+
+@dataclass(frozen=True)
+class FleetAddress:
+    """The address of a fleet's head, and the file of its token."""
+
+    address: str
+    token_file: Path | None
+
+    @classmethod
+    def of(cls, address: str | None, token_file: Path | None) -> FleetAddress:
+        """Return the named fleet, or the one that was started or joined on this machine."""
+        if address is not None:
+            if address != "auto":
+                parsed(address)
+            own = [node for node in started() if node.address == address]
+            return cls(address, token_file or (Path(own[0].token_file) if own else None))
+        here = [node for node in started() if node.alive]
+        if not here:
+            raise UsageError(
+                "No fleet was started on this machine.",
+                "Start one with accelbench fleet start, or name one with --address HOST:PORT.",
+            )
+        return cls(here[0].address, token_file or Path(here[0].token_file))
+
+    def connected(self) -> RayCluster:
+        """Connect this process with the fleet and return its nodes."""
+        if self.token_file is not None and not self.token_file.is_file():
+            name = in_quotes(str(self.token_file))
+            raise UsageError(f"There is no token file {name}.", "Name another one.")
+        connect(self.address, self.token_file)
+        return RayCluster()

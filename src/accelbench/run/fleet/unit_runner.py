@@ -11,6 +11,8 @@ folder, synced, before their line is written.
 Between units stay what Python has imported, the node's devices and environment, and the warm
 templates that workers are forked from. Settings, journals, references and workers are of one unit;
 the machine's load, clock and memory are looked at around each case, as in every run.
+
+Calibration of a node's device within its runner, as a fleet asks for it.
 """
 
 from __future__ import annotations
@@ -20,13 +22,16 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 from accelbench.core import child_launcher
 from accelbench.core.case import Case
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.facts import Fact, utc_now
+from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.hardware.detect import Detected
@@ -37,7 +42,6 @@ from accelbench.run.conduct.launch_context import RunMeans
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.fleet.fleet_nodes import inventory_to_json
-from accelbench.run.fleet.node_calibration import PROBES, calibrate_here
 from accelbench.run.fleet.work_units import PART_IN_STEPS, take_part_here
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import OtherArm
@@ -47,6 +51,40 @@ from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.process_control import own_process_group
 from accelbench.run.process.worker_client import Progress
 from accelbench.run.process.worker_pool import KeptWorkerPool
+from accelbench.store.journal import Journal
+
+#: In a task: seconds of all probes together.
+PROBES = "probes"
+#: In the node's journal: why there is no calibration.
+REFUSED = "probes_refused"
+
+
+def calibrate_here(
+    task: Mapping[str, Any],
+    folder: Path,
+    inventory: Inventory,
+    environment: Mapping[str, Any],
+    at: Callable[[str], None],
+) -> None:
+    """Calibrate the device that a task asks for, into a journal of that folder."""
+    from accelbench.run.calibrate import calibrating  # NumPy with it, which no other unit needs
+
+    hardware, run_id = str(task["hardware"]), str(task["run_id"])
+    try:
+        device = next((e for e in inventory[hardware] if isinstance(e, Device)), None)
+        if device is None:
+            raise SurroundingsError(f"There is no {hardware} here.")
+        calibration = calibrating.calibrate(
+            device,
+            float(task[PROBES]),
+            lambda done, of: at(f"probes of {hardware}: {done} of {of}"),
+        )
+    except SurroundingsError as error:
+        with Journal.create(folder, run_id) as journal:
+            body = {"run_id": run_id, "hardware": hardware, "why": error.message}
+            journal.append(Fact(REFUSED, digest([run_id, hardware, utc_now()]), body))
+        return
+    calibrating.record(calibration, device, folder, environment, run_id)
 
 
 class PipeObserver:
