@@ -1,4 +1,4 @@
-"""What a launch needs of its run: the settings, and everything with an effect, handed in."""
+"""The context of a launch: settings, and everything with an effect."""
 
 from __future__ import annotations
 
@@ -22,32 +22,26 @@ from accelbench.run.verify.verification import Verifications
 
 @dataclass
 class LaunchTally:
-    """How many results of each status."""
+    """The number of results of each status."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, status: str) -> None:
-        """Count one."""
         self.counts[status] = self.counts.get(status, 0) + 1
 
     @property
     def all_fine(self) -> bool:
-        """True where every case is ok, unsupported or skipped; what is calculated cannot fail."""
+        """Whether every case is ok, unsupported or skipped; simulated cases cannot fail."""
         fine = {"ok", "unsupported", "skipped", "simulated", "not simulated"}
         return set(self.counts) <= fine
 
 
 @dataclass(frozen=True)
 class RunMeans:
-    """What a run takes from whoever has it run, in place of its own.
+    """Parts that a run takes from its caller instead of making its own."""
 
-    Attributes:
-        pool: workers, whose processes outlast the run.
-        budget: its time, where it is a part of a larger run's.
-    """
-
-    pool: WorkerPool | None = None
-    budget: Budget | None = None
+    pool: WorkerPool | None = None  # workers, whose processes outlast the run
+    budget: Budget | None = None  # its time, where it is a part of a larger run's
 
 
 @dataclass(frozen=True)

@@ -141,17 +141,9 @@ def resume(
     keep: Keep | None = None,
     simulate: Simulate | None = None,
 ) -> RunResult:
-    """Go on with a run that was cut off: what has a result is not measured again.
+    """Continue a run that was cut off: what is durable is not measured again.
 
-    Args:
-        run_id: The run.
-        folder: Where its journal is.
-        observer: Who watches.
-        environment: The machine's, as it is now.
-        inventory: What is present now: a device that the rest of the plan needs and
-            that is not there is refused. None leaves that to the launches.
-        keep: Who takes profiles, where the run makes any.
-        simulate: How what was not there when the run began is calculated.
+    Raises SurroundingsError if it has no journal, or if its devices are not on this machine.
     """
     with Journal.resume(folder, run_id) as journal:
         facts = journal.facts()
@@ -186,15 +178,7 @@ def again(
     about: Mapping[str, Any],
     inventory: Inventory,
 ) -> RunSpec:
-    """Some cases of an earlier run once more, as they were planned then.
-
-    Args:
-        begun: The body of that run's run_started.
-        cases: By case_id.
-        launches: Of each.
-        about: What the new run says of itself.
-        inventory: What is present now; a device that is not is refused.
-    """
+    """Return what a run was asked to do and has not done; StoreError if it is another version's."""
     earlier = str(begun["run_id"])
     settings, plan = settled(earlier, begun)
     wanted = tuple(case for case in plan.cases if case.case.case_id in cases)
@@ -205,10 +189,7 @@ def again(
 
 
 def last_unfinished(folder: Path) -> str | None:
-    """The newest run in a journal folder that was cut off, None where there is none.
-
-    One that a process is writing at this moment is going on, not cut off.
-    """
+    """Return the newest run in a folder of journals that was cut off; None if there is none."""
     for path in reversed(journals_in(folder)):
         facts = read(path)
         begun = any(f.kind == RUN_STARTED and FLEET not in f.body for f in facts)

@@ -1,11 +1,8 @@
-"""What a fleet's run writes: journals beside the database, of the whole and of each node's part.
+"""Journals of a fleet's run: one for the whole, and one for each node's part.
 
-What nodes send is held until a case has all its launches from one attempt, and where two arms are
-compared with each other until all cases of the unit have; then it goes into the journal of the
-node's part, synced, and counts. Whatever comes of that case afterwards, from an
-attempt that was given up or from a node that was cut off, is dropped.
-
-What a fleet's run says of itself in its own journal: its plan, and what no node measured.
+Results of a node are held until a case has all its launches from one attempt; if two arms are
+compared, until all cases of the unit have. Then they go into the journal of the node's part,
+synced, and count. Later results of the case, from attempts that were given up, are dropped.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ from accelbench.store.journal import SUFFIX, Journal, being_written, journal_pat
 
 
 class FactSink(Protocol):
-    """Where facts of a run go, one after the other."""
+    """The place for facts of one run."""
 
     def append(self, fact: Fact) -> None:
         """Durable when it returns."""
@@ -57,7 +54,7 @@ class FactSink(Protocol):
 
 
 class Sinks(Protocol):
-    """Where the facts of runs go."""
+    """The place for facts of runs."""
 
     def open(self, run_id: str) -> tuple[FactSink, bool]:
         """Where those of a run go, and whether there are some already."""
@@ -98,7 +95,7 @@ class _Attempt:
 
 
 class FleetRecord:
-    """The facts of a fleet's run, as they come to count."""
+    """The facts of a fleet's run that count."""
 
     def __init__(self, fleet: str, sinks: Sinks, units: Iterable[WorkUnit], against: str) -> None:
         self.fleet = fleet
@@ -114,17 +111,18 @@ class FleetRecord:
         self._attempts: dict[tuple[int, int], _Attempt] = {}
 
     def left(self, unit: int) -> WorkUnit:
-        """What of a unit has not ended."""
+        """Return what of a unit has not ended."""
         whole = self._units[unit]
         done = whole.keys(self._against).keys() - self._left[unit]
         return whole.without(case for case, _ in done) if done else whole
 
     def complete(self, unit: int) -> bool:
-        """Whether every case of a unit has ended."""
+        """Return whether every case of a unit has ended."""
         return not self._left[unit]
 
     def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
-        """Take what a node sent of an attempt; the results that count from now on."""
+        """Take the facts that a node sent of an attempt; return the results that count from now
+        on."""
         held = self._attempts.setdefault((unit, attempt), _Attempt())
         counted: list[Mapping[str, Any]] = []
         for fact in facts:
@@ -139,26 +137,26 @@ class FleetRecord:
         return counted
 
     def forget(self, unit: int, attempt: int) -> None:
-        """Nothing more comes of an attempt."""
+        """Forget an attempt that has ended."""
         held = self._attempts.pop((unit, attempt), None)
         if held is not None:
             self.dropped += sum(map(len, held.results.values()))
 
     def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
-        """Results of cases that were given up: they are of the fleet's run itself."""
+        """Store results of cases that were given up, as results of the fleet's run itself."""
         for body in bodies:
             sink.append(Fact(RESULT, str(body["result_id"]), body))
             self.counts[str(body["status"])] += 1
         self._left[unit] = set()
 
     def close(self, status: str) -> None:
-        """The parts have come to their end."""
+        """End the parts."""
         for run_id, part in self._parts.items():
             part.sink.append(_finished(run_id, status))
             part.sink.close()
 
     def _result(self, unit: int, held: _Attempt, fact: Fact) -> list[Mapping[str, Any]]:
-        """Hold a result; all of its case, where they are there now and count."""
+        """Hold a result; return all results of its case if they are complete now and count."""
         key = (str(fact.body["case_id"]), str(fact.body.get("arm") or ""))
         if key not in self._left[unit]:
             self.dropped += 1
@@ -180,7 +178,7 @@ class FleetRecord:
         return counted
 
     def _part(self, held: _Attempt) -> _Part:
-        """The part that an attempt is of, which knows of it from now on."""
+        """Return the part of an attempt, which knows the attempt's plan from now on."""
         assert held.started is not None
         run_id = str(held.started["run_id"])
         part = self._parts.get(run_id)
@@ -204,20 +202,20 @@ class FleetRecord:
 
 
 def facts_of(lines: Iterable[bytes]) -> list[Fact]:
-    """The facts of journal lines, as a node sends them: without their sums."""
+    """Return the facts of journal lines without their checksums, as a node sends them."""
     records = map(json.loads, lines)
     return [Fact(r["kind"], r["id"], r["body"], r["version"]) for r in records]
 
 
 def parts_in(folder: Path, fleet: str) -> list[Path]:
-    """The journals of the parts of a fleet's run."""
+    """Return the journals of the parts of a fleet's run."""
     begins = f"{fleet}{PART}"
     paths = journals_in(folder)
     return [path for path in paths if path.name.removesuffix(SUFFIX).startswith(begins)]
 
 
 def ended_in(folder: Path, fleet: str) -> dict[str, dict[CaseKey, int]]:
-    """How many results of each case and arm a fleet's run has, by the runs that are its parts."""
+    """Count the results of each case and arm of a fleet's run, by the runs that are its parts."""
     ended: dict[str, dict[CaseKey, int]] = {}
     for path in (journal_path(folder, fleet), *parts_in(folder, fleet)):
         counts = ended.setdefault(path.name.removesuffix(SUFFIX), {})
@@ -229,7 +227,7 @@ def ended_in(folder: Path, fleet: str) -> dict[str, dict[CaseKey, int]]:
 
 
 def finish_parts(folder: Path, fleet: str, status: str) -> None:
-    """Say of parts that nobody went on with how the fleet's run has ended, and they with it."""
+    """Record the end of the fleet's run in parts that no node continued."""
     for path in parts_in(folder, fleet):
         milestones = [
             fact for fact in read(path) if fact.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)
@@ -273,7 +271,7 @@ def begin(
     *,
     each: bool,
 ) -> None:
-    """Say what is planned, a thousand cases a line: of many, one line would be all of memory."""
+    """Record what is planned, a thousand cases a line: one line of many would fill the memory."""
     fleet, git = spec.settings.run_id, surroundings.get("git") or {}
     plans = _chunks([_anywhere(planned) for planned in spec.plan.cases])
     other = {}
@@ -310,7 +308,6 @@ def _chunks(cases: Sequence[Planned]) -> Iterator[list[dict[str, Any]]]:
 
 
 def _anywhere(planned: Planned) -> Planned:
-    """A case without the device that stood for its kind."""
     return replace(planned, device=None)
 
 
@@ -320,7 +317,8 @@ def _told(node: FleetNode) -> dict[str, Any]:
 
 
 def last_unfinished(folder: Path) -> str | None:
-    """The newest fleet's run in a folder of journals that was cut off; None where there is none."""
+    """Return the newest fleet's run in a folder of journals that was cut off; None if there is
+    none."""
     for path in sorted(folder.glob(f"*{SUFFIX}"), reverse=True):
         run_id = path.name.removesuffix(SUFFIX)
         if PART in run_id or being_written(path):
@@ -334,11 +332,8 @@ def last_unfinished(folder: Path) -> str | None:
 
 
 def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
-    """What a fleet's run began with, its whole plan in one.
-
-    Raises:
-        StoreError: it is no fleet's run.
-    """
+    """Return the start fact of a fleet's run with its whole plan; StoreError if it is no fleet's
+    run."""
     begun: dict[str, Any] | None = None
     for fact in facts:
         if fact.kind == RUN_STARTED and isinstance(fact.body.get(FLEET), Mapping):
@@ -353,7 +348,7 @@ def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
 
 
 def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
-    """Results of cases that the plan refuses wherever they were to run."""
+    """Yield results of cases that the plan refuses on every node."""
     this = THIS_ARM if spec.other else ""
     for planned in spec.plan.cases:
         refusal = planned.refusal
@@ -368,7 +363,7 @@ def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
 
 
 def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
-    """Every result of a fleet's run, of all its parts."""
+    """Return every result of a fleet's run and its parts."""
     rows: list[Mapping[str, Any]] = []
     for path in (journal_path(folder, fleet), *parts_in(folder, fleet)):
         for fact in read(path):
@@ -381,7 +376,7 @@ def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
 
 
 def profiles_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
-    """Every profile of a fleet's run: of a case that was profiled twice the first."""
+    """Return the profiles of a fleet's run; the first one of a case that was profiled twice."""
     found: dict[str, Mapping[str, Any]] = {}
     for path in parts_in(folder, fleet):
         for fact in read(path):

@@ -99,29 +99,22 @@ class UnitRecord(Protocol):
 
 @dataclass(frozen=True)
 class FleetJob:
-    """What a fleet's run is to do.
+    """The work of a fleet's run."""
 
-    Attributes:
-        fleet: its id.
-        units: what is measured.
-        settings: how.
-        about: what its runs say of themselves: command, label.
-        other: the arm that everything is compared with.
-    """
-
-    fleet: str
-    units: Sequence[WorkUnit]
-    settings: RunSettings
+    fleet: str  # its id
+    units: Sequence[WorkUnit]  # what is measured
+    settings: RunSettings  # how
+    #: what its runs say of themselves: command, label.
     about: Mapping[str, Any] = field(default_factory=dict)
-    other: OtherArm | None = None
+    other: OtherArm | None = None  # the arm that everything is compared with
 
     @property
     def against(self) -> str:
-        """The name of the other arm; "" where there is none."""
+        """The name of the other arm; empty if there is none."""
         return self.other.against.name if self.other else ""
 
     def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
-        """What a node is told of a unit."""
+        """Return the task that a node gets for a unit."""
         against = {}
         if self.other is not None:
             against["against"] = arm_to_json(replace(self.other, plan=Plan(unit.others)))
@@ -137,7 +130,7 @@ class FleetJob:
         }
 
     def parts(self, unit: WorkUnit, attempt: int) -> list[dict[str, Any]]:
-        """What each further node of a unit is told, where several make a step together."""
+        """Return the task of each further node, if several nodes make a step together."""
         nodes, job = unit.need.nodes, self.settings.job
         return [
             {
@@ -158,21 +151,14 @@ class FleetJob:
         ]
 
     def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
-        """What stands for the results of a unit that no node measured."""
         return unmeasured_bodies(self, unit, reason, message)
 
 
 class FleetRun:
-    """The run of a job on a cluster.
+    """The run of a job on a cluster. Cases that no node measured go to `sink`, the fleet's own
+    journal.
 
-    Args:
-        job: what is measured.
-        cluster: where.
-        record: where facts go.
-        sink: the fleet's own journal, for cases that no node measured.
-        observer: who watches.
-        rules: bounds of dispatching.
-        between: called now and then, such as to fill a database.
+    `between` is called every second, for instance to fill a database.
     """
 
     def __init__(
@@ -206,13 +192,13 @@ class FleetRun:
             self._open[unit.need] += len(unit.keys(job.against)) * unit.launches
 
     def welcome(self, nodes: Iterable[FleetNode]) -> None:
-        """The nodes that are there at the beginning."""
+        """Take the nodes that are there at the beginning."""
         for node in nodes:
             self._joined(node)
         self._dispatcher.nodes_known()
 
     def go(self) -> None:
-        """Until every case has ended."""
+        """Run until every case has ended."""
         while True:
             self._act()
             if self._dispatcher.over:
@@ -222,7 +208,7 @@ class FleetRun:
             self._between()
 
     def cancel(self) -> None:
-        """End what nodes are at."""
+        """End all attempts."""
         for unit in self._dispatcher.flying:
             self._cluster.cancel(unit, self._dispatcher.attempt_of(unit))
 
@@ -312,10 +298,8 @@ class FleetRun:
         self._cluster.submit(Submission(unit, attempt, need, task, avoided, parts))
 
     def _in_turn(self) -> int:
-        """Results that are measured one after the other until all are there.
-
-        As if a node measured one kind after the other: kinds that need all of it do.
-        """
+        """Return how many results are measured one after the other until all are there."""
+        # As if a node measured one kind after the other: kinds that need all of it do.
         kinds = [(count, self._dispatcher.slots(need)) for need, count in self._open.items()]
         return max(1, sum(-(-count // max(slots, 1)) for count, slots in kinds if count > 0))
 
@@ -340,7 +324,7 @@ _LOST_ADVICE = "Look at that node, and measure the case anew once it is well."
 def unmeasured_bodies(
     job: FleetJob, unit: WorkUnit, reason: str, message: str
 ) -> Iterable[dict[str, Any]]:
-    """Results of cases that no node measured, one a launch."""
+    """Yield results of cases that no node measured, one a launch."""
     status = _STATUSES.get(reason, Status.FAILED)
     outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
     this = THIS_ARM if job.other else ""
@@ -357,14 +341,14 @@ def unmeasured_bodies(
 
 @dataclass
 class Pauses:
-    """Something that is done again and again, but not all the time."""
+    """A call that is repeated, but not more often than every few seconds."""
 
     seconds: float
     do: Callable[[], None]
     _last: float = field(default_factory=time.monotonic)
 
     def __call__(self) -> None:
-        """Do it, where the last time is long enough ago."""
+        """Call it if the last call is long enough ago."""
         if time.monotonic() - self._last >= self.seconds:
             self.do()
             self._last = time.monotonic()

@@ -1,7 +1,6 @@
-"""Probes of every node of a fleet: units that calibrate in place of measuring cases.
+"""Calibration of every node of a fleet, by units that calibrate instead of measuring cases.
 
-A node's calibrations are stored as those of `accelbench hardware --calibrate` are, with the name of
-the node's part: no run is begun.
+Calibrations are stored as those of `accelbench hardware --calibrate`; no run is begun.
 """
 
 from __future__ import annotations
@@ -40,26 +39,18 @@ _LIMIT_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class NodeProbes:
-    """What the probes of one platform of a node came to.
+    """The calibration of one platform of a node."""
 
-    Attributes:
-        node: its name.
-        device: the device as the node told of it.
-        calibration: None where there is none.
-        why: there is none.
-    """
-
-    node: str
-    device: Device
-    calibration: DeviceCalibration | None = None
-    why: str = ""
+    node: str  # its name
+    device: Device  # the device as the node told of it
+    calibration: DeviceCalibration | None = None  # None where there is none
+    why: str = ""  # there is none
 
 
 class ProbeJob(FleetJob):
-    """Units that calibrate: one a platform of each node."""
+    """Units that calibrate: one for each platform of each node."""
 
     def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
-        """What a node is told of a unit."""
         return {
             "fleet": self.fleet,
             "attempt": attempt,
@@ -70,7 +61,6 @@ class ProbeJob(FleetJob):
         }
 
     def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
-        """What stands for a unit that came to nothing."""
         return [{"unit": unit.number, "reason": reason, "message": message}]
 
 
@@ -85,15 +75,12 @@ class ProbeRecord:
         self.refusals: dict[int, str] = {}
 
     def left(self, unit: int) -> WorkUnit:
-        """A unit is calibrated whole."""
         return self._units[unit]
 
     def complete(self, unit: int) -> bool:
-        """Whether it has a calibration, or a reason for none."""
         return unit in self.calibrations or unit in self.refusals
 
     def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
-        """Store what a node sent of a unit that has nothing yet."""
         del attempt
         facts = list(facts)
         if self.complete(unit):
@@ -108,16 +95,14 @@ class ProbeRecord:
         return []
 
     def forget(self, unit: int, attempt: int) -> None:
-        """Nothing of an attempt is held."""
         del unit, attempt
 
     def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
-        """A unit came to nothing."""
         del sink
         self.refusals[unit] = "; ".join(str(body["message"]) for body in bodies)
 
     def close(self) -> None:
-        """Nothing more is stored."""
+        """Close the journals."""
         for sink in self._open.values():
             sink.close()
 
@@ -144,18 +129,9 @@ def probe_nodes(
     observer: NodeObserver,
     rules: DispatchRules | None = None,
 ) -> list[NodeProbes]:
-    """Calibrate every node of a fleet.
+    """Calibrate every node of a fleet, on these platforms or on all that PyTorch serves.
 
-    Args:
-        cluster: the nodes.
-        hardware: platforms; all that nodes have and PyTorch serves by default.
-        folder: of journals.
-        observer: who watches.
-        rules: bounds of dispatching.
-
-    Raises:
-        UsageError: a platform has no probes.
-        SurroundingsError: no node can measure, or none has such a platform.
+    Raises UsageError if a platform has no probes, SurroundingsError if no node has one of them.
     """
     _refuse_unserved(hardware)
     nodes = nodes_of(cluster, observer.note)

@@ -1,18 +1,12 @@
-"""Run as a program on a node: says what the node is, or measures units as `run` would.
+"""A program on a node, without Ray: it describes the node, or measures units as `run` would.
 
     python -m accelbench.run.fleet.unit_runner describe
     python -m accelbench.run.fleet.unit_runner serve
 
-It imports no Ray. `serve` takes a line of JSON on standard input for each unit, {"task", "folder",
-"errors"}, all of them paths, and ends with that input. A line of JSON on standard output says that
-something has happened, {"over": true} that the unit has ended; results are in the journal of its
-folder, synced, before their line is written.
-
-Between units stay what Python has imported, the node's devices and environment, and the warm
-templates that workers are forked from. Settings, journals, references and workers are of one unit;
-the machine's load, clock and memory are looked at around each case, as in every run.
-
-Calibration of a node's device within its runner, as a fleet asks for it.
+`serve` reads a line of JSON for each unit, {"task", "folder", "errors"}, all of them paths, and
+ends with that input. It writes a line of JSON for each event, {"over": true} at the end of a unit;
+results are in the journal of its folder, synced, before their line. Imports, devices and warm
+templates stay between units; settings, journals, references and workers do not.
 """
 
 from __future__ import annotations
@@ -88,7 +82,7 @@ def calibrate_here(
 
 
 class PipeObserver:
-    """Says by a pipe what happens, a line of JSON each; at most a few a second."""
+    """An observer that writes a line of JSON for each event, at most a few a second."""
 
     def __init__(self, pipe: IO[str]) -> None:
         self._pipe = pipe
@@ -117,16 +111,16 @@ class PipeObserver:
         self._say(done=row["result_id"])
 
     def at(self, text: str) -> None:
-        """What is being done."""
+        """Report what is being measured."""
         self._say(at=text)
 
     def over(self) -> None:
-        """The unit has ended, and nothing more is written to its journal."""
+        """Report that the unit has ended and its journal is complete."""
         self._say(over=True)
 
 
 def described() -> dict[str, Any]:
-    """What this node is."""
+    """Return a description of this node."""
     found = Detected()
     inventory = {name: found[name] for name in found}
     return {
@@ -140,7 +134,7 @@ def described() -> dict[str, Any]:
 def spec_of(
     task: Mapping[str, Any], inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> RunSpec:
-    """What a task asks for, on the devices and the runtimes of this node."""
+    """Return the run of a task, on the devices and the engines of this node."""
 
     def here(plan: Plan) -> Plan:
         return Plan(tuple(placed(p.case, inventory, runtimes) for p in plan.cases))
@@ -156,7 +150,8 @@ def spec_of(
 
 
 class UnitOrders:
-    """What standard input asks for. Its end ends this process, also in the middle of a unit."""
+    """Units that standard input asks for. Its end ends this process, even in the middle of a
+    unit."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -165,7 +160,7 @@ class UnitOrders:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def next(self) -> dict[str, str] | None:
-        """The next unit; None where there will be none."""
+        """Return the next unit, or None at the end."""
         self._busy = False
         line = self._lines.get()
         self._busy = bool(line)
@@ -204,7 +199,6 @@ def serve(orders: UnitOrders, pipe: PipeObserver) -> None:
 
 
 def _print_into(path: str) -> None:
-    """What anything here prints goes to the unit's own file."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (1, 2):
         os.dup2(handle, descriptor)
@@ -212,7 +206,7 @@ def _print_into(path: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The program."""
+    """Run the program."""
     own_process_group()
     match arguments:
         case ["describe"]:
