@@ -37,23 +37,18 @@ class ResultPlaces(Protocol):
 
     def check(self) -> None:
         """Refuse what could not be written afterwards, and have the database there."""
-        ...
 
     def journals(self) -> Path:
         """The folder of journals."""
-        ...
 
     def open_database(self) -> Database | None:
         """The database that is filled from them, None where none is wanted."""
-        ...
 
     def keep_profiles(self) -> Keep | None:
         """Who takes profiles, if anybody."""
-        ...
 
     def resume_hint(self, run_id: str) -> str:
         """The command that goes on with a run that an error ended; "" where there is none."""
-        ...
 
 
 @dataclass(frozen=True)

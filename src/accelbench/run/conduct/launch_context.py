@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from accelbench.run.conduct.proven_outcome import FloatComputations
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.plan.targets import Simulate
+from accelbench.run.plan.targets import Simulate, counted_as
 from accelbench.run.process.worker_client import WorkerContext
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
@@ -28,6 +28,14 @@ class LaunchTally:
 
     def add(self, status: str) -> None:
         self.counts[status] = self.counts.get(status, 0) + 1
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> LaunchTally:
+        """Count the results of a run."""
+        tally = cls()
+        for row in rows:
+            tally.add(counted_as(row))
+        return tally
 
     @property
     def all_fine(self) -> bool:

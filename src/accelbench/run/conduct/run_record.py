@@ -15,7 +15,7 @@ import re
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,8 +25,8 @@ from accelbench import __version__
 from accelbench.catalog.file_models.unchanged import as_here
 from accelbench.core.case import Case
 from accelbench.core.errors import StoreError
-from accelbench.core.facts import utc_now
-from accelbench.core.identity import plain
+from accelbench.core.facts import RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact, utc_now
+from accelbench.core.identity import digest, plain
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.serial import (
@@ -78,6 +78,26 @@ def arm_settled(run_id: str, begun: Mapping[str, Any]) -> OtherArm | None:
     return OtherArm(
         Against(AgainstKind(named["kind"]), named["name"], named["word"]), plan, settings
     )
+
+
+def resumed_fact(run_id: str, environment: Mapping[str, Any]) -> Fact:
+    """Return the fact that a run is continued now."""
+    moment = utc_now()
+    body = {"run_id": run_id, "resumed_at": moment, "environment": dict(environment)}
+    return Fact(RUN_RESUMED, digest([run_id, moment]), body)
+
+
+def finished_fact(run_id: str, status: str, **more: Any) -> Fact:
+    """Return the fact that a run ends now."""
+    moment = utc_now()
+    body = {"run_id": run_id, "finished_at": moment, "status": status, **more}
+    return Fact(RUN_FINISHED, digest([run_id, moment]), body)
+
+
+def last_status(facts: Iterable[Fact]) -> str | None:
+    """Return the status that a run ended with; None while it is unfinished."""
+    milestones = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
+    return milestones[-1].body.get("status") if milestones else None
 
 
 def planned_to_json(planned: Planned) -> dict[str, Any]:

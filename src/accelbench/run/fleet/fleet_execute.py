@@ -11,23 +11,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import (
     RESULT,
-    RUN_FINISHED,
-    RUN_RESUMED,
     Fact,
     part_id,
-    utc_now,
 )
-from accelbench.core.identity import digest
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
-from accelbench.run.conduct.run_record import arm_settled, settled
+from accelbench.run.conduct.run_record import (
+    arm_settled,
+    finished_fact,
+    resumed_fact,
+    settled,
+)
 from accelbench.run.execute import Planner, ResultPlaces, fill, resumable
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_nodes import (
@@ -40,11 +42,11 @@ from accelbench.run.fleet.fleet_nodes import (
 )
 from accelbench.run.fleet.fleet_record import (
     FleetRecord,
-    JournalSinks,
     begin,
     begun_of,
     ended_in,
     finish_parts,
+    open_journal,
     profiles_of,
     refused_bodies,
     rows_of,
@@ -54,7 +56,6 @@ from accelbench.run.fleet.work_units import CaseKey, WorkUnit, on_each, units_of
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.request import Plan, RunSettings
-from accelbench.run.plan.targets import counted_as
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.journal import Journal
 
@@ -171,13 +172,11 @@ def resume_on(
         units = units_on(nodes, plan, settings, other, each=each)
         against = other.against.name if other else ""
         left = list(_left(units, folder, fleet, nodes, settings, against, each=each))
-        moment = utc_now()
         observer.note(f"{sum(len(unit.cases) for unit in left)} cases are left.")
         results = settings.launches * sum(len(unit.keys(against)) for unit in left)
         if begin_left is not None:
             begin_left(fleet, results, len(nodes))
-        body = {"run_id": fleet, "resumed_at": moment, "environment": environment()}
-        journal.append(Fact(RUN_RESUMED, digest([fleet, moment]), body))
+        journal.append(resumed_fact(fleet, environment()))
         about = {name: begun.get(name) for name in ("command", "label", "names")}
         job = FleetJob(fleet, left, settings, about, other)
         return _go(cluster, nodes, job, journal, places, observer, rules or DispatchRules())
@@ -234,9 +233,9 @@ def _go(
     def store() -> None:
         fill(places, observer.note)
 
-    record = FleetRecord(job.fleet, JournalSinks(folder), job.units, job.against)
+    record = FleetRecord(job.fleet, partial(open_journal, folder), job.units, job.against, journal)
     rules = replace(rules, budget=job.settings.budget)
-    run = FleetRun(job, cluster, record, journal, observer, rules, Pauses(_FILL_SECONDS, store))
+    run = FleetRun(job, cluster, record, observer, rules, Pauses(_FILL_SECONDS, store))
     interrupted = False
     try:
         run.welcome(nodes)
@@ -248,12 +247,8 @@ def _go(
     record.close(status)
     finish_parts(folder, job.fleet, status)
     rows = rows_of(folder, job.fleet)
-    tally = LaunchTally()
-    for row in rows:
-        tally.add(counted_as(row))
-    moment = utc_now()
-    body = {"run_id": job.fleet, "finished_at": moment, "status": status, "counts": tally.counts}
-    journal.append(Fact(RUN_FINISHED, digest([job.fleet, moment]), body))
+    tally = LaunchTally.of(rows)
+    journal.append(finished_fact(job.fleet, status, counts=tally.counts))
     with resumable(job.fleet, places):
         store()
     profiles = _profiles(places, folder, job.fleet) if job.settings.profile else ()

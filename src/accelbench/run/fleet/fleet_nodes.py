@@ -260,20 +260,15 @@ class Cluster(Protocol):
 
     def settled(self) -> bool:
         """Whether every node that was there at the beginning has said what it is, or is gone."""
-        ...
 
     def submit(self, submission: Submission) -> None:
         """Have a unit measured on a node that has what it needs, as soon as there is room."""
-        ...
 
     def cancel(self, unit: int, attempt: int) -> None:
         """End an attempt; nothing more of it is heard."""
-        ...
 
     def events(self, timeout: float) -> list[ClusterEvent]:
         """What has happened since the last time; waits so long for something to happen."""
-        ...
 
     def now(self) -> float:
         """Seconds of the cluster's clock."""
-        ...

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from accelbench import __version__
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
@@ -22,8 +21,6 @@ from accelbench.core.facts import (
     PROFILE,
     RESULT,
     RUN_EXTENDED,
-    RUN_FINISHED,
-    RUN_RESUMED,
     RUN_STARTED,
     Fact,
     utc_now,
@@ -31,9 +28,15 @@ from accelbench.core.facts import (
 from accelbench.core.identity import digest
 from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.core.worth import THIS_ARM
-from accelbench.run.conduct.lifecycle import FLEET, RunSpec
+from accelbench.run.conduct.lifecycle import FLEET, RunSpec, started_fact
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
-from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
+from accelbench.run.conduct.run_record import (
+    arm_to_json,
+    finished_fact,
+    last_status,
+    planned_to_json,
+    resumed_fact,
+)
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences
 from accelbench.run.fleet.work_units import CaseKey, WorkUnit, is_tried
 from accelbench.run.plan.request import Plan, Planned
@@ -46,32 +49,21 @@ class FactSink(Protocol):
 
     def append(self, fact: Fact) -> None:
         """Durable when it returns."""
-        ...
 
     def close(self) -> None:
         """No more is coming."""
-        ...
 
 
-class Sinks(Protocol):
-    """The place for facts of runs."""
-
-    def open(self, run_id: str) -> tuple[FactSink, bool]:
-        """Where those of a run go, and whether there are some already."""
-        ...
+#: Opens the place for facts of a run; also returns whether it has facts already.
+OpenSink = Callable[[str], tuple[FactSink, bool]]
 
 
-@dataclass(frozen=True)
-class JournalSinks:
-    """Journals in a folder."""
-
-    folder: Path
-
-    def open(self, run_id: str) -> tuple[FactSink, bool]:
-        if journal_path(self.folder, run_id).is_file():
-            journal = Journal.resume(self.folder, run_id)
-            return journal, any(fact.kind == RUN_STARTED for fact in journal.facts())
-        return Journal.create(self.folder, run_id), False
+def open_journal(folder: Path, run_id: str) -> tuple[FactSink, bool]:
+    """Open or create the journal of a run; return it and whether the run has begun."""
+    if journal_path(folder, run_id).is_file():
+        journal = Journal.resume(folder, run_id)
+        return journal, any(fact.kind == RUN_STARTED for fact in journal.facts())
+    return Journal.create(folder, run_id), False
 
 
 @dataclass
@@ -97,11 +89,18 @@ class _Attempt:
 class FleetRecord:
     """The facts of a fleet's run that count."""
 
-    def __init__(self, fleet: str, sinks: Sinks, units: Iterable[WorkUnit], against: str) -> None:
+    def __init__(
+        self,
+        fleet: str,
+        open_sink: OpenSink,
+        units: Iterable[WorkUnit],
+        against: str,
+        own: FactSink,  # the fleet's own journal, for cases that no node measured
+    ) -> None:
         self.fleet = fleet
         self.counts: Counter[str] = Counter()
         self.dropped = 0  # results of cases that had theirs already
-        self._sinks = sinks
+        self._open_sink, self._own = open_sink, own
         self._units = {unit.number: unit for unit in units}
         self._against = against
         self._left: dict[int, set[CaseKey]] = {
@@ -142,17 +141,17 @@ class FleetRecord:
         if held is not None:
             self.dropped += sum(map(len, held.results.values()))
 
-    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
+    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]]) -> None:
         """Store results of cases that were given up, as results of the fleet's run itself."""
         for body in bodies:
-            sink.append(Fact(RESULT, str(body["result_id"]), body))
+            self._own.append(Fact(RESULT, str(body["result_id"]), body))
             self.counts[str(body["status"])] += 1
         self._left[unit] = set()
 
     def close(self, status: str) -> None:
         """End the parts."""
         for run_id, part in self._parts.items():
-            part.sink.append(_finished(run_id, status))
+            part.sink.append(finished_fact(run_id, status))
             part.sink.close()
 
     def _result(self, unit: int, held: _Attempt, fact: Fact) -> list[Mapping[str, Any]]:
@@ -183,9 +182,9 @@ class FleetRecord:
         run_id = str(held.started["run_id"])
         part = self._parts.get(run_id)
         if part is None:
-            self._parts[run_id] = part = _Part(*self._sinks.open(run_id))
+            self._parts[run_id] = part = _Part(*self._open_sink(run_id))
             if part.begun:
-                part.sink.append(_resumed(run_id, held.started))
+                part.sink.append(resumed_fact(run_id, held.started["environment"]))
         if not part.begun:
             part.sink.append(Fact(RUN_STARTED, run_id, held.started))
             part.begun = held.extended = True
@@ -229,13 +228,11 @@ def ended_in(folder: Path, fleet: str) -> dict[str, dict[CaseKey, int]]:
 def finish_parts(folder: Path, fleet: str, status: str) -> None:
     """Record the end of the fleet's run in parts that no node continued."""
     for path in parts_in(folder, fleet):
-        milestones = [
-            fact for fact in read(path) if fact.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)
-        ]
-        if milestones and milestones[-1].body.get("status") not in (status, "finished"):
+        facts = read(path)
+        if facts and last_status(facts) not in (status, "finished"):
             run_id = path.name.removesuffix(SUFFIX)
             with Journal.resume(folder, run_id) as journal:
-                journal.append(_finished(run_id, status))
+                journal.append(finished_fact(run_id, status))
 
 
 def _extended(run_id: str, started: Mapping[str, Any]) -> Fact:
@@ -243,18 +240,6 @@ def _extended(run_id: str, started: Mapping[str, Any]) -> Fact:
     if "against" in started:
         body["against"] = started["against"]
     return Fact(RUN_EXTENDED, digest([run_id, started.get("fleet"), body["extended_at"]]), body)
-
-
-def _resumed(run_id: str, started: Mapping[str, Any]) -> Fact:
-    moment = utc_now()
-    body = {"run_id": run_id, "resumed_at": moment, "environment": started["environment"]}
-    return Fact(RUN_RESUMED, digest([run_id, moment]), body)
-
-
-def _finished(run_id: str, status: str) -> Fact:
-    moment = utc_now()
-    body = {"run_id": run_id, "finished_at": moment, "status": status}
-    return Fact(RUN_FINISHED, digest([run_id, moment]), body)
 
 
 #: Cases of a plan that one line of a journal has.
@@ -272,31 +257,18 @@ def begin(
     each: bool,
 ) -> None:
     """Record what is planned, a thousand cases a line: one line of many would fill the memory."""
-    fleet, git = spec.settings.run_id, surroundings.get("git") or {}
+    fleet = spec.settings.run_id
     plans = _chunks([_anywhere(planned) for planned in spec.plan.cases])
-    other = {}
+    other = None
     if spec.other is not None:
         anywhere = Plan(tuple(_anywhere(planned) for planned in spec.other.plan.cases))
-        other["against"] = arm_to_json(replace(spec.other, plan=anywhere))
-    body = {
-        "run_id": fleet,
-        "started_at": utc_now(),
-        "accelbench": __version__,
-        "settings": spec.settings.to_dict(),
-        "plan": next(plans, []),
-        **other,
-        "notes": list(spec.plan.notes),
-        "environment": dict(surroundings),
-        "git_commit": git.get("commit"),
-        "git_branch": git.get("branch"),
-        FLEET: {
-            "each": each,
-            "nodes": {node.name: _told(node) for node in nodes},
-            "differences": [str(difference) for difference in differences(nodes)],
-        },
-        **spec.about,
+        other = arm_to_json(replace(spec.other, plan=anywhere))
+    about = {
+        "each": each,
+        "nodes": {node.name: _told(node) for node in nodes},
+        "differences": [str(difference) for difference in differences(nodes)],
     }
-    journal.append(Fact(RUN_STARTED, fleet, body))
+    journal.append(started_fact(spec, surroundings, next(plans, []), other, **{FLEET: about}))
     for number, plan in enumerate(plans):
         more = {"run_id": fleet, "extended_at": utc_now(), "plan": plan}
         journal.append(Fact(RUN_EXTENDED, digest([fleet, number]), more))
@@ -325,8 +297,7 @@ def last_unfinished(folder: Path) -> str | None:
             continue
         facts = read(path)
         begun = any(f.kind == RUN_STARTED and isinstance(f.body.get(FLEET), Mapping) for f in facts)
-        milestones = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
-        if begun and milestones[-1].body.get("status") != "finished":
+        if begun and last_status(facts) != "finished":
             return run_id
     return None
 

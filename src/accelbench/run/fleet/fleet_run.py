@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from accelbench.core.facts import Fact, utc_now
+from accelbench.core.facts import utc_now
 from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
@@ -35,10 +35,13 @@ from accelbench.run.fleet.fleet_nodes import (
     UnitFailed,
     UnitHeard,
 )
-from accelbench.run.fleet.fleet_record import FactSink, facts_of
+from accelbench.run.fleet.fleet_record import FleetRecord, facts_of
 from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
 from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.request import Plan, RunSettings
+
+if TYPE_CHECKING:
+    from accelbench.run.fleet.node_probes import ProbeRecord
 
 #: How long the cluster is waited for before deadlines are looked at again.
 _TURN_SECONDS = 1.0
@@ -49,19 +52,15 @@ class NodeObserver(Protocol):
 
     def note(self, text: str) -> None:
         """Something the reader should know."""
-        ...
 
     def node_joined(self, node: FleetNode) -> None:
         """A node that can be measured on."""
-        ...
 
     def node_lost(self, node: str, why: str) -> None:
         """A node that is gone, by its name."""
-        ...
 
     def at(self, node: str, text: str) -> None:
         """What a node is at."""
-        ...
 
 
 @runtime_checkable
@@ -70,31 +69,6 @@ class FleetObserver(NodeObserver, Protocol):
 
     def measured(self, node: str, row: Mapping[str, Any]) -> None:
         """A result that is durable, with the name of its node; "" where none measured it."""
-        ...
-
-
-class UnitRecord(Protocol):
-    """What has come of units, and counts."""
-
-    def left(self, unit: int) -> WorkUnit:
-        """What of a unit has not ended."""
-        ...
-
-    def complete(self, unit: int) -> bool:
-        """Whether all of a unit has ended."""
-        ...
-
-    def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
-        """Take what a node sent of an attempt; the results that count from now on."""
-        ...
-
-    def forget(self, unit: int, attempt: int) -> None:
-        """Nothing more comes of an attempt."""
-        ...
-
-    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
-        """Units that were given up."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -155,8 +129,7 @@ class FleetJob:
 
 
 class FleetRun:
-    """The run of a job on a cluster. Cases that no node measured go to `sink`, the fleet's own
-    journal.
+    """The run of a job on a cluster.
 
     `between` is called every second, for instance to fill a database.
     """
@@ -165,8 +138,7 @@ class FleetRun:
         self,
         job: FleetJob,
         cluster: Cluster,
-        record: UnitRecord,
-        sink: FactSink,
+        record: FleetRecord | ProbeRecord,
         observer: NodeObserver,
         rules: DispatchRules | None = None,
         between: Callable[[], None] = lambda: None,
@@ -174,7 +146,6 @@ class FleetRun:
         self._job = job
         self._cluster = cluster
         self._record = record
-        self._sink = sink
         self._observer = observer
         self._measured = (
             observer.measured if isinstance(observer, FleetObserver) else lambda *_: None
@@ -306,7 +277,7 @@ class FleetRun:
     def _give_up(self, number: int, reason: str, message: str) -> None:
         unit = self._record.left(number)
         bodies = list(self._job.unmeasured(unit, reason, message))
-        self._record.unmeasured(number, bodies, self._sink)
+        self._record.unmeasured(number, bodies)
         for body in bodies:
             self._measured("", body)
             self._open[self._needs[number]] -= 1

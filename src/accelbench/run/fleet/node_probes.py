@@ -24,7 +24,7 @@ from accelbench.run.calibrate import calibrating
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_execute import nodes_of
 from accelbench.run.fleet.fleet_nodes import Cluster, FleetNode
-from accelbench.run.fleet.fleet_record import FactSink, JournalSinks, Sinks
+from accelbench.run.fleet.fleet_record import FactSink, open_journal
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun, NodeObserver
 from accelbench.run.fleet.unit_runner import PROBES, REFUSED
 from accelbench.run.fleet.work_units import Need, WorkUnit
@@ -67,8 +67,8 @@ class ProbeJob(FleetJob):
 class ProbeRecord:
     """Calibrations as they come, each stored once."""
 
-    def __init__(self, sinks: Sinks, units: Iterable[WorkUnit]) -> None:
-        self._sinks = sinks
+    def __init__(self, folder: Path, units: Iterable[WorkUnit]) -> None:
+        self._folder = folder
         self._units = {unit.number: unit for unit in units}
         self._open: dict[str, FactSink] = {}  # by the journal's run
         self.calibrations: dict[int, DeviceCalibration] = {}
@@ -97,8 +97,7 @@ class ProbeRecord:
     def forget(self, unit: int, attempt: int) -> None:
         del unit, attempt
 
-    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
-        del sink
+    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]]) -> None:
         self.refusals[unit] = "; ".join(str(body["message"]) for body in bodies)
 
     def close(self) -> None:
@@ -108,18 +107,8 @@ class ProbeRecord:
 
     def _sink(self, run_id: str) -> FactSink:
         if run_id not in self._open:
-            self._open[run_id], _ = self._sinks.open(run_id)
+            self._open[run_id], _ = open_journal(self._folder, run_id)
         return self._open[run_id]
-
-
-class _Nowhere:
-    """Where a run without results of cases puts them."""
-
-    def append(self, fact: Fact) -> None:
-        del fact
-
-    def close(self) -> None:
-        return None
 
 
 def probe_nodes(
@@ -144,9 +133,9 @@ def probe_nodes(
         WorkUnit(number, Need(device.hardware, node=node.id), (), limit=_LIMIT_SECONDS)
         for number, (node, device) in enumerate(places)
     ]
-    record = ProbeRecord(JournalSinks(folder), units)
+    record = ProbeRecord(folder, units)
     job = ProbeJob(new_run_id(), units, RunSettings())
-    run = FleetRun(job, cluster, record, _Nowhere(), observer, rules)
+    run = FleetRun(job, cluster, record, observer, rules)
     try:
         run.welcome(nodes)
         run.go()

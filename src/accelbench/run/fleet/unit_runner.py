@@ -27,7 +27,7 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
-from accelbench.core.protocols import Absent, Device, Inventory, Runtime
+from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import boot, snapshot
@@ -43,7 +43,7 @@ from accelbench.run.plan.expand import placed
 from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.process_control import own_process_group
-from accelbench.run.process.worker_client import Progress
+from accelbench.run.process.worker_client import Observer
 from accelbench.run.process.worker_pool import KeptWorkerPool
 from accelbench.store.journal import Journal
 
@@ -81,7 +81,7 @@ def calibrate_here(
     calibrating.record(calibration, device, folder, environment, run_id)
 
 
-class PipeObserver:
+class PipeObserver(Observer):
     """An observer that writes a line of JSON for each event, at most a few a second."""
 
     def __init__(self, pipe: IO[str]) -> None:
@@ -91,21 +91,12 @@ class PipeObserver:
         self._pipe.write(json.dumps(what) + "\n")
         self._pipe.flush()
 
-    def devices(self, entries: Sequence[Device | Absent]) -> None:
-        return None
-
-    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
-        return None
-
     def note(self, text: str) -> None:
         self._say(note=text)
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
         again = f" · launch {launch}" if launch > 1 else ""
         self.at(f"{case}{again}")
-
-    def progress(self, progress: Progress) -> None:
-        return None
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
         self._say(done=row["result_id"])

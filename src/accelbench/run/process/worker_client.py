@@ -39,53 +39,35 @@ class Progress:
 
 
 class Observer(Protocol):
-    """Hears what happens, in order."""
+    """A listener to a run, called in order and only between blocks."""
 
     def devices(self, entries: Sequence[Device | Absent]) -> None:
-        """What the run will use, before anything else."""
-        ...
+        """Hear which devices the run will use, before anything else."""
+        return
 
     def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
-        """The run begins; it takes between so many seconds, very roughly, where that is known."""
-        ...
+        """Hear that the run begins, and between how many seconds it will take, if that is known."""
+        return
 
     def note(self, text: str) -> None:
-        """Something the reader should know."""
-        ...
+        """Hear something that the reader should know."""
+        return
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
-        """A case begins."""
-        ...
+        """Hear that a case begins."""
+        return
 
     def progress(self, progress: Progress) -> None:
-        """The case moves on."""
-        ...
+        """Hear of the case's progress."""
+        return
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
-        """A result that is already durable."""
-        ...
+        """Hear of a result that is already durable."""
+        return
 
 
-class SilentObserver:
-    """Hears everything and says nothing."""
-
-    def devices(self, entries: Sequence[Device | Absent]) -> None:
-        return None
-
-    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
-        return None
-
-    def note(self, text: str) -> None:
-        return None
-
-    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
-        return None
-
-    def progress(self, progress: Progress) -> None:
-        return None
-
-    def case_finished(self, row: Mapping[str, Any]) -> None:
-        return None
+class SilentObserver(Observer):
+    """An observer that does nothing."""
 
 
 class DeviceWatch:

@@ -93,7 +93,6 @@ class RandomSource(Protocol):
 
     def randint(self, a: int, b: int) -> int:
         """Return a whole number from a to b."""
-        ...
 
 
 def compared_whole(case: Case) -> bool:

@@ -51,23 +51,18 @@ class SampleScores(Protocol):
     @property
     def metric(self) -> AccuracyMetric:
         """Their metric."""
-        ...
 
     def add(self, outputs: Outputs, rows: Sequence[Mapping[str, Any]], labels: Array) -> None:
         """Add the answers to a batch; those of its rows come first."""
-        ...
 
     def values(self) -> Array:
         """Return a score for every sample."""
-        ...
 
     def details(self) -> dict[str, Any]:
         """Return further results of the same answers."""
-        ...
 
     def notes(self) -> list[str]:
         """Return notes for readers."""
-        ...
 
 
 class ClassScores:

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -409,10 +410,10 @@ class CaseBench:
             "open": self._open,
             "measure": self._measure,
             "losses": self._losses,
-            "outputs": self._outputs,
-            "fp64": self._fp64,
-            "last_places": self._last_places,
-            "drawn": self._drawn,
+            "outputs": partial(self._as_reference, left),
+            "fp64": partial(self._as_reference, from_fp64),
+            "last_places": partial(self._as_reference, from_last_places),
+            "drawn": partial(self._as_reference, drawn),
             "verify": self._verify,
             "profile": self._profile,
             "accuracy": self._accuracy,
@@ -568,17 +569,10 @@ class CaseBench:
         timed = self._checks.training if self._checks is not None else None
         return loss_curve(session, request, self._runtime.clock(), self._wall, timed)
 
-    def _outputs(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return left(self._opened(), self._seed, request)
-
-    def _fp64(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return from_fp64(self._opened(), self._seed, request)
-
-    def _last_places(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return from_last_places(self._opened(), self._seed, request)
-
-    def _drawn(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return drawn(self._opened(), self._seed, request)
+    def _as_reference(
+        self, do: Callable[[Session, int, Mapping[str, Any]], dict[str, Any]], request: Any
+    ) -> dict[str, Any]:
+        return do(self._opened(), self._seed, request)
 
     def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
         assert self._comparison is not None  # as the session is there
