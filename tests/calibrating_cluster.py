@@ -15,7 +15,7 @@ from accelbench.run.fleet.fleet_nodes import (
     UnitFailed,
     UnitHeard,
 )
-from accelbench.run.fleet.node_calibration import calibrate_here
+from accelbench.run.fleet.unit_runner import calibrate_here
 from accelbench.store.journal import journal_path, scan
 from virtual_cluster import VirtualCluster
 

@@ -13,8 +13,8 @@ from scripted_api import Machine
 
 from accelbench import EnhancedHardwareBenchmarkRunner
 from accelbench.core.errors import UsageError
-from accelbench.run.fleet.fleet_address import FleetAddress
 from accelbench.run.fleet.fleet_nodes import node_name
+from accelbench.run.fleet.session import FleetAddress
 from accelbench.run.plan import planning
 from accelbench.runtimes.scripted import ScriptedRuntime
 from accelbench.store.database import Database

@@ -11,7 +11,7 @@ import pytest
 
 from accelbench.core.errors import UsageError
 from accelbench.run.fleet import session
-from accelbench.run.fleet.fleet_address import FleetAddress
+from accelbench.run.fleet.session import FleetAddress
 
 ABSENT = Path("no\x1b[31mwhere")
 

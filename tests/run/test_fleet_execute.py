@@ -207,7 +207,7 @@ def test_arms_of_a_unit_count_together_or_not_at_all() -> None:
     other = units(1, 1)[0].cases[0]
     unit = WorkUnit(**{**vars(whole), "others": (other,)})
     kept = Kept()
-    record = FleetRecord(FLEET, kept, [unit], "threads=1")
+    record = FleetRecord(FLEET, kept.open, [unit], "threads=1", kept)
     run_id, case = f"{FLEET}.a", unit.cases[0].case.case_id
     begun = Fact(RUN_STARTED, run_id, {"run_id": run_id, "plan": [], "environment": {}})
 

@@ -138,8 +138,8 @@ def run_on(
     how = settings or RunSettings(launches=work[0].launches)
     job = FleetJob(FLEET, work, how)
     kept, heard = Kept(), Heard()
-    record = FleetRecord(FLEET, kept, work, "")
-    run = FleetRun(job, made, record, kept, heard, rules or DispatchRules())
+    record = FleetRecord(FLEET, kept.open, work, "", kept)
+    run = FleetRun(job, made, record, heard, rules or DispatchRules())
     here = []
     while not made.settled():
         here += [event.node for event in made.events(0.0)]

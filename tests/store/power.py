@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from accelbench.store.files import RealFiles
+from accelbench.store.files import Files
 
 
 class PowerCutError(BaseException):
     """Not an Exception: no handler may catch a power cut."""
 
 
-class PowerLoss(RealFiles):
+class PowerLoss(Files):
     def __init__(self, root: Path, at: int | None = None, moment: str = "before") -> None:
         self.root = root
         self.at, self.moment = at, moment
@@ -82,7 +82,7 @@ class PowerLoss(RealFiles):
         opened: list[int] = []
 
         def apply() -> None:
-            opened.append(RealFiles.open_new(self, path))
+            opened.append(Files.open_new(self, path))
             self._keep(path)
             self.written.add(path.stat().st_ino)
 
@@ -238,7 +238,7 @@ def cut_when_done(make: Callable[[], Path], act: Callable[[Path, PowerLoss], Non
     return files.root
 
 
-class Failing(RealFiles):
+class Failing(Files):
     """Files whose n-th operation of a kind fails with an errno, writes after writing half."""
 
     def __init__(self, operation: str, number: int, code: int, times: int = 1) -> None:

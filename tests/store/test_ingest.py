@@ -18,7 +18,7 @@ from accelbench.core.facts import FACT_VERSION, HARDWARE_MEASURED, RESULT, RUN_R
 from accelbench.store import ingest as filling
 from accelbench.store import insert
 from accelbench.store.database import Database
-from accelbench.store.files import RealFiles
+from accelbench.store.files import Files
 from accelbench.store.fit import fit
 from accelbench.store.insert import BATCH, FilledRows
 from accelbench.store.journal import Journal, encode
@@ -403,7 +403,7 @@ def test_what_was_read_is_durable_before_it_is_committed(
     database.ensure()
     log: list[str] = []
 
-    class Telling(RealFiles):
+    class Telling(Files):
         def open_append(self, path: Path) -> int:
             self.name = path.name
             return super().open_append(path)

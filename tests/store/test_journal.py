@@ -13,7 +13,7 @@ from power import Failing, every_cut
 
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import FACT_VERSION, RESULT, Fact
-from accelbench.store.files import RealFiles
+from accelbench.store.files import Files
 from accelbench.store.journal import Journal, encode, journal_path, read, scan
 
 
@@ -187,7 +187,7 @@ def test_no_room_says_so(tmp_path: Path) -> None:
 
 
 def test_a_creation_that_fails_may_be_tried_again(tmp_path: Path) -> None:
-    class NoFolderSync(RealFiles):
+    class NoFolderSync(Files):
         def sync_folder(self, path: Path) -> None:
             raise OSError(errno.EIO, "gone")
 
@@ -266,7 +266,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from accelbench.core.facts import Fact, RESULT
-from accelbench.store.files import RealFiles
+from accelbench.store.files import Files
 from accelbench.store.journal import Journal
 with Journal.create(Path(sys.argv[1]), "r") as journal:
     for number in range(10**6):

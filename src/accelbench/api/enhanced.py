@@ -57,7 +57,7 @@ from accelbench.store.journal import BARE_JOURNALS, journal_path, read
 from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from accelbench.run.fleet.fleet_address import FleetAddress
+    from accelbench.run.fleet.session import FleetAddress
     from accelbench.select.selector import HardwareSelector
 
 
@@ -592,7 +592,7 @@ def _fleet_named(
     """The fleet that is meant; None where everything is measured here."""
     if fleet is False:
         return None
-    from accelbench.run.fleet.fleet_address import FleetAddress
+    from accelbench.run.fleet.session import FleetAddress
 
     token = validation.path("fleet_token_file", token_file)
     address = None if fleet is True else validation.word("fleet", fleet, advice="Use HOST:PORT.")

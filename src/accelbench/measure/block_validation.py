@@ -180,7 +180,6 @@ class PhaseListener(Protocol):
 
     def phase(self, name: str) -> None:
         """A phase begins."""
-        ...
 
 
 def is_parted(session: Session) -> bool:

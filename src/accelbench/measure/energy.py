@@ -222,15 +222,12 @@ class MeterWatch(Protocol):
 
     def begin(self) -> None:
         """Read from now on; what was read before is forgotten."""
-        ...
 
     def rest(self, ns: int) -> None:
         """Wait, and do nothing else."""
-        ...
 
     def now_ns(self) -> int:
         """The clock of the readings."""
-        ...
 
     def readings(self) -> Sequence[MeterReading]:
         """All so far.
@@ -238,11 +235,9 @@ class MeterWatch(Protocol):
         Raises:
             MeterError: the meter stopped answering.
         """
-        ...
 
     def end(self) -> None:
         """Read no more."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,6 @@ class Listener(PhaseListener, Protocol):
 
     def progress(self, samples: int, median_ns: float, interval: Interval | None) -> None:
         """Report the samples so far."""
-        ...
 
 
 class Meter(Protocol):
@@ -157,15 +156,12 @@ class Meter(Protocol):
 
     def reset(self) -> None:
         """Forget the peak."""
-        ...
 
     def sample(self, work: Callable[[], object]) -> None:
         """Run `work` and sample memory meanwhile."""
-        ...
 
     def columns(self) -> Mapping[str, Any]:
         """Return peaks since the reset, and averages over the work that was sampled."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""A run from what is here to rows of a database: the one service of command line and API.
+"""A run from devices to rows of a database: the service of the command line and the API.
 
-detect → plan → start → fill. Who calls it says how a plan comes about, where results go and who
-watches; what is shown of it, before and afterwards, is the caller's alone.
+detect → plan → start → fill. The caller decides how to plan, where results go, and who observes.
 """
 
 from __future__ import annotations
@@ -38,23 +37,18 @@ class ResultPlaces(Protocol):
 
     def check(self) -> None:
         """Refuse what could not be written afterwards, and have the database there."""
-        ...
 
     def journals(self) -> Path:
         """The folder of journals."""
-        ...
 
     def open_database(self) -> Database | None:
         """The database that is filled from them, None where none is wanted."""
-        ...
 
     def keep_profiles(self) -> Keep | None:
         """Who takes profiles, if anybody."""
-        ...
 
     def resume_hint(self, run_id: str) -> str:
         """The command that goes on with a run that an error ended; "" where there is none."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -94,19 +88,15 @@ class ExecutedRun:
 
 
 def here() -> tuple[Inventory, Mapping[str, Runtime]]:
-    """The devices and the runtimes of this machine.
-
-    A platform is asked when it is looked up, so all that a plan needs is asked while planning:
-    later ones would ask beside a step.
-    """
+    """Return the devices and the engines of this machine."""
+    # A platform is detected when it is looked up, so all that a plan needs is detected while
+    # planning and nothing is detected beside a step.
     return Detected(), planning.installed_runtimes()
 
 
 def execute(planner: Planner, places: ResultPlaces, observe: Observe) -> list[ExecutedRun]:
-    """Detect, plan, run and store; all is in the database when this returns, a Ctrl-C included.
-
-    Where nothing is planned, nothing is written either.
-    """
+    """Detect, plan, run and store; everything is in the database when this returns, even after
+    Ctrl-C."""
     inventory, runtimes = here()
     specs = iter(planner(inventory, runtimes))
     first = next(specs, None)

@@ -60,7 +60,7 @@ def contents(con: DuckDBPyConnection) -> dict[str, object]:
 
 
 def _refused(con: DuckDBPyConnection) -> list[dict[str, object]]:
-    """Results that were not stored, and why; none that came in later, as it should have been."""
+    """Return results that were not stored, with the reasons, without those that came in later."""
     cursor = con.execute(
         "SELECT run_id, id, body->>'model', body->>'why' FROM fact WHERE kind = ?"
         " AND id NOT IN (SELECT result_id FROM benchmark_results) ORDER BY ALL",

@@ -1,9 +1,7 @@
 """Results that contradict themselves, found in a table of any size or in rows of a file.
 
-Summaries of samples: conditions in SQL of a result next to the samples that it is computed from.
-
-`derived.find_contradictions` joins them: `step_ns` has the samples of whole steps, `timing` and
-`per_sample` how they were taken, `phases` the samples of every phase by its name.
+Summaries are compared with samples that are joined to their results: `step_ns` has the samples of
+whole steps, `timing` and `per_sample` how they were taken, `phases` the samples of every phase.
 """
 
 from __future__ import annotations
@@ -64,7 +62,8 @@ def _rank(rank: str) -> str:
 
 
 def _stamps(request: str) -> str:
-    """SQL for the median of a value of each request, from the stamps of its first token on."""
+    """Return SQL for the median of a value of each request, from the stamps of its first token
+    on."""
     begins = f"range(0, len({_TOKENS}), greatest(new_tokens, 1))"
     return f"list_median(list_transform({begins}, lambda i: {request})) / 1e6"
 
@@ -251,14 +250,10 @@ def find_contradictions(
     names: Sequence[str],
     rules: Sequence[Rule] | None = None,
 ) -> list[Contradiction]:
-    """Return what contradicts itself, at most one value of a result.
+    """Return contradictions, at most one a result.
 
-    Args:
-        con: a connection that sees both.
-        results: a table, or a query in brackets.
-        samples: the same of their samples; empty if there are none.
-        names: columns of the results.
-        rules: of rows alone; `row_rules` by default.
+    `results` and `samples` are tables or queries in brackets; `samples` may be empty. `rules` are
+    of rows without samples; `row_rules` by default.
     """
     has = set(names).__contains__
     if rules is None:

@@ -1,9 +1,9 @@
-"""Making a database: under another name beside it, synced, then renamed in one step."""
+"""Creation of a database: under another name beside it, synced, then renamed in one step."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,12 +37,12 @@ def ensure(path: Path, files: Files = REAL_FILES) -> None:
 
 
 def exists(path: Path) -> bool:
-    """Whether anything is there; an empty file counts as nothing, so a made-up name can be used."""
+    """Return whether anything is there; an empty file counts as nothing."""
     return path.is_dir() or (path.exists() and path.stat().st_size > 0)
 
 
 def create(path: Path, files: Files = REAL_FILES) -> None:
-    """Make an empty database; where another process was faster, that one is kept."""
+    """Make an empty database; if another process was faster, that one is kept."""
     making = explained("Making the database", path, DB_OPTION)
     with making, _folders_for(path, files), whole_guard(path):
         if exists(path):
@@ -61,7 +61,7 @@ def create(path: Path, files: Files = REAL_FILES) -> None:
 
 @contextmanager
 def _folders_for(path: Path, files: Files) -> Iterator[None]:
-    """The folder of a new file; where nothing comes of the file, folders that were made go."""
+    """Make the folder of a new file; remove it again if the file fails."""
     absent = [folder for folder in path.parents if not folder.exists()]
     files.make_folder(path.parent)
     try:
@@ -74,7 +74,7 @@ def _folders_for(path: Path, files: Files) -> Iterator[None]:
 
 
 def make_beside(path: Path, files: Files) -> Path:
-    """A finished, synced, empty database under a temporary name. The guard must be held."""
+    """Make a finished, synced, empty database under a temporary name. The guard must be held."""
     with _under_another_name(path, files) as made:
         with _written(made, path) as con:
             con.execute("BEGIN")  # each statement by itself would be synced by itself
@@ -85,10 +85,11 @@ def make_beside(path: Path, files: Files) -> Path:
 
 
 def settle(path: Path) -> None:
-    """Bring everything into the one file, so that it can be copied or linked. Guard held."""
+    """Write everything into the one file, so that it can be copied or linked. The guard must be
+    held."""
     import duckdb
 
-    con, close = retrying(lambda: _open_alone(path), path, RETRY_SECONDS)
+    con, close = retrying(lambda: open_once(path, "alone"), path, RETRY_SECONDS)
     try:
         con.execute("CHECKPOINT")
     except duckdb.Error as error:
@@ -103,23 +104,17 @@ def settle(path: Path) -> None:
 
 
 def wal_path(path: Path) -> Path:
-    """Where DuckDB keeps what it has not yet worked into the file."""
+    """Return the file for what DuckDB has not yet written into the database."""
     return path.with_name(path.name + ".wal")
-
-
-def _open_alone(
-    path: Path, known_as: Path | None = None
-) -> tuple[DuckDBPyConnection, Callable[[], None]]:
-    """Open for writing without taking the guard, which the caller holds."""
-    return open_once(path, "alone", known_as)
 
 
 @contextmanager
 def _written(made: Path, path: Path) -> Iterator[DuckDBPyConnection]:
-    """A connection to what is being made for `path`; all of it is in the one file at the end."""
+    """Yield a connection to a file that is made for `path`; everything is in the file at the
+    end."""
     import duckdb
 
-    con, close = _open_alone(made, path)
+    con, close = open_once(made, "alone", path)
     try:
         yield con
         # Closing does this too, and keeps to itself why it could not.
@@ -133,7 +128,7 @@ def _written(made: Path, path: Path) -> Iterator[DuckDBPyConnection]:
 
 @contextmanager
 def _under_another_name(path: Path, files: Files) -> Iterator[Path]:
-    """A temporary name beside the database; what a crash or a failure leaves under it goes."""
+    """Yield a temporary name beside the database; remove what a failure leaves."""
     name = path.with_name(f"{path.name}.making")
     _remove(name, files)
     try:
@@ -161,6 +156,6 @@ def _sync(path: Path, files: Files) -> None:
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Tells whether two paths are one file."""
+    """Return what is equal for two paths of one file."""
     stat = os.stat(path)  # noqa: PTH116 — follows links, as wanted
     return stat.st_dev, stat.st_ino

@@ -1,4 +1,4 @@
-"""A database with its journals: what the other rooms and the command line talk to."""
+"""A database with its journals: the interface of the store."""
 
 from __future__ import annotations
 
@@ -49,10 +49,8 @@ _MEMORY = "1600MiB"
 
 
 def default_path(option: Path | None = None) -> Path:
-    """--db where given, else ACCELBENCH_DB, else ./accelbench.duckdb.
-
-    Absolute, links followed: one file has one guard and one folder of journals.
-    """
+    """Return the path of the option, ACCELBENCH_DB, or ./accelbench.duckdb."""
+    # Absolute, links followed: one file has one guard and one folder of journals.
     return Path(option or os.environ.get(ENVIRONMENT) or DEFAULT_NAME).expanduser().resolve()
 
 
@@ -72,7 +70,7 @@ class Database:
 
     @property
     def name(self) -> str:
-        """As people name it."""
+        """Its name for people."""
         return str(self.path)
 
     @property
@@ -82,12 +80,12 @@ class Database:
 
     @property
     def there(self) -> bool:
-        """Whether there is anything of it: results may still be in journals alone."""
+        """Whether anything of it exists: results may be only in journals."""
         return self.begun or self.journals.is_dir()
 
     @property
     def journals(self) -> Path:
-        """The folder for journals of runs that are to end up here."""
+        """The folder of its runs' journals."""
         return journal_dir_for(self.path)
 
     def ensure(self) -> None:
@@ -95,11 +93,7 @@ class Database:
         ensure(self.path, self.files)
 
     def init(self, *, overwrite: bool = False) -> Path | None:
-        """Make the database. One of ours that is there stays, unless it is to be overwritten.
-
-        Returns:
-            Where the old one is kept, when it was overwritten.
-        """
+        """Make the database, or keep an existing one; return the backup if it was overwritten."""
         if not exists(self.path):
             create(self.path, self.files)
             return None
@@ -109,7 +103,7 @@ class Database:
         return None
 
     def fill(self) -> FilledRows:
-        """Bring in what runs left in the journals; cheap where there is nothing."""
+        """Bring in what runs left in the journals."""
         return filling.ingest(
             self.path, self.journals, files=self.files, retry_seconds=self.retry_seconds
         )
@@ -121,7 +115,8 @@ class Database:
         *,
         sealed: bool = False,
     ) -> tuple[list[str], list[tuple[object, ...]]]:
-        """Run SQL that reads this database: column names and rows. From people, it is sealed."""
+        """Run SQL that reads this database; return column names and rows. SQL from people is
+        sealed."""
         if not sealed and (con := self._open.get(get_ident())) is not None:
             return _answered(con, sql, params)
         with connect(self.path, retry_seconds=self.retry_seconds, sealed=sealed) as con:
@@ -129,7 +124,7 @@ class Database:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Open once for all questions within (16 ms each time); nobody can write meanwhile."""
+        """Open once for all queries within (16 ms each time); nobody can write meanwhile."""
         if (thread := get_ident()) in self._open:
             yield
             return
@@ -143,12 +138,10 @@ class Database:
     def results(
         self, where: str = "", params: Sequence[object] = (), *, samples: bool = False
     ) -> list[SampledRow]:
-        """Rows of benchmark_results as plain JSON values, every column of the registry in order.
+        """Return rows of benchmark_results as plain JSON values, every column in order.
 
-        Args:
-            where: A condition in SQL, with ? for each of the parameters.
-            params: Its parameters.
-            samples: Whether each row also gets "samples", {phase: [ns, …]}, and "sampling".
+        `where` is a condition in SQL with ? for each parameter. With samples each row also has
+        "samples", {phase: [ns, …]}, and "sampling".
         """
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             rows = list(chain.from_iterable(_batches(con, where, params)))
@@ -178,18 +171,14 @@ class Database:
     ) -> int:
         """Write results into a new file and return how many there were.
 
-        Args:
-            path: the file.
-            copy: how `store.copying` writes it.
-            where, params, samples: as in `results`.
-            runs: a further column, and what stands in it by the ids of runs.
+        `copy` is a function of `store.insert`; `runs` a further column with its values by run.
         """
         with connect(self.path, retry_seconds=self.retry_seconds, apart=True) as con:
             con.execute(f"SET memory_limit = '{_MEMORY}'")
             return copy(con, results_query(con, where, params, samples=samples, runs=runs), path)
 
     def status(self) -> dict[str, object]:
-        """What the database holds, in plain JSON values."""
+        """Return the contents of the database as plain JSON values."""
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             report = {
                 "database": str(self.path),
@@ -209,7 +198,7 @@ class Database:
         return report
 
     def merge(self, other: Path) -> FilledRows:
-        """Bring in everything another database of ours and its journals hold; idempotent."""
+        """Bring in everything another database and its journals hold; idempotent."""
         if exists(self.path) and exists(other) and identity(self.path) == identity(other):
             raise UsageError(f"{other} is the database itself.", "Name another one to merge.")
         other = other.resolve()
@@ -235,12 +224,9 @@ class Database:
         return bring_in(self.path, run_id, facts, bodies, queries, self.retry_seconds)
 
     def _overwrite(self) -> Path:
-        """Start anew: the old database and its journals are kept under a dated name.
-
-        The order is what keeps every fact in reach at any moment: everything is
-        filled in, then the old file gets its second name, then its journals
-        move to that name, then the new file takes the first.
-        """
+        """Start anew; keep the old database and its journals under a dated name."""
+        # In this order every fact can be reached at any moment: everything is filled in, the old
+        # file gets its second name, its journals move to that name, the new file takes the first.
         self.ensure()
         self._refuse_while_written()
         self.fill()

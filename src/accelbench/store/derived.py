@@ -1,15 +1,9 @@
-"""Rules for values that follow from other values of a result: identities, rates, qualities.
+"""Rules for results as conditions in SQL: identities, rates, qualities, and physical bounds.
 
-Each rule is a condition in SQL, for files, tables and rows in memory. Results of this program have
-a protocol version, and their values follow exactly. Other programs round theirs.
-
-Physical bounds of values other than the time of a step, as conditions in SQL.
-
-A worker removes such values when it measures (`run/verify/plausibility.py`). A record that has one
-was changed, or is of a program that mistakes a unit: it is refused, and the column is named.
-Every bound is wider than the worker's own, so that no result of this program exceeds one.
-
-A rule of results: a condition in SQL, and why a row that does not meet it is wrong.
+Results of this program have a protocol version, and their values follow exactly; other programs
+round. A worker removes values beyond a bound (`run/verify/plausibility.py`). A record that has one
+was changed, or is of a program that mistakes a unit: it is refused, and the column is named. Every
+bound here is wider than the worker's own.
 """
 
 from __future__ import annotations
@@ -315,10 +309,8 @@ def json_key(name: str) -> str:
 
 
 def _hashes(column: str, parts: Mapping[str, str | None], length: int) -> str:
-    """Return SQL for whether a column is the hash of these parts; true if that is not known.
-
-    Python escapes characters other than printable ASCII, so texts with them are not compared.
-    """
+    """Return SQL for whether a column is the hash of these parts; true if that is not known."""
+    # Python escapes characters other than printable ASCII, so texts with them are not compared.
     text = _object(parts)
     plain = f"regexp_full_match({text}, '[ -~]*')"
     same = f"{column} = substr(sha256({text}), 1, {length})"
@@ -338,17 +330,9 @@ ALWAYS_GIVEN = (
     *("warmup_steps", "sampling_ms", "memory_peak_mb", "memory_avg_mb", "cpu_wait_share"),
     *("unexplained_share", "steps_verified", "precision_proof"),
 )
-#: The newest of them. Results of older versions, which followed other rules, do not mention it.
-_NEWEST = "cpu_wait_share"
-
-
-def _is_current(has: There) -> str:
-    """Return SQL for whether a row is a result that these rules were in force for."""
-    known = f"{_NEWEST} IS NOT NULL"
-    reason = _reason_given(_NEWEST) if has("nulls") else "false"
-    return (
-        f"coalesce(({OWN}) AND status = {quoted(Status.OK.value)} AND ({known} OR {reason}), false)"
-    )
+_WAITING = "cpu_wait_share"
+#: Condition of a measured result of this program.
+_MEASURED = f"coalesce(({OWN}) AND status = {quoted(Status.OK.value)}, false)"
 
 
 def _reason_given(column: str) -> str:
@@ -357,12 +341,12 @@ def _reason_given(column: str) -> str:
 
 def _qualities(has: There) -> Iterator[Rule]:
     """Yield the rules by which a launch has to be unusable."""
-    if not all(map(has, ("quality", "status", _NEWEST))):
+    if not all(map(has, ("quality", "status", _WAITING))):
         return
     unusable = f"coalesce(quality = {quoted(Quality.UNUSABLE.value)}, false)"
-    allowed = f"NOT {_is_current(has)} OR {unusable}"
-    waited = f"coalesce({_NEWEST} > {MOST_WAITING}, false)"
-    why = f"a launch with a {_NEWEST} above {MOST_WAITING:g} is unusable"
+    allowed = f"NOT {_MEASURED} OR {unusable}"
+    waited = f"coalesce({_WAITING} > {MOST_WAITING}, false)"
+    why = f"a launch with a {_WAITING} above {MOST_WAITING:g} is unusable"
     yield Rule("quality", f"({allowed} OR NOT {waited})", why)
     if all(map(has, ("sample_count", "conditions", *WIDTH_COLUMNS))):
         asked = "json_type(conditions, '$.rules.iterations')"
@@ -374,11 +358,11 @@ def _qualities(has: There) -> Iterator[Rule]:
 
 def _reasons_of_empty(has: There) -> Iterator[Rule]:
     """Yield that a column without a value has a reason in `nulls`."""
-    if not all(map(has, ("nulls", "status", _NEWEST))):
+    if not all(map(has, ("nulls", "status"))):
         return
     for name in filter(has, ALWAYS_GIVEN):
         given = f"{name} IS NOT NULL OR nulls IS NULL OR {_reason_given(name)}"
-        yield Rule(name, f"({given} OR NOT {_is_current(has)})", "it is empty without a reason")
+        yield Rule(name, f"({given} OR NOT {_MEASURED})", "it is empty without a reason")
 
 
 def _losses(has: There) -> Iterator[Rule]:

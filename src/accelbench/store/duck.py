@@ -1,21 +1,14 @@
-"""Connections to a database file: short, retried, and never to what is not ours.
+"""Connections to a database file: short, retried, and only to databases of accelbench.
 
-DuckDB lets one process write, or several read. Connections therefore last
-milliseconds, and whoever meets a held file tries again with jitter.
+DuckDB lets one process write, or several read. So connections last milliseconds, and whoever meets
+a held file tries again with jitter. Every connection takes the guard `<database>.lock` shared while
+it opens; whoever replaces the file takes it whole. Otherwise a writer that had just opened the old
+file would write into a file without a name.
 
-Before a file's name may change its meaning (an overwrite), its
-guard `<database>.lock` is taken whole; every connection takes it shared while
-it opens. Without the guard, a writer that had opened the old file just before
-the rename would write into a file that no longer has a name.
-
-How files are opened in this process: small ones are attached to one DuckDB, which stays.
-
-To start a DuckDB takes 25 ms of a core, in which it makes an entry for each of its functions. To
-attach a file to one that runs takes 2 ms, and a command opens its database up to eight times. A
-large file has a DuckDB of its own, with threads of its own, as long as it is open.
-
-A file is open in one way at a time. Other processes are told by the lock of the file; within this
-one the system's lock tells nothing, and two openings in different ways would write over each other.
+Starting a DuckDB takes 25 ms of a core; attaching a file to a running one 2 ms, and a command opens
+its database up to eight times. So small files are attached to one DuckDB per process; a large file
+has its own, with its own threads. A file is open in one way at a time: the system's lock does not
+work within a process, and two openings in different ways would write over each other.
 """
 
 from __future__ import annotations
@@ -53,12 +46,12 @@ _log = logging.getLogger(__name__)
 
 
 class HeldError(Exception):
-    """Someone else holds the file at this moment."""
+    """The file is held by another process or in another way."""
 
 
 @dataclass
 class _Use:
-    """A file that is open: how, by how many connections, and in which DuckDB under which name."""
+    """An open file: how, in which DuckDB, under which name, and by how many connections."""
 
     how: str
     engine: DuckDBPyConnection | None
@@ -76,17 +69,11 @@ class OpenFiles:
         self._numbers = itertools.count()
 
     def open(self, path: Path, how: str) -> tuple[DuckDBPyConnection, Callable[[], None]]:
-        """A connection, and what closes it.
+        """Return a connection and a function that closes it; raise HeldError or duckdb.Error.
 
-        Args:
-            path: The file.
-            how: "read" or "write", which a small file is attached for; "read apart" or "write
-                apart", for what is not of one connection alone: settings, further databases,
-                cursors; "sealed", for SQL from people; "alone", for what has no other connection.
-
-        Raises:
-            HeldError: This process has it open in another way.
-            duckdb.Error: DuckDB cannot open it.
+        `how` is "read" or "write" for a small file that may be attached; "read apart" or "write
+        apart" for settings, further databases and cursors; "sealed" for SQL from people; "alone"
+        for a file that has no other connection.
         """
         with self._lock:
             key = _identity(path)
@@ -142,7 +129,7 @@ class OpenFiles:
             self._end(use)
 
     def _end(self, use: _Use) -> None:
-        """Let go of a file that has no connection any more."""
+        """Close a file that has no connection any more."""
         import duckdb
 
         if use.engine is None or use.connections:
@@ -156,7 +143,7 @@ class OpenFiles:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is, whatever its name; None where there is none yet."""
+    """Return the identity of a file whatever its name; None if there is none."""
     try:
         stat = os.stat(path)  # noqa: PTH116 - follows links, as wanted
     except FileNotFoundError:
@@ -169,12 +156,12 @@ _inherited: list[OpenFiles] = []
 
 
 def open_file(path: Path, how: str) -> tuple[DuckDBPyConnection, Callable[[], None]]:
-    """A connection to a file, and what closes it; `OpenFiles.open` has the rest."""
+    """Return a connection to a file and a function that closes it, as `OpenFiles.open` does."""
     return _open_files.open(path, how)
 
 
 def _begin_anew() -> None:
-    """What a fork has inherited is its parent's: never used, and never closed."""
+    """Leave inherited connections to the parent of a fork: never use them, never close them."""
     global _open_files
     _inherited.append(_open_files)
     _open_files = OpenFiles()
@@ -193,7 +180,7 @@ T = TypeVar("T")
 
 
 class TornError(Exception):
-    """The file ends before what it speaks of: another process is writing it, or it is damaged."""
+    """The file ends too early: another process is writing it, or it is damaged."""
 
 
 #: A reader was seen to open a file between a writer's header and its blocks, once in 37 minutes of
@@ -211,19 +198,11 @@ def connect(
     sealed: bool = False,
     apart: bool = False,
 ) -> Iterator[DuckDBPyConnection]:
-    """A connection to a database of ours, for milliseconds.
+    """Connect to a database of accelbench for milliseconds; raise StoreError if that is not
+    possible.
 
-    Args:
-        path: The database file.
-        write: Whether to write. Everything is refused that a reader is refused,
-            before the file is opened for writing.
-        retry_seconds: How long to try while another process holds the file.
-        sealed: For SQL from people: no other file can be read or written by it,
-            and none of this can be switched off again.
-        apart: In a DuckDB of its own: for settings, further databases and cursors.
-
-    Raises:
-        StoreError: The file is absent, not ours, of another version, damaged, or held too long.
+    `sealed` is for SQL from people, which can then read and write no other file. `apart` uses a
+    separate DuckDB, for settings, further databases and cursors.
     """
     _refuse_impossible(path)
     if write:
@@ -239,21 +218,19 @@ def connect(
 
 
 def quoted(word: str) -> str:
-    """A text in SQL where no parameter may stand."""
+    """Return a text in SQL for places without parameters."""
     doubled = word.replace("'", "''")
     return f"'{doubled}'"
 
 
 def quoted_path(path: Path) -> str:
-    """A file's own name in SQL that takes patterns: `[ab].parquet` is one file, not two."""
+    """Return a file's name in SQL that takes patterns: `[ab].parquet` is one file, not two."""
     return quoted("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))
 
 
 def file_errors() -> tuple[type[Exception], ...]:
-    """What DuckDB raises when the file, not the statement, is the trouble.
-
-    A full disk shows as a TransactionException: "Failed to commit: Could not write file".
-    """
+    """Return DuckDB's errors about the file, not the statement."""
+    # A full disk shows as a TransactionException: "Failed to commit: Could not write file".
     import duckdb
 
     return (
@@ -298,13 +275,9 @@ def retrying(attempt: Callable[[], T], path: Path, retry_seconds: float) -> T:
 def open_once(
     path: Path, how: str, known_as: Path | None = None
 ) -> tuple[DuckDBPyConnection, Callable[[], None]]:
-    """Open once, as `attaching.OpenFiles.open` does; HeldError where the file is held.
+    """Open once, as `OpenFiles.open` does; raise HeldError if the file is held.
 
-    "alone" writes without taking the guard: its caller holds it whole. `known_as` is how a file
-    with a temporary name is called in errors.
-
-    Returns:
-        The connection, and what closes it.
+    "alone" takes no guard: the caller holds it. `known_as` is the name in errors.
     """
     import duckdb
 
@@ -317,13 +290,13 @@ def open_once(
 
 
 def guard_path(path: Path) -> Path:
-    """The file whose lock guards what the database's name stands for."""
+    """Return the file whose lock guards the name of a database."""
     return path.with_name(path.name + ".lock")
 
 
 @contextmanager
 def shared_guard(path: Path, *, create: bool) -> Iterator[None]:
-    """Hold off a change of the file's meaning while it is opened. A reader makes no guard."""
+    """Prevent the file from being replaced while it is opened. A reader makes no guard."""
     fd = _open_guard(path, create=create)
     if fd is None:
         yield
@@ -338,7 +311,7 @@ def shared_guard(path: Path, *, create: bool) -> Iterator[None]:
 
 @contextmanager
 def whole_guard(path: Path, retry_seconds: float = RETRY_SECONDS) -> Iterator[None]:
-    """Be the only one who may open the database or change what its name stands for."""
+    """Be the only process that may open or replace the database."""
 
     def attempt() -> int:
         fd = _open_guard(path, create=True)
@@ -357,7 +330,7 @@ def whole_guard(path: Path, retry_seconds: float = RETRY_SECONDS) -> Iterator[No
 
 
 def _is_still(fd: int, path: Path) -> bool:
-    """Whether an open guard has its name yet: who could not make a database takes it away."""
+    """Return whether an open guard still has its name: a failed creation removes it."""
     try:
         return os.path.samestat(os.fstat(fd), guard_path(path).stat())
     except FileNotFoundError:
@@ -418,7 +391,7 @@ def _refuse_impossible(path: Path) -> None:
 
 
 def absent(name: Path | str) -> StoreError:
-    """The error where there is no database, with the commands that make one."""
+    """Return the error for an absent database, with the commands that make one."""
     return StoreError(
         f"There is no database at {name}.",
         "Make one with `accelbench db init` or `accelbench run`, or name one with --db PATH.",
@@ -426,7 +399,7 @@ def absent(name: Path | str) -> StoreError:
 
 
 def held_or_explained(error: Exception, path: Path) -> Exception:
-    """What to raise for an error at opening: try again, or say it."""
+    """Return the error to raise at opening: one to try again, or one for people."""
     if any(sign in str(error) for sign in _HELD):
         return HeldError(str(error).splitlines()[0])
     if _TORN in str(error):
@@ -435,7 +408,7 @@ def held_or_explained(error: Exception, path: Path) -> Exception:
 
 
 def explain_duck(error: Exception, path: Path) -> StoreError:
-    """DuckDB's error about a file as a sentence."""
+    """Return DuckDB's error about a file as a sentence."""
     text = str(error).splitlines()[0]
     if any(sign in text for sign in _UNWRITABLE):
         return ReadOnlyPlaceError(f"{path} cannot be written.", "Choose a place with --db PATH.")

@@ -1,11 +1,4 @@
-"""The only place where journals and stores touch files.
-
-Everything that must survive a power cut goes through `Files`: tests swap in
-one that loses power before, after or in the middle of any operation and drops
-what was not synced.
-
-Where this user's caches are: artefacts, engines' own caches, a browser that was fetched.
-"""
+"""File operations of journals and stores; tests replace `Files` by one that loses power."""
 
 from __future__ import annotations
 
@@ -17,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from accelbench.core.errors import StoreError
 
@@ -37,81 +29,40 @@ _WINDOWS_POLL_SECONDS = 0.05
 
 
 class ReadOnlyPlaceError(StoreError):
-    """The place cannot be written; whoever only wants to read may go on."""
+    """A place that cannot be written; reading may go on."""
 
 
-class Files(Protocol):
-    """The file operations whose order and durability matter."""
-
-    def open_new(self, path: Path) -> int:
-        """Create a file for appending; FileExistsError where it exists."""
-        ...
-
-    def open_append(self, path: Path) -> int:
-        """Open an existing file for appending."""
-        ...
-
-    def write(self, fd: int, data: bytes) -> None:
-        """Write all of it or raise OSError, after which any part of it may be there."""
-        ...
-
-    def truncate(self, fd: int, size: int) -> None:
-        """Cut the file to a size."""
-        ...
-
-    def sync(self, fd: int) -> None:
-        """When this returns, the file's bytes survive a power cut."""
-        ...
-
-    def close(self, fd: int) -> None:
-        """Close, which also gives back the lock."""
-        ...
-
-    def make_folder(self, path: Path) -> None:
-        """Create a folder and its parents, durably; fine where it exists."""
-        ...
-
-    def sync_folder(self, path: Path) -> None:
-        """When this returns, the folder's names survive a power cut."""
-        ...
-
-    def rename(self, old: Path, new: Path) -> None:
-        """Atomic; replaces a file at `new`."""
-        ...
-
-    def link(self, old: Path, new: Path) -> None:
-        """Give a file a second name; FileExistsError where `new` exists."""
-        ...
-
-    def remove(self, path: Path) -> None:
-        """Remove a file's name; fine where it is gone."""
-        ...
-
-
-class RealFiles:
-    """The operating system's files."""
+class Files:
+    """The file operations whose order and durability matter; tests replace them."""
 
     def open_new(self, path: Path) -> int:
+        """Create a file for appending; raise FileExistsError if it exists."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY, 0o666)
 
     def open_append(self, path: Path) -> int:
+        """Open an existing file for appending."""
         return os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY)
 
     def write(self, fd: int, data: bytes) -> None:
+        """Write all of it or raise OSError, after which any part of it may be there."""
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
 
     def truncate(self, fd: int, size: int) -> None:
+        """Cut the file to a size."""
         os.ftruncate(fd, size)
 
     def sync(self, fd: int) -> None:
+        """Make the file's bytes survive a power cut."""
         os.fsync(fd)
 
     def close(self, fd: int) -> None:
+        """Close a file, which also releases its lock."""
         os.close(fd)
 
     def make_folder(self, path: Path) -> None:
+        """Create a folder and its parents durably, if it does not exist."""
         if path.is_dir():
             return
         self.make_folder(path.parent)
@@ -119,6 +70,7 @@ class RealFiles:
         self.sync_folder(path.parent)
 
     def sync_folder(self, path: Path) -> None:
+        """Make the folder's names survive a power cut."""
         if sys.platform == "win32":
             return  # a folder cannot be opened there; NTFS journals its names itself
         fd = os.open(path, os.O_RDONLY)
@@ -128,24 +80,25 @@ class RealFiles:
             os.close(fd)
 
     def rename(self, old: Path, new: Path) -> None:
+        """Rename atomically; replace a file at `new`."""
         old.replace(new)
 
     def link(self, old: Path, new: Path) -> None:
+        """Give a file a second name; raise FileExistsError if `new` exists."""
         os.link(old, new)
 
     def remove(self, path: Path) -> None:
+        """Remove a file's name, if it exists."""
         path.unlink(missing_ok=True)
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
-REAL_FILES = RealFiles()
+REAL_FILES = Files()
 
 
 def try_lock(fd: int, *, shared: bool = False) -> bool:
-    """Lock an open file against other processes until it is closed; False where it is held.
-
-    On Windows every lock is exclusive: sharers wait for each other a little longer.
-    """
+    """Lock an open file against other processes until it is closed; return False if it is held."""
+    # On Windows every lock is exclusive: sharers wait for each other a little longer.
     try:
         if sys.platform == "win32":
             os.lseek(fd, _WINDOWS_LOCK_AT, os.SEEK_SET)
@@ -160,7 +113,7 @@ def try_lock(fd: int, *, shared: bool = False) -> bool:
 
 
 def wait_for_lock(fd: int, *, shared: bool = False) -> None:
-    """Lock an open file as `try_lock` does, after waiting for whoever has it. Ctrl-C ends it."""
+    """Lock an open file as `try_lock` does, after waiting. Ctrl-C ends it."""
     if sys.platform == "win32":
         while not try_lock(fd):
             time.sleep(_WINDOWS_POLL_SECONDS)
@@ -179,7 +132,7 @@ def unlock(fd: int) -> None:
 
 
 def read_from(path: Path, offset: int = 0, length: int = -1) -> bytes:
-    """A file's bytes from an offset on, as they are at this moment."""
+    """Return a file's bytes from an offset on, as they are at this moment."""
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(length)
@@ -197,13 +150,13 @@ def write_whole(files: Files, path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def copy_whole(files: Files, source: Path, target: Path) -> None:
-    """A synced copy under a new name."""
+    """Write a synced copy under a new name."""
     with source.open("rb") as stream:
         write_whole(files, target, iter(lambda: stream.read(COPY_CHUNK), b""))
 
 
 def second_name(files: Files, old: Path, new: Path) -> None:
-    """Keep a file under another name too; a copy where the file system has no links."""
+    """Keep a file under another name too; a copy if the file system has no links."""
     try:
         files.link(old, new)
     except OSError as error:
@@ -214,11 +167,9 @@ def second_name(files: Files, old: Path, new: Path) -> None:
 
 
 def place(files: Files, written: Path, wanted: Path) -> bool:
-    """Give a written file its final name; False, changing nothing, where that is taken.
-
-    By link and remove, because rename would replace. Without links the name is
-    reserved by an empty file first.
-    """
+    """Give a written file its final name; return False, changing nothing, if that is taken."""
+    # By link and remove, because rename would replace. Without links the name is reserved by an
+    # empty file first.
     try:
         files.link(written, wanted)
         files.remove(written)
@@ -241,13 +192,9 @@ DB_OPTION = "--db"
 
 
 def explain(error: OSError, doing: str, path: Path, option: str = "") -> StoreError:
-    """An operating system's error as a sentence with what to do next.
+    """Return an operating system's error as a sentence with what to do next.
 
-    Args:
-        error: what was raised.
-        doing: what was being done.
-        path: where.
-        option: the option that chose the place, where it is known.
+    `option` is the option that chose the place, if it is known.
     """
     by = f" with {option} PATH" if option else ""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
@@ -268,7 +215,7 @@ def explain(error: OSError, doing: str, path: Path, option: str = "") -> StoreEr
 
 @contextmanager
 def explained(doing: str, path: Path, option: str = "") -> Iterator[None]:
-    """Turn OSError from the block into a StoreError that says what was being done."""
+    """Turn OSError from the block into a StoreError that names what was being done."""
     try:
         yield
     except OSError as error:
@@ -279,7 +226,7 @@ FOLDER_VARIABLE = "ACCELBENCH_CACHE"
 
 
 def default_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """The one folder that all of them lie in."""
+    """Return the folder of this user's caches: artefacts, engines' own caches, browsers."""
     named = environment.get(FOLDER_VARIABLE)
     if named:
         return Path(named).expanduser().absolute()

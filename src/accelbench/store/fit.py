@@ -1,7 +1,7 @@
-"""Fitting a result's body to the columns: one place decides what goes where.
+"""Fitting a result's body to the columns.
 
-A value whose type is not its column's is never bent into shape and never lost:
-the column stays empty, the value goes to "rest" and the row carries a warning.
+A value of another type than its column's is never changed and never lost: the column stays empty,
+the value goes to "rest", and the row gets a warning.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NOT_COLUMNS = {"samples", "sampling"}
 class Samples:
     """The raw samples of one phase, in nanoseconds.
 
-    `timing` says how they were timed, `steps` how many steps each sample covers;
-    both are None where the body does not tell.
+    `timing` records how they were timed, `steps` how many steps each covers; None if that is not
+    known.
     """
 
     phase: str
@@ -35,14 +35,14 @@ class Samples:
 
     @property
     def sampling(self) -> dict[str, object]:
-        """What is known of how they were taken, as a body says it under "sampling"."""
+        """How they were taken, as a body has it under "sampling"."""
         fields = {"timing": self.timing, "steps": self.steps}
         return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A result as a row of plain JSON values: every column in order, None where absent."""
+    """A result as a row of plain JSON values: every column in order, None if absent."""
 
     row: dict[str, Any]
     samples: tuple[Samples, ...]
@@ -56,8 +56,8 @@ class MisfitError(Exception):
 def fit(body: Mapping[str, Any]) -> Fitted:
     """Sort a result's body into columns, samples, plugin metrics and the rest.
 
-    Unknown keys with numbers join the "extra" map. Optional beside "samples":
-    "sampling", {phase: {"timing": …, "steps": [n, …]}}.
+    Unknown keys with numbers join the "extra" map. "sampling" is {phase: {"timing": …, "steps": [n,
+    …]}}.
     """
     body = readable(plain(body))
     row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
@@ -86,11 +86,8 @@ def fit(body: Mapping[str, Any]) -> Fitted:
 
 
 def miscounted(body: Mapping[str, Any], fitted: Fitted) -> str:
-    """Why a result's samples are not those that its figures are of; empty where they are.
-
-    One that brings no samples of its steps says nothing of them. What is no list of whole
-    nanoseconds was set aside, and is none.
-    """
+    """Return why a result's samples are not those of its values; empty if they may be."""
+    # A result without samples of its steps is not judged. Lists with other values were set aside.
     samples, count = body.get("samples"), fitted.row["sample_count"]
     if count is None or not isinstance(samples, Mapping) or samples.get("step") is None:
         return ""
@@ -99,12 +96,13 @@ def miscounted(body: Mapping[str, Any], fitted: Fitted) -> str:
 
 
 def as_kind(kind: Kind, value: Any) -> Any:
-    """The value as its column holds it; MisfitError where it is something else."""
+    """Return the value as its column holds it; raise MisfitError if it is something else."""
     return _KINDS[kind](value)
 
 
 def _brief(value: Any) -> str:
-    """One spelling a value, whatever the order of its keys, and not a thousand samples long."""
+    """Return one spelling of a value, whatever the order of its keys, and not a thousand samples
+    long."""
     whole = json.dumps(value, sort_keys=True, default=str)  # NaN too: this is for people
     return whole if len(whole) <= _BRIEF else f"{whole[:_BRIEF]}…"
 
@@ -145,7 +143,6 @@ def _bool(value: Any) -> bool:
 
 
 def _time(value: Any) -> str:
-    """One spelling of a moment: UTC, microseconds, Z."""
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
@@ -187,14 +184,14 @@ _KINDS: Mapping[Kind, Any] = {
 
 
 def spell_time(moment: datetime) -> str:
-    """The spelling of `facts.utc_now`; a moment without a zone is taken as UTC."""
+    """Return the spelling of `facts.utc_now`; a moment without a zone is taken as UTC."""
     if moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     return f"{moment.isoformat(timespec='microseconds')}Z"
 
 
 def readable(value: Any) -> Any:
-    """Without half surrogate pairs: a path that is no UTF-8 brings them, no store holds them."""
+    """Return a value without half surrogate pairs, which paths may bring and no store holds."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):

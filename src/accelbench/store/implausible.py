@@ -1,7 +1,6 @@
-"""Imported results whose rate exceeds the documented peak of their device: marked when stored.
+"""Marking of imported results whose rate exceeds the documented peak of their device.
 
-The one place with this rule. A marked result has the quality `unusable` and its calculation in
-`implausible_rate`, so whatever leaves unusable results out leaves it out too.
+A marked result has the quality `unusable` and its calculation in `implausible_rate`.
 """
 
 from __future__ import annotations
@@ -49,11 +48,7 @@ WHERE {imported} AND implausible_rate IS NULL
 
 
 def mark_implausible(con: DuckDBPyConnection) -> None:
-    """Mark the imported results of a database whose rate its device cannot plausibly reach.
-
-    Args:
-        con: the database, in a transaction.
-    """
+    """Mark the imported results of a database, in its transaction."""
     known = [
         (name, hardware, precision, devices, peak)
         for name, hardware, precision, devices in con.execute(_KINDS).fetchall()

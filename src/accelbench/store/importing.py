@@ -1,6 +1,6 @@
-"""Bringing in results that were measured elsewhere: whole or not at all, each exactly once.
+"""Import of results that were measured elsewhere: whole or not at all, each exactly once.
 
-A result_id names one measurement: another figure under one that is known is an error.
+A result_id names one measurement: another value under a known id is an error.
 """
 
 from __future__ import annotations
@@ -29,19 +29,12 @@ def bring_in(
     queries: Iterable[str] = (),
     retry_seconds: float = RETRY_SECONDS,
 ) -> FilledRows:
-    """Insert results and what is said of the run that brings them, in one transaction.
+    """Insert results and facts about their runs, in one transaction.
 
-    Args:
-        path: The database, which is there and up to date.
-        run_id: What results belong to that name no run of their own.
-        facts: Of runs; each says in its body which, else it is of `run_id`. They come in only
-            when a result does, and of runs alone that have results.
-        bodies: Results; each has a result_id.
-        queries: For results by our columns, where they are too many to be held.
-
-    Raises:
-        ConflictError: One has another figure than the result of that id.
-        UsageError: The samples of one are not those that it says.
+    Results without a run belong to `run_id`. Facts come in only for runs that have results.
+    `queries` give results by column, if they are too many for bodies. Raises ConflictError if a
+    result has another value than the known one of its id, UsageError if its samples are not those
+    of its values.
     """
     filled, batch = FilledRows(), Batch()
     with connect(path, write=True, retry_seconds=retry_seconds, apart=True) as con:
@@ -78,11 +71,9 @@ def _flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
 
 
 def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -> FilledRows:
-    """What is said of runs, so that what a run says itself counts more wherever it is known.
-
-    Of two beginnings the one in the earlier line counts, and a run's own is in its first; of two
-    ends the one in the later line.
-    """
+    """Insert facts about runs after those of the runs themselves."""
+    # Of two beginnings the one in the earlier line counts, and a run's own is in its first line; of
+    # two ends the one in the later line.
     batch = Batch()
     run_facts = [(str(fact.body.get("run_id") or run_id), fact) for fact in facts]
     run_ids = sorted({run for run, _ in run_facts})
@@ -98,7 +89,7 @@ def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -
 
 
 def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> FilledRows:
-    """What a query gives, less what is there; of several with one id, one."""
+    """Insert what a query gives, without known results; of several with one id, one."""
     import duckdb
 
     names = {name for name, *_ in con.execute(f"DESCRIBE {query}").fetchall()}

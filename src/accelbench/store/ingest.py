@@ -1,8 +1,7 @@
 """Filling a database from journals: every fact exactly once, however often it is tried.
 
-One transaction holds the rows and the note of how far each journal was read,
-so a crash leaves both or neither. The note only saves reading; what keeps
-doubles out is the anti-join on ids.
+One transaction holds the rows and how far each journal was read, so a crash leaves both or neither.
+The note only saves reading; the anti-join on ids keeps doubles out.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class State:
 
 
 def journal_dir_for(db_path: Path) -> Path:
-    """Where the journals of runs that belong to this database are."""
+    """Return the folder of the journals that belong to a database."""
     return db_path.with_name(db_path.name + ".journal")
 
 
@@ -57,19 +56,10 @@ def ingest(
 ) -> FilledRows:
     """Bring every fact of every journal in a folder into the database; idempotent.
 
-    Args:
-        db_path: The database; made where absent and there is something to fill in.
-        journal_dir: The folder with the journals; one that is absent is empty.
-        files: How files are touched.
-        retry_seconds: How long to try while another process holds the database.
-        note: Whether to note how far was read, by the journals' names: right for
-            the database's own folder only.
-        held: Whether the journals are another store's: results of other programs are checked by
-            every rule, as those of this one always are; a result that is known with another
-            value is an error, and one that was refused before is not reported again.
-
-    Raises:
-        ConflictError: One that is held has another figure than the result of that id.
+    `note` records how far was read: only right for the database's own folder. `held` is for
+    journals of another store: results of other programs are checked by every rule, as those of this
+    one always are; a known result with another value is a ConflictError, and an earlier refusal is
+    not reported again.
     """
     journals = journals_in(journal_dir)
     if not journals:
@@ -89,13 +79,13 @@ def ingest(
 
 
 def journals_in(folder: Path) -> list[Path]:
-    """The journals of a folder, oldest run first."""
+    """Return the journals of a folder, oldest run first."""
     with explained("Looking for journals", folder, DB_OPTION):
         return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
 def unfilled(db_path: Path, journal_dir: Path) -> list[Path]:
-    """Journals that hold something the database does not have yet."""
+    """Return journals with something that the database does not have yet."""
     journals = journals_in(journal_dir)
     if not journals or not exists(db_path):
         return journals
@@ -106,13 +96,13 @@ def unfilled(db_path: Path, journal_dir: Path) -> list[Path]:
 
 
 def read_states(con: DuckDBPyConnection) -> dict[str, State]:
-    """How far each journal has been read, by name."""
+    """Return how far each journal has been read, by name."""
     rows = con.execute("SELECT name, bytes, tail_crc, lines, corrupt FROM journal_state").fetchall()
     return {name: State(end, crc, lines, tuple(bad or ())) for name, end, crc, lines, bad in rows}
 
 
 def _may_have_more(path: Path, state: State | None) -> bool:
-    """Whether a whole line lies beyond what was read. A torn tail is nothing new."""
+    """Return whether a whole line lies beyond what was read; a torn tail does not count."""
     valid = _still_valid(path, state or State())
     return path.stat().st_size > valid.bytes and b"\n" in read_from(path, valid.bytes)
 
@@ -133,7 +123,7 @@ def _corrupt_sentence(path: Path, lines: Iterable[int]) -> str:
 def _fill(
     con: DuckDBPyConnection, waiting: list[Path], note: bool, files: Files, held: bool
 ) -> FilledRows:
-    """Everything new of these journals, in one transaction."""
+    """Bring in everything new of these journals, in one transaction."""
     filled = FilledRows()
     con.execute("BEGIN")
     # Under the lock now: another process may have filled the same in between.
@@ -161,18 +151,14 @@ def _fill(
 
 
 def _refused(con: DuckDBPyConnection) -> set[str]:
-    """Results of which the database says already that it does not have them."""
     rows = con.execute("SELECT id FROM fact WHERE kind = ?", [RESULT_REFUSED]).fetchall()
     return {result_id for (result_id,) in rows}
 
 
 def _sync(path: Path, files: Files) -> None:
-    """Make what was read durable before it is committed.
-
-    A live writer may have written a line and not synced it yet. Committed now
-    and lost from the journal by a power cut, it would shut out the result that
-    is measured again under the same id and then announced.
-    """
+    """Make what was read durable before it is committed."""
+    # A live writer may have written a line and not synced it yet. Committed now and lost from the
+    # journal by a power cut, it would shut out the result that is measured again under the same id.
     fd = files.open_append(path)
     try:
         files.sync(fd)
@@ -181,7 +167,7 @@ def _sync(path: Path, files: Files) -> None:
 
 
 def _still_valid(path: Path, state: State) -> State:
-    """The state, or a fresh one where the journal is not the one that was read."""
+    """Return the state, or a fresh one if the journal is not the one that was read."""
     return state if _tail_crc(path, state.bytes) == state.tail_crc else State()
 
 

@@ -1,10 +1,8 @@
-"""Rows into tables, less those that are there: what every way into a database ends with.
+"""Inserting rows into tables without those that are there, and copying results into files of
+columns.
 
-Rows as Arrow tables: the fast way into DuckDB and into Parquet.
-
-All results of a database into a file of columns: none of them passes through Python.
-
-As dictionaries, half a million results took 62 s to write. DuckDB writes them from its own columns.
+Rows travel as Arrow tables, and results as DuckDB's own columns: as dictionaries, half a million
+results took 62 s to write.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,10 +29,8 @@ if TYPE_CHECKING:
 
 
 def ready() -> None:
-    """Import all that making tables and filling a database takes: half a second, pandas included.
-
-    The first array imports pandas, wherever it is installed.
-    """
+    """Import what filling a database takes: half a second."""
+    # The first array imports pandas, wherever it is installed.
     import duckdb  # noqa: F401 - imported for those who need it next
     import pyarrow as pa
 
@@ -42,7 +38,7 @@ def ready() -> None:
 
 
 def arrow_type(kind: Kind) -> Any:
-    """The Arrow type of a column; JSON travels as text."""
+    """Return the Arrow type of a column; JSON travels as text."""
     import pyarrow as pa
 
     types = {
@@ -60,7 +56,7 @@ def arrow_type(kind: Kind) -> Any:
 
 
 def cell(kind: Kind, value: Any) -> Any:
-    """A plain JSON value as Arrow takes it."""
+    """Return a plain JSON value as Arrow takes it."""
     if value is None:
         return None
     if kind == "json":
@@ -73,7 +69,7 @@ def cell(kind: Kind, value: Any) -> Any:
 
 
 def result_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = COLUMNS) -> Any:
-    """Fitted rows as an Arrow table with the registry's columns."""
+    """Return fitted rows as an Arrow table with the registry's columns."""
     import pyarrow as pa
 
     return pa.table(
@@ -85,7 +81,7 @@ def result_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column] = 
 
 
 def table_of(rows: Iterable[Sequence[Any]], **types: Any) -> Any:
-    """Tuples as an Arrow table with the named types, in the same order."""
+    """Return tuples as an Arrow table with the named types, in the same order."""
     import pyarrow as pa
 
     turned = list(zip(*rows, strict=True)) or [()] * len(types)
@@ -103,7 +99,7 @@ BATCH = 1000
 
 @dataclass(frozen=True)
 class FilledRows:
-    """What an ingest brought in, and what a person should know about the journals."""
+    """The rows that an ingest brought in, and problems of the journals."""
 
     results: int = 0
     facts: int = 0  # of other kinds
@@ -115,21 +111,13 @@ class FilledRows:
     copies: int = 0  # measured results that are here already as imported copies
 
     def __add__(self, other: FilledRows) -> FilledRows:
-        return FilledRows(
-            self.results + other.results,
-            self.facts + other.facts,
-            self.journals + other.journals,
-            self.problems + other.problems,
-            self.repeated + other.repeated,
-            self.refused + other.refused,
-            self.refusals + other.refusals,
-            self.copies + other.copies,
-        )
+        names = [each.name for each in fields(self)]
+        return FilledRows(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 @dataclass
 class Batch:
-    """Facts on their way in; the first of two with the same id counts."""
+    """Facts to insert; the first of two with the same id counts."""
 
     results: dict[str, tuple[Fitted, int]] = field(default_factory=dict)
     others: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
@@ -143,15 +131,10 @@ class Batch:
         version: int,
         check: Callable[[Mapping[str, Any]], str] | None = None,
     ) -> None:
-        """Take a result, or refuse it: the one door for journals, imports and files alike.
+        """Take a result, or refuse it: for journals, imports and files.
 
-        What is refused is said, and remains in the database as a fact of its own.
-
-        Args:
-            result_id: its id.
-            body: by our columns.
-            version: of its fact.
-            check: returns why its row cannot be; a file's results were checked when it was read.
+        A refused result is reported, and stays in the database as a fact. `check` returns why its
+        row cannot be; results of files were checked when they were read.
         """
         fitted = fit(body)
         if why := miscounted(body, fitted) or (check(fitted.row) if check else ""):
@@ -176,7 +159,7 @@ class Batch:
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Of each result its columns."""
+        """The columns of each result."""
         return {result_id: fitted.row for result_id, (fitted, _) in self.results.items()}
 
     @property
@@ -185,10 +168,8 @@ class Batch:
 
 
 def check_own(row: Mapping[str, Any]) -> str:
-    """Return why a row of this machine's journals cannot be; empty if it can.
-
-    Rows of this program are checked by every rule, others by the ranges of their numbers.
-    """
+    """Return why a row of this machine's journals cannot be; empty if it can."""
+    # Rows of this program are checked by every rule, others by the ranges of their numbers.
     return wrong_with(row) if _is_own(row) else out_of_range(row)
 
 
@@ -197,13 +178,8 @@ def _is_own(row: Mapping[str, Any]) -> bool:
 
 
 def refuse_contradictions(con: DuckDBPyConnection, batch: Batch, *, held: bool) -> None:
-    """Refuse the results of a batch whose values do not follow from each other.
-
-    Args:
-        con: the database.
-        batch: on its way in.
-        held: whether to check results of other programs too.
-    """
+    """Refuse results of a batch whose values contradict each other; `held` includes other
+    programs'."""
     results = [each for each in batch.results.values() if held or _is_own(each[0].row)]
     if not results:
         return
@@ -217,7 +193,7 @@ def refuse_contradictions(con: DuckDBPyConnection, batch: Batch, *, held: bool) 
 
 
 def flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
-    """Insert what is not there yet. Samples first: the anti-join asks for their results."""
+    """Insert what is not there yet. Samples come first: their anti-join reads their results."""
     import pyarrow as pa
 
     results = list(batch.results.values())
@@ -310,20 +286,13 @@ def insert_many(
     columns: str = "i.*",
     apart: str = "",
 ) -> int:
-    """`anti_insert` of what may be millions of rows, mostly new and each there once.
+    """Insert what may be millions of rows, mostly new and each there once, as `anti_insert` does.
 
-    Ids alone are read in no time. A join of whole rows takes half as long again as to insert them
-    (7.1 s for a million results, without it 4.9), and it holds them in memory.
-
-    Args:
-        con: the database.
-        table: where they go.
-        source: a query in brackets, or a table.
-        keys: the columns that say whether a row is there.
-        against: the table that is asked; else where they go.
-        columns: which of a row, `i.` before each.
-        apart: the columns that tell rows of the source apart; else the keys.
+    `keys` decide whether a row is in `against`, by default the table; `apart` tells rows of the
+    source apart.
     """
+    # Ids alone are read in no time. A join of whole rows takes half as long again as to insert them
+    # (7.1 s for a million results, without it 4.9), and it holds them in memory.
     identity, target = apart or keys, against or table
     ((rows, different, known),) = con.execute(
         f"SELECT count(*), count(DISTINCT row({identity})),"  # noqa: S608 — our names
@@ -358,7 +327,7 @@ _NO_SAMPLES = "MAP([]::VARCHAR[], []::BIGINT[][])"
 
 
 def copy_parquet(con: DuckDBPyConnection, query: str, path: Path) -> int:
-    """Write what a query gives into a file of that name; how many rows there were."""
+    """Write the rows of a query into a Parquet file; return how many there were."""
     with _written(path):
         ((count,),) = con.execute(
             f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet, {_COMPRESSED})"
@@ -367,7 +336,7 @@ def copy_parquet(con: DuckDBPyConnection, query: str, path: Path) -> int:
 
 
 def copy_arrow(con: DuckDBPyConnection, query: str, path: Path) -> int:
-    """The same as an Arrow file, which Feather is too."""
+    """Write them into an Arrow file, which Feather is too."""
     import pyarrow as pa
 
     count = 0
@@ -389,15 +358,11 @@ def results_query(
     samples: bool = False,
     runs: tuple[str, Mapping[str, str]] | None,
 ) -> str:
-    """SQL for every column of the registry, with JSON as text, in the order in which rows came.
+    """Return SQL for every column of the registry, with JSON as text, in the order in which rows
+    came.
 
-    Args:
-        con: the database; may get a table of what is said of runs, and one of chosen results.
-        where: a condition in SQL, with ? for each of the parameters; all results if empty.
-        params: its parameters.
-        samples: whether there are also samples, a map of phase to nanoseconds, and sampling, what
-            is known of how they were taken.
-        runs: a further column, and what stands in it by the ids of runs.
+    With samples also `samples`, a map of phase to nanoseconds, and `sampling`. `runs` is a further
+    column with its values by run.
     """
     import pyarrow as pa
 
@@ -426,7 +391,7 @@ def _column(name: str, kind: str) -> str:
 
 @contextmanager
 def _written(path: Path) -> Iterator[None]:
-    """Trouble is the new file's, not the database's; what the disk says is for who named it."""
+    """Explain errors of the new file as errors of that file, not of the database."""
     try:
         yield
     except file_errors() as error:

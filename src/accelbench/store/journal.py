@@ -1,13 +1,9 @@
 """The journal: one file a run, one line a fact, durable before anything is announced.
 
-A line is the CRC-32 of what follows in eight hex digits, a space, and the fact
-as canonical JSON. Canonical JSON holds no line break, so a line is a record.
-
-What a crash leaves behind is a torn tail: bytes after the last valid line. They
-were never announced. Bytes that do not check out *before* a valid line are
-another matter: something changed the file after it was written. Such lines are
-reported with their number and left where they are; the lines around them stay
-readable.
+A line is the CRC-32 of what follows in eight hex digits, a space, and the fact as canonical JSON,
+which has no line break. A crash leaves a torn tail: bytes after the last valid line, never
+announced. Invalid bytes before a valid line were changed after they were written: such lines are
+reported and left where they are; the others stay readable.
 """
 
 from __future__ import annotations
@@ -46,11 +42,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Line:
-    """A valid line: its number from 1, where it ends in the file, and its payload.
+    """A valid line: its number from 1, where it ends in the file, and its payload."""
 
-    The fact is decoded when asked for: a thousand samples are 8 kB of text here
-    and 36 kB as Python integers.
-    """
+    # The fact is decoded only if asked for: a thousand samples are 8 kB of text here and 36 kB as
+    # Python integers.
 
     number: int
     end: int
@@ -63,13 +58,13 @@ class Line:
 
     @property
     def version(self) -> int:
-        """Without decoding: in canonical JSON "version" is a fact's last key."""
+        """The version, without decoding: in canonical JSON it is a fact's last key."""
         return int(self.payload[self.payload.rindex(b":") + 1 : -1])
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What a journal holds from an offset on."""
+    """The contents of a journal from an offset on."""
 
     lines: tuple[Line, ...]
     corrupt: tuple[int, ...]  # numbers of lines that do not check out, before a valid one
@@ -88,7 +83,7 @@ class Scan:
 
 
 def encode(fact: Fact) -> bytes:
-    """A fact as a journal line. NaN and infinities are refused: they are not measurements."""
+    """Return a fact as a journal line; raise StoreError for NaN and infinities."""
     record = {"kind": fact.kind, "id": fact.id, "version": fact.version, "body": fact.body}
     try:
         payload = canonical(record).encode()
@@ -101,7 +96,7 @@ def encode(fact: Fact) -> bytes:
 
 
 def check(line: bytes) -> bytes | None:
-    """The payload of a line without its line break; None where it does not check out."""
+    """Return the payload of a line without its line break; None if it is not valid."""
     crc, payload = line[:_CRC_LENGTH], line[_CRC_LENGTH + 1 :]
     if line[_CRC_LENGTH : _CRC_LENGTH + 1] != b" " or crc != b"%08x" % zlib.crc32(payload):
         return None
@@ -129,7 +124,8 @@ def scan(path: Path, offset: int = 0, lines_before: int = 0) -> Scan:
 
 
 def _whole_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(number from 1, offset after its line break, bytes) of every line that has its break."""
+    """Yield number from 1, offset after its line break, and bytes of every line that has its
+    break."""
     start = number = 0
     while (stop := data.find(b"\n", start)) >= 0:
         number += 1
@@ -138,7 +134,7 @@ def _whole_lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def read(path: Path) -> list[Fact]:
-    """Every valid fact, in order; a last line still being written is just not there yet."""
+    """Return every valid fact, in order, without a last line that is still being written."""
     contents = scan(path)
     if contents.corrupt:
         _log.warning("%s: lines %s do not check out", path, list(contents.corrupt))
@@ -146,11 +142,10 @@ def read(path: Path) -> list[Fact]:
 
 
 class Journal:
-    """A run's journal, open for writing by this process alone.
+    """A run's journal, open for writing only by this process."""
 
-    The lock belongs to the open file: a child made by fork without exec shares
-    it, and keeps it as long as it lives.
-    """
+    # The lock belongs to the open file: a child made by fork without exec shares it as long as it
+    # lives.
 
     def __init__(self, path: Path, fd: int, size: int, files: Files) -> None:
         self.path = path
@@ -187,7 +182,7 @@ class Journal:
 
     @classmethod
     def resume(cls, folder: Path, run_id: str, files: Files = REAL_FILES) -> Journal:
-        """Go on with a run's journal. A torn tail is cut, after a copy of it is kept."""
+        """Open a run's journal again. A torn tail is cut, after a copy of it is kept."""
         path = journal_path(folder, run_id)
         if not path.is_file():
             raise SurroundingsError(
@@ -209,7 +204,7 @@ class Journal:
         return cls(path, fd, contents.end, files)
 
     def append(self, fact: Fact) -> None:
-        """Durable when it returns. When it raises, the fact is not there and may be tried again."""
+        """Append a fact durably. If it raises, the fact is not there and may be tried again."""
         line = encode(fact)
         try:
             self._cut_back()
@@ -238,11 +233,11 @@ class Journal:
             _log.debug("%s: cutting a failed append failed: %s", self.path, error)
 
     def facts(self) -> list[Fact]:
-        """What the journal holds now."""
+        """Return the journal's facts."""
         return read(self.path)
 
     def close(self) -> None:
-        """Give the journal back; closing twice is fine."""
+        """Close the journal; closing twice is fine."""
         if not self._closed:
             self._closed = True
             self._files.close(self._fd)
@@ -255,7 +250,7 @@ class Journal:
 
 
 def journal_path(folder: Path, run_id: str) -> Path:
-    """Where a run's journal is; a run id that is no plain file name is refused."""
+    """Return a run's journal; refuse a run id that is not a plain file name."""
     if not run_id or run_id.startswith(".") or any(c in run_id for c in "/\\\0:"):
         raise SurroundingsError(
             f"{in_quotes(run_id)} is not a run's id.",
@@ -265,7 +260,7 @@ def journal_path(folder: Path, run_id: str) -> Path:
 
 
 def being_written(path: Path) -> bool:
-    """Whether a process holds this journal for writing right now."""
+    """Return whether a process holds this journal for writing."""
     fd = REAL_FILES.open_append(path)
     try:
         return not try_lock(fd)

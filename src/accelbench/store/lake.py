@@ -1,17 +1,13 @@
 """A lake: immutable Parquet files in a folder or an object store, which many machines fill.
 
-Each run adds files of its own, so writers never meet. What is read is a mirror: an ordinary
-database of this machine's, that takes in every file of the lake once, by the same anti-joins on ids
-as a journal. So every question is asked of it unchanged, a file that comes twice changes
-nothing, and a second question costs no more than one of a database.
+Each run adds its own files, so writers never meet. Each machine reads a mirror: an ordinary
+database that takes in every file of the lake once, by the same anti-joins on ids as a journal.
 
-    accelbench-lake.json              that it is ours, and of which schema
+    accelbench-lake.json              the application and the schema version
     results/STEM.parquet              results, a row each
-    facts/STEM.parquet                runs, hardware and the rest, as it was said
+    facts/STEM.parquet                runs, hardware and the rest, as it was reported
     samples/STEM.parquet              every sample
     manifest/STEM.json                which stems a compacted one replaces
-
-Files of a lake into a machine's mirror: each result once, and none that cannot be.
 """
 
 from __future__ import annotations
@@ -59,16 +55,9 @@ def bring_files(
     lake: str,
     mirror: Path,
 ) -> FilledRows:
-    """Insert what files of a lake hold and the mirror has not.
+    """Insert what files of a lake hold and the mirror has not, in the mirror's transaction.
 
-    Args:
-        con: the mirror, in a transaction.
-        files: of each folder of the lake, names there and where they can be read.
-        lake: what it is called.
-        mirror: where this machine's is.
-
-    Raises:
-        StoreError: a file is damaged or no lake's, or has another figure than the result of its id.
+    Raises StoreError if a file is damaged, or has another value than the known result of its id.
     """
     sources = {folder: _source(names.values()) for folder, names in files.items()}
     with _readable(con, files, lake, mirror):
@@ -106,7 +95,7 @@ def _read(con: DuckDBPyConnection, folder: str, source: str, lake: str) -> int:
 def _readable(
     con: DuckDBPyConnection, files: Mapping[str, Mapping[str, Path]], lake: str, mirror: Path
 ) -> Iterator[None]:
-    """What speaks against files of a lake, with their names."""
+    """Explain errors in files of a lake, with their names."""
     import duckdb
 
     try:
@@ -158,7 +147,7 @@ class Lake(Database):
 
     @classmethod
     def at(cls, place: StorePlace, typed: str = "") -> Lake:
-        """The lake of a place; `typed` is a folder as somebody named it."""
+        """Return the lake of a place; `typed` is a folder as somebody named it."""
         folder = default_folder() / "lakes" / digest(place.name)
         return cls(folder / "mirror.duckdb", place=place, typed=typed)
 
@@ -188,7 +177,7 @@ class Lake(Database):
         return None
 
     def fill(self) -> FilledRows:
-        """Bring in what journals hold and what the lake has, and give it what it has not."""
+        """Bring in what journals and the lake have, and send the lake what it has not."""
         if not self._marked():
             raise StoreError(
                 f"There is no lake at {self.name}.",
@@ -226,7 +215,7 @@ class Lake(Database):
         return counts
 
     def _give(self) -> None:
-        """Let the lake have what was just brought in; the mirror keeps it until it can."""
+        """Send the lake what was just brought in; the mirror keeps it until that succeeds."""
         try:
             self.fill()
         except StoreError as error:
@@ -237,7 +226,7 @@ class Lake(Database):
             ) from error
 
     def _fill_if_there(self) -> None:
-        """What the lake has counts before anything is brought in: it is not brought in again."""
+        """Read the lake before anything is brought in, so that nothing is brought in again."""
         if self.there:
             self.fill()
 
@@ -246,10 +235,9 @@ class Lake(Database):
         return {**super().status(), "database": self.name, "lake_files": len(stems)}
 
     def compact(self) -> tuple[int, int]:
-        """Write one file of all that there is; what an earlier one replaced goes.
+        """Write one file of all that there is; remove what an earlier one replaced.
 
-        Returns:
-            How many files are now one, and how many were removed.
+        Return how many files are now one, and how many were removed.
         """
         self.fill()
         with self._alone():
@@ -269,7 +257,7 @@ class Lake(Database):
     # -- the lake's own word
 
     def _marked(self) -> bool:
-        """Whether there is a lake of ours that this version can read."""
+        """Return whether there is a lake that this version can read."""
         if MARKER not in self.place.names(""):
             return False
         with temporary_folder() as scratch:
@@ -281,7 +269,7 @@ class Lake(Database):
         return True
 
     def _begin(self) -> None:
-        """Say that this is a lake; only of a place where nothing else is."""
+        """Mark a place as a lake, unless something else is there."""
         if isinstance(self.place, FolderPlace) and self.place.names(""):
             if self._marked():  # another writer has begun it since it was looked for
                 return
@@ -313,20 +301,18 @@ class Lake(Database):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One process of this machine at a time: it is one mirror that knows what was sent."""
+        """Let one process of this machine at a time know what was sent."""
         with whole_guard(self.path.with_name("sync"), _PATIENCE):
             yield
 
     @property
     def _left(self) -> Path:
-        """How both were left when they last had the same."""
+        """The file that records the lake and the mirror when both had the same."""
         return self.path.with_name("in-step.json")
 
     def _in_step(self) -> bool:
-        """Whether nothing has changed since: most often, and seen without opening the mirror.
-
-        To open one of ten million results and to find nothing took 0.5 s.
-        """
+        """Return whether nothing has changed since, without opening the mirror."""
+        # To open one of ten million results and to find nothing took 0.5 s.
         try:
             return bool(json.loads(self._left.read_text(encoding="utf-8")) == self._looks())
         except (OSError, ValueError):
@@ -336,7 +322,7 @@ class Lake(Database):
         self._left.write_text(json.dumps(self._looks()), encoding="utf-8")
 
     def _looks(self) -> dict[str, Any]:
-        """What can be seen of the lake and of the mirror from outside."""
+        """Return what can be seen of the lake and of the mirror from outside."""
         mirror = [self.path, self.path.with_name(f"{self.path.name}.wal")]
         stats = [path.stat() for path in mirror if path.exists()]
         return {
@@ -346,7 +332,7 @@ class Lake(Database):
         }
 
     def _send(self) -> None:
-        """Give the lake what is in the mirror and did not come from it."""
+        """Send the lake what is in the mirror and did not come from it."""
         with connect(self.path, write=True, apart=True) as con, temporary_folder() as scratch:
             con.execute(_OWN)
             sent = dict(con.execute("SELECT name, max(rows) FROM lake_sent GROUP BY 1").fetchall())
@@ -362,11 +348,10 @@ class Lake(Database):
         since: Mapping[str, int],
         before: str = "",
     ) -> str:
-        """Files of all rows from so many on, of each table; their stem, empty where there are none.
-
-        Rows of a table are only ever added, so how many there were says which ones are new. Nobody
-        asks for them in an order: to keep one took 4 GiB of ten million results, to sort them 12.
-        """
+        """Write files of all rows from these row ids on; return their stem, empty if there are
+        none."""
+        # Rows of a table are only added, so the earlier count shows which ones are new. To keep
+        # their order took 4 GiB of ten million results, to sort them 12.
         con.execute("SET preserve_insertion_order = false")
         stem = f"{before}{new_run_id()}-{digest([platform.node(), os.getpid()], 8)}"
         wrote = False
@@ -442,10 +427,8 @@ def _note_files(con: DuckDBPyConnection, names: Sequence[str]) -> None:
 
 
 def _note_sent(con: DuckDBPyConnection) -> None:
-    """All that the mirror holds now, the lake has too.
-
-    Counted, since rows that are not committed yet have row ids of their own.
-    """
+    """Note that the lake has all that the mirror holds now."""
+    # Counted, since rows that are not committed yet have row ids of their own.
     for folder, (table, *_) in TABLES.items():
         con.execute(f"INSERT INTO lake_sent SELECT ?, count(*) FROM {table}", [folder])  # noqa: S608
 
@@ -455,10 +438,8 @@ def _stem(name: str) -> str:
 
 
 def store_at(option: Path | str | None = None) -> Database:
-    """The database or the lake of a command line's word; else ACCELBENCH_DB's, else the default.
-
-    A folder that is there and a URL are lakes.
-    """
+    """Return the database or the lake of an option, ACCELBENCH_DB, or the default."""
+    # A folder that exists and a URL are lakes.
     word = option or os.environ.get(ENVIRONMENT)
     place = None if word is None else place_of(word)
     if place is not None:

@@ -1,4 +1,4 @@
-"""Bringing in another database: the same anti-joins, in one transaction; the other is only read."""
+"""Merging of another database: the same anti-joins, in one transaction; the other is only read."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _count_copies(con: DuckDBPyConnection, measured: str) -> int:
 
 @contextmanager
 def compared(path: Path, other: Path) -> Iterator[None]:
-    """What does not go together, as a sentence that names both."""
+    """Explain conflicts of two stores in a sentence that names both."""
     import duckdb
 
     try:

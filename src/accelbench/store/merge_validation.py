@@ -1,10 +1,7 @@
-"""What another store brings is held to what a result can be: a database, or a file of a lake.
+"""Checks of results from another store: a database, or a file of a lake.
 
-Anybody can write a file of a lake, or send a database. A result that cannot be stays out alone, is
-said, and remains as a fact `result_refused`; another figure under a known id is an error, as one
-of the two is not true.
-
-Two results with one id: alike they are one; with another figure, one of them is not true.
+A result that cannot be is left out, reported, and kept as a fact `result_refused`. Another value
+under a known id is an error: one of the two is wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ _ALIKE = 1e-6
 
 
 class ConflictError(UsageError):
-    """A result that has another figure than the one that is known by its id."""
+    """A result with another value than the known one of its id."""
 
     def __init__(self, result_id: str, column: str, known: Any, claim: Any) -> None:
         super().__init__(
@@ -54,7 +51,7 @@ class ConflictError(UsageError):
 
 
 def refuse_another(result_id: str, known: Mapping[str, Any], row: Mapping[str, Any]) -> None:
-    """Refuse another figure than the known one; what one of them does not say is no figure."""
+    """Raise ConflictError if two rows of one id differ; missing values do not differ."""
     for name in FIGURES:
         figure, other = known.get(name), row.get(name)
         if figure is None or other is None or figure == other:
@@ -64,7 +61,7 @@ def refuse_another(result_id: str, known: Mapping[str, Any], row: Mapping[str, A
 
 
 def refuse_known(con: DuckDBPyConnection, rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """The same of rows by their ids, against what is in the database."""
+    """Raise ConflictError if rows differ from those in the database."""
     names = ("result_id", *FIGURES)
     columns = ", ".join(f'"{name}"' for name in names)
     known = con.execute(
@@ -78,10 +75,9 @@ def refuse_known(con: DuckDBPyConnection, rows: Mapping[str, Mapping[str, Any]])
 
 
 def refuse_others(con: DuckDBPyConnection, query: str, columns: Collection[str]) -> int:
-    """The same of what a query gives: against what is in the database, and within itself.
+    """Raise ConflictError if rows of a query differ from the database's or from each other.
 
-    Returns:
-        How many of its results it gives once more.
+    Return how many of its results it repeats.
     """
     names = [name for name in FIGURES if name in columns]
     # Ids alone are read in no time; rows are joined only where some are there twice.
@@ -110,7 +106,7 @@ def refuse_others(con: DuckDBPyConnection, query: str, columns: Collection[str])
 
 
 def _conflicts_unlike(name: str) -> str:
-    """SQL: whether both are known and differ; NULL, which is no match, where one is not."""
+    """Return SQL for whether both values are known and differ."""
     if BY_NAME[name].kind not in ("int", "float"):
         return f'"k_{name}" <> "i_{name}"'
     most = f'greatest(abs("k_{name}"), abs("i_{name}"))'
@@ -133,7 +129,7 @@ _REFUSED = "CREATE OR REPLACE TEMP TABLE refused (result_id VARCHAR)"
 
 
 class UnlikeError(StoreError):
-    """A table of another store that is not as ours is."""
+    """A table of another store that has not this schema."""
 
 
 @dataclass(frozen=True)
@@ -147,17 +143,10 @@ class HeldConnection:
 
 
 def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> HeldConnection:
-    """Leave out of another store's results those that cannot be.
+    """Leave out of another store's results those that cannot be, in the database's transaction.
 
-    Args:
-        con: the database that they are to come into, in a transaction.
-        results: a table or a query in brackets; empty where there are none.
-        samples: the same of their samples.
-        whose: what the other store is called.
-
-    Raises:
-        ConflictError: one has another figure than the result of that id.
-        StoreError: a column is of another type, so that it is no store of ours.
+    `results` and `samples` are tables or queries in brackets, or empty. Raises ConflictError if a
+    result differs from the known one of its id, StoreError if a column has another type.
     """
     if samples:
         columns_in(con, samples, ("result_id", "phase", "samples"), whose)
@@ -180,7 +169,7 @@ def hold(con: DuckDBPyConnection, results: str, samples: str, whose: str) -> Hel
 def columns_in(
     con: DuckDBPyConnection, source: str, needed: Sequence[str], whose: str
 ) -> list[str]:
-    """The columns of another store's table; StoreError where one is not as ours is."""
+    """Return the columns of another store's table; raise StoreError if one has not this schema."""
     rows = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608 — our query
     types = {str(name): str(kind) for name, kind, *_ in rows}
     for name in needed:

@@ -1,4 +1,4 @@
-"""Where a lake's files lie: a folder, or a prefix of an object store that fsspec knows.
+"""Places of a lake's files: a folder, or a prefix of an object store that fsspec knows.
 
 A file is written once, whole, and never changed: nobody ever sees half of one.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from accelbench.core.errors import MissingExtraError, StoreError
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, copy_whole, explained
@@ -28,49 +28,27 @@ _PACKAGES = {
 }
 
 
-class StorePlace(Protocol):
-    """Files by name below one prefix; a name has at most one folder in it."""
-
-    @property
-    def name(self) -> str:
-        """As people name it."""
-        ...
-
-    def names(self, folder: str) -> list[str]:
-        """The files of a folder; none where it does not exist."""
-        ...
-
-    def put(self, written: Path, name: str) -> None:
-        """Let a local file be found under a name from now on, whole."""
-        ...
-
-    def local(self, name: str, scratch: Path) -> Path:
-        """A file to read, fetched into a scratch folder where it has to be."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Forget a file; one that is gone already is no trouble."""
-        ...
-
-
 @dataclass(frozen=True)
 class FolderPlace:
-    """A folder, perhaps of a shared file system."""
+    """A folder, perhaps of a shared file system. A file's name has at most one folder in it."""
 
     folder: Path
     files: Files = field(default=REAL_FILES, repr=False, compare=False)
 
     @property
     def name(self) -> str:
+        """Its name for people."""
         return str(self.folder)
 
     def names(self, folder: str) -> list[str]:
+        """Return the files of a folder; none if it does not exist."""
         inside = self.folder / folder
         with explained("Looking into the lake", inside, DB_OPTION):
             entries = inside.iterdir() if inside.is_dir() else ()
             return sorted(entry.name for entry in entries if not entry.name.startswith("."))
 
     def put(self, written: Path, name: str) -> None:
+        """Make a local file appear under a name, whole."""
         wanted = self.folder / name
         beside = wanted.with_name(f".{wanted.name}.{os.getpid()}")
         with explained("Writing into the lake", wanted, DB_OPTION):
@@ -81,9 +59,11 @@ class FolderPlace:
             self.files.sync_folder(wanted.parent)
 
     def local(self, name: str, scratch: Path) -> Path:
+        """Return a file to read, fetched into a scratch folder if necessary."""
         return self.folder / name
 
     def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
         with explained("Removing from the lake", self.folder / name, DB_OPTION):
             self.files.remove(self.folder / name)
 
@@ -165,8 +145,11 @@ class RemotePlace:
             ) from error
 
 
+StorePlace = FolderPlace | RemotePlace
+
+
 def url_of(word: Path | str) -> str | None:
-    """The URL that a command line's path was; None of what is a path."""
+    """Return the URL that a command line's path was; None for a path."""
     match = _URL.match(str(word))
     if match is None or len(match[1]) < 2:  # a drive's letter
         return None
@@ -174,7 +157,7 @@ def url_of(word: Path | str) -> str | None:
 
 
 def place_of(word: Path | str) -> StorePlace | None:
-    """The place of a lake: a URL, or a folder that is there; None of anything else."""
+    """Return the place of a lake: a URL, or a folder that exists; None for anything else."""
     url = url_of(word)
     if url is not None and not url.startswith(f"{_LOCAL}:"):
         return RemotePlace(url.rstrip("/"))

@@ -1,4 +1,4 @@
-"""The rules of `core/possible.py` for a whole table: a condition that holds, and what is wrong."""
+"""The rules of `core/possible.py` for a whole table: a condition, and what is wrong otherwise."""
 
 from __future__ import annotations
 
@@ -55,10 +55,7 @@ def rules(
 ) -> list[Rule]:
     """Return every rule that a table with these columns can be checked by.
 
-    Args:
-        names: columns of the table.
-        limits: of the devices that it names.
-        rates: by how many times a rate may differ from the one that the latency gives.
+    `rates` is the factor by which a rate may differ from the one that the latency gives.
     """
     has = set(names).__contains__
     each = [Rule(name, *pair) for name in names if name in BY_NAME for pair in column_sql(name)]
@@ -67,11 +64,9 @@ def rules(
 
 
 def column_sql(column: str, called: str = "") -> Iterator[tuple[str, str]]:
-    """Of one column: a condition that holds of what is not NULL, and what is wrong otherwise.
+    """Yield conditions for the values of a column, and what is wrong otherwise.
 
-    Args:
-        column: ours.
-        called: its name in the table, where that is another.
+    `called` is the column's name in the table, if that is another.
     """
     about, name = BY_NAME[column], f'"{called or column}"'
     if about.kind == "json":
@@ -112,12 +107,7 @@ def _within(name: str, within: Range, kind: Kind) -> Iterator[tuple[str, str]]:
 
 
 def agreeing(has: There, rates: float | None = OURS) -> Iterator[Rule]:
-    """The rules of `contradiction`.
-
-    Args:
-        has: whether the table has a column.
-        rates: how many times off a rate may be, of what was not imported already.
-    """
+    """Yield the rules of `contradiction`; imported rates are not compared again."""
     for low, high in ORDERS:
         if has(low) and has(high):
             more = f"* {ROUNDED}" if BY_NAME[low].kind != "time" else "+ INTERVAL 1 HOUR"
@@ -187,7 +177,7 @@ def _parts(has: There) -> Iterator[Rule]:
 
 
 def _read(name: str, sql: str) -> str:
-    """SQL of a column of JSON; NULL where it is none, which would end the whole query."""
+    """Return SQL of a column of JSON; NULL for other text, which would end the whole query."""
     return f"CASE WHEN json_valid({name}) THEN {sql} END"
 
 

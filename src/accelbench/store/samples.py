@@ -1,4 +1,4 @@
-"""The samples of results, as milliseconds of a step: what is drawn and what a page gives away."""
+"""Samples of results, as milliseconds of a step."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class SampledRow(ResultRow, total=False):
-    """A result with what its figures were made of, where that was asked for, by phases."""
+    """A result with its samples by phase, if they were asked for."""
 
     samples: dict[str, list[int]]
     sampling: dict[str, Json]
 
 
 def step_samples(database: Database, results: Sequence[str]) -> dict[str, list[float]]:
-    """Of each result that kept them, in the order in which they were taken."""
+    """Return the samples of each result that kept them, in the order in which they were taken."""
     if not results:
         return {}
     marks = ", ".join("?" * len(results))
@@ -36,13 +36,8 @@ def step_samples(database: Database, results: Sequence[str]) -> dict[str, list[f
 
 
 def step_ms(samples: Sequence[int], steps: Sequence[int] | None) -> list[float]:
-    """Nanoseconds of samples as milliseconds of a step.
-
-    Args:
-        samples: nanoseconds.
-        steps: how many steps each covers: those too short for a clock are timed several at once,
-            and of them only the mean is known; None where each is one.
-    """
+    """Return nanoseconds of samples as milliseconds of a step; `steps` is how many each sample
+    covers."""
     if not steps:
         return [ns / 1e6 for ns in samples]
     return [ns / number / 1e6 for ns, number in zip(samples, steps, strict=True)]

@@ -1,9 +1,9 @@
-"""What a database of ours looks like: tables of facts, and views under the documents' names.
+"""The schema of a database: tables of facts, and views under the documents' names.
 
-Tables only ever grow rows. `fact` holds everything small as it was said;
-results have typed columns, generated from the registry, and their samples lie
-apart so that no scan of results reads them. There is no unique index: it costs
-two thirds of an ingest, and the anti-join on ids keeps doubles out.
+Tables only grow. `fact` holds everything small as it was reported. Results have typed columns,
+generated from the registry; their samples are in another table, so that no scan of results reads
+them. There is no unique index: it costs two thirds of an ingest, and the anti-join on ids keeps
+doubles out.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def build(con: Any, created_at: str) -> None:
 
 
 def columns_of(con: Any, table: str, database: str | None = None) -> list[str]:
-    """A table's or view's columns, in order; none where there is no such table."""
+    """Return the columns of a table or view, in order; empty if there is no such table."""
     import duckdb
 
     # Of one table: `duckdb_columns()` goes through those of every view, for 30 ms.

@@ -1,8 +1,7 @@
-"""A process's own folder: for a conductor's socket and logs, for a worker's browser or ranks.
+"""A process's own folder, removed after its death too.
 
-A process that is killed cannot remove it. A small process that outlives it does so, also if the
-whole process group was killed. If that one was killed too, the next folder's owner does: a lock on
-a file in there was released by the kernel, so it is free to take.
+A killed process cannot remove it: a small process that outlives it does. If that one was killed
+too, the next folder's owner does: the kernel released the lock on a file in there.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Scratch:
         self.close()
 
     def close(self) -> None:
-        """Remove the folder, and those of processes that were killed; once is enough."""
+        """Remove the folder, and those of processes that were killed."""
         lock, self._lock = self._lock, None
         if lock is None:
             return
@@ -66,7 +65,7 @@ def temporary_folder() -> Scratch:
 
 
 def sweep(base: Path) -> list[Path]:
-    """Remove what runs that were killed have left in a folder; what was removed."""
+    """Remove folders of killed runs; return them."""
     gone = []
     for mark in base.glob(f"{PREFIX}*/{ALIVE}"):
         try:

@@ -17,7 +17,7 @@ from dashboard_world import MACHINE, OTHER, begin, result
 
 from accelbench.core.facts import RESULT, RUN_FINISHED, Fact
 from accelbench.store.database import Database
-from accelbench.store.files import RealFiles
+from accelbench.store.files import Files
 from accelbench.store.journal import Journal
 
 Result = dict[str, Any]
@@ -40,7 +40,7 @@ _QUALITIES = ("converged",) * 8 + ("noise_limited", "unsteady", "throttled", "un
 _KNOWS = ("all",) * 8 + ("no rate", "no mean", "some means", "rate", "tail")
 
 
-class _Unsynced(RealFiles):
+class _Unsynced(Files):
     """Files whose bytes nobody waits for: four thousand of these waits took thirteen seconds."""
 
     def sync(self, fd: int) -> None:

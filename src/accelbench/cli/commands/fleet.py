@@ -68,8 +68,8 @@ def run(
     from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.running import finish
     from accelbench.run.fleet.dispatch import DispatchRules
-    from accelbench.run.fleet.fleet_address import FleetAddress
     from accelbench.run.fleet.fleet_execute import FleetOptions
+    from accelbench.run.fleet.session import FleetAddress
 
     refuse_threshold(typed["threshold"])
     _refuse_machines(typed)
@@ -230,7 +230,7 @@ def status(
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
     from accelbench.cli.services import fleet_running
-    from accelbench.run.fleet.fleet_address import FleetAddress
+    from accelbench.run.fleet.session import FleetAddress
 
     where = FleetAddress.of(address, token_file)
     fleet_running.show_status(where, sys.stdout, as_json=as_json)
@@ -281,7 +281,7 @@ def validate(
     from accelbench.cli.arguments import run_arguments
     from accelbench.cli.services import fleet_running
     from accelbench.core.nouns import words
-    from accelbench.run.fleet.fleet_address import FleetAddress
+    from accelbench.run.fleet.session import FleetAddress
     from accelbench.runtimes.shared.names import runtimes_named
 
     where = FleetAddress.of(address, token_file)

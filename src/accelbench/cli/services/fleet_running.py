@@ -25,7 +25,6 @@ from accelbench.exchange.result_file import row_of
 from accelbench.hardware.detect import Detected, platforms_named
 from accelbench.run.execute import fill
 from accelbench.run.fleet import session
-from accelbench.run.fleet.fleet_address import FleetAddress
 from accelbench.run.fleet.fleet_execute import (
     FleetOptions,
     execute_on,
@@ -36,6 +35,7 @@ from accelbench.run.fleet.fleet_execute import (
 from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, shared_machines
 from accelbench.run.fleet.fleet_record import last_unfinished
 from accelbench.run.fleet.ray_cluster import is_loopback
+from accelbench.run.fleet.session import FleetAddress
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request, RunSettings
 

@@ -1,9 +1,9 @@
-"""Timing of a probe: warm-up, then blocks of steps until its time is over. Pure but for its clock.
+"""Timing of a probe: warm-up, then blocks of steps until its time is over.
 
     first step │ warm-up, twice as many steps each time │ block │ block │ block …
 
 A block takes 20 ms: 10,000 times what a clock's reading costs, and five of them fit a tenth of a
-second. The device is waited for at a block's end alone, so that launches overlap as they do in use.
+second. The device is waited for only at a block's end, so that launches overlap as they do in use.
 """
 
 from __future__ import annotations
@@ -40,13 +40,9 @@ def time_probe(
     seconds: float,
     clock: Clock,
 ) -> ProbeBlocks:
-    """Time a probe.
+    """Time a probe for so many seconds, warm-up included.
 
-    Args:
-        step: one step, which may return before the device has done it.
-        synchronize: waits for the device; None where a step returns when it is done.
-        seconds: how long it may take, warm-up included.
-        clock: what times it.
+    A step may return before the device has done it, if `synchronize` waits for the device.
     """
 
     def block(steps: int) -> int:
@@ -61,13 +57,7 @@ def time_probe(
 
 
 def time_blocks(block: Callable[[int], int], seconds: float, clock: Clock) -> ProbeBlocks:
-    """Time what comes in blocks.
-
-    Args:
-        block: makes so many steps and tells what they took.
-        seconds: how long it may take, warm-up included.
-        clock: what tells that its time is over.
-    """
+    """Return the nanoseconds of blocks of steps, after a warm-up."""
     begin = clock.now_ns()
     budget = int(seconds * 1e9)
     block(1)  # pages, kernels and workspaces of the first step

@@ -1,13 +1,9 @@
-"""Calibration of a device from here: its worker is started, heard, and what it says is stored.
-
-Collectives of several processes as probes: which there are, and how a group is timed.
+"""Calibration of a device: its worker is started and heard, and the results are stored.
 
     algorithm bandwidth = bytes ÷ time of a collective
     bus bandwidth       = algorithm bandwidth × what each byte crosses of the links (nccl-tests)
 
 https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
-
-Figures of probes: the median rate of blocks, and its interval.
 """
 
 from __future__ import annotations
@@ -57,16 +53,8 @@ from accelbench.store.scratch import Scratch
 
 
 def figure_of(spec: ProbeSpec, steps: int, samples_ns: Sequence[int]) -> ProbeFigure:
-    """A probe's figure from what its blocks took.
-
-    The interval is that of the median of dependent samples, as of a model's steps
-    (`measure/intervals.py`).
-
-    Args:
-        spec: the probe.
-        steps: of each block.
-        samples_ns: a block each, in order.
-    """
+    """Return a probe's median rate with its interval, from the times of its blocks."""
+    # The interval is that of the median of dependent samples (`measure/intervals.py`).
     seconds = np.asarray(samples_ns, dtype=np.float64) / 1e9 / steps
     values = seconds if spec.kind is ProbeKind.LAUNCH else spec.work / seconds
     interval = median_interval(values)
@@ -118,16 +106,11 @@ def _named(size: int) -> str:
 
 @dataclass(frozen=True)
 class CollectiveAnswers:
-    """What came of collectives.
+    """The results of collectives."""
 
-    Attributes:
-        figures: of those that were timed.
-        refusals: why others were not.
-        environment: the machine meanwhile; empty where ranks were lost.
-    """
-
-    figures: Sequence[ProbeFigure] = ()
-    refusals: Sequence[ProbeRefusal] = ()
+    figures: Sequence[ProbeFigure] = ()  # of those that were timed
+    refusals: Sequence[ProbeRefusal] = ()  # why others were not
+    #: the machine meanwhile; empty where ranks were lost.
     environment: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -136,10 +119,8 @@ def time_collectives(
 ) -> CollectiveAnswers:
     """Start ranks, time every collective among them, and end them.
 
-    Args:
-        hardware: the platform, of which each rank has a device; of a CPU a share of the threads.
-        ranks: how many.
-        hear: told of each probe, and of how many.
+    Each rank has a device of the platform; of a CPU a share of the threads. `hear` gets the
+    progress.
     """
     specs = collective_specs(ranks)
     try:
@@ -206,16 +187,9 @@ def calibrate(
     hear: Hear = lambda _done, _of: None,
     processes: int = 1,
 ) -> DeviceCalibration:
-    """Time the probes of a device in a process of its own.
+    """Time the probes of a device in a process of its own; with several processes, collectives too.
 
-    Args:
-        device: one that PyTorch serves.
-        seconds: of all probes together.
-        hear: told of each probe.
-        processes: of several, collectives among them are timed as well.
-
-    Raises:
-        SurroundingsError: the engine cannot use the device, or its process died before a figure.
+    Raises SurroundingsError if the engine cannot use the device, or its process died too early.
     """
     began, before = utc_now(), Surroundings().before()
     request = json.dumps({"device": device_to_json(device), "seconds": seconds})
@@ -257,12 +231,8 @@ def _with_collectives(
 
 
 def disturbances(around: Mapping[str, Any], so: str = "peaks may be too low") -> tuple[str, ...]:
-    """What took time from the probes: a peak that was measured beside it is too low.
-
-    Args:
-        around: the machine meanwhile, as `Surroundings` tells it.
-        so: what that means for figures.
-    """
+    """Return warnings about what took time from the probes: a peak measured meanwhile is too
+    low."""
     kinds = (
         ("foreign", FOREIGN_SHARE, "Other processes used {} of the CPUs meanwhile"),
         ("steal", STEAL_SHARE, "The hypervisor gave {} of the CPUs' time to others meanwhile"),
@@ -349,17 +319,7 @@ def record(
     environment: Mapping[str, Any],
     run_id: str | None = None,
 ) -> str:
-    """Store a calibration in a journal of its own; its id.
-
-    No run is begun: what counts runs, models or results has nothing of it.
-
-    Args:
-        calibration: what was measured.
-        device: of what.
-        folder: of journals.
-        environment: the machine's.
-        run_id: the journal's; a new one by default.
-    """
+    """Store a calibration in a journal of its own, without a run; return its id."""
     run_id = run_id or new_run_id()
     key = digest([calibration.fingerprint, calibration.measured_at, run_id])
     body = {**calibration.to_body(), "run_id": run_id, "environment": dict(environment)}

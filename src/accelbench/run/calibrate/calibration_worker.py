@@ -3,10 +3,8 @@
     python -m accelbench.run.calibrate.calibration_worker REQUEST
 
 REQUEST is JSON: the device, and the seconds of all probes together. It answers in lines of JSON:
-first what the engine is and how many probes there are, then each probe's blocks, or why it has
-none, and at last the processor time that it took. What the engine prints goes to standard error.
-
-Probes of a device: which sizes, by its caches and memory. Pure.
+the engine and the number of probes; each probe's blocks, or why it has none; the processor time.
+What the engine prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -50,32 +48,19 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class DeviceSizes:
-    """What sizes of probes follow from.
+    """Properties of a device that determine the sizes of probes."""
 
-    Attributes:
-        hardware: the platform.
-        caches: bytes of each level, nearest first, all that the probes' threads can use.
-        memory: bytes that are free, or that there are; None where that is not known.
-        attention: batch, heads and width of a head.
-    """
-
-    hardware: str
+    hardware: str  # the platform
+    #: bytes of each level, nearest first, all that the probes' threads can use.
     caches: Mapping[str, int]
-    memory: int | None
-    attention: tuple[int, int, int]
+    memory: int | None  # bytes that are free, or that there are; None where that is not known
+    attention: tuple[int, int, int]  # batch, heads and width of a head
 
 
 def sizes_of(
     device: Device, told: Mapping[str, int], threads: int, attention: tuple[int, int, int]
 ) -> DeviceSizes:
-    """What sizes follow from on a device.
-
-    Args:
-        device: as its detector describes it.
-        told: the caches that the engine tells of.
-        threads: of the engine on the host.
-        attention: batch, heads and width of a head.
-    """
+    """Return the properties of a device, with the caches that the engine reports."""
     if device.hardware != "cpu":
         return DeviceSizes(device.hardware, told, device.memory_bytes, attention)
     free = device.details.get("memory_available") or device.memory_bytes
@@ -88,10 +73,8 @@ def sizes_of(
 
 
 def probes_for(sizes: DeviceSizes) -> list[ProbeSpec]:
-    """The probes of a device, small before large: a large one is left out where it would be slow.
-
-    Limits that are asked for most come first: what follows can fail without them.
-    """
+    """Return the probes of a device, small before large; those asked for most come first."""
+    # What follows can fail without them. Large ones are left out if they would be slow.
     return [
         *_products(sizes, "fp32"),
         *_memory(sizes),
@@ -144,13 +127,8 @@ def _whole_pages(size: int) -> int:
 
 
 def expected_seconds(spec: ProbeSpec, before: ProbeSpec | None, seconds: float) -> float | None:
-    """What a step would take by that of a smaller probe of its kind; None without such.
-
-    Args:
-        spec: the probe.
-        before: the one that was timed before it.
-        seconds: what a step of that took.
-    """
+    """Return what a step would take, judged by the probe before it; None if that is of another
+    kind."""
     alike = before is not None and (before.kind, before.precision) == (spec.kind, spec.precision)
     return seconds * spec.work / before.work if alike and before else None
 
@@ -165,14 +143,7 @@ Send = Callable[[dict[str, Any]], None]
 def time_all(
     specs: list[ProbeSpec], seconds: float, timed: Callable[[ProbeSpec], ProbeBlocks], send: Send
 ) -> None:
-    """Time probes one after the other and send what comes of each.
-
-    Args:
-        specs: the probes, small before large.
-        seconds: what each may take.
-        timed: times one.
-        send: takes each answer.
-    """
+    """Time probes one after the other, small before large, and send each answer."""
     before: ProbeSpec | None = None
     took = 0.0
     for spec in specs:

@@ -1,7 +1,6 @@
-"""Artefacts of a run: exported in a worker of their own before the worker that measures is opened.
+"""Artefacts of a run: exported in a separate worker before the worker that measures is opened.
 
-What the cache has is not made again. What went through only with workarounds is
-remembered with them, so that the next run does not fail first.
+Cached artefacts are not made again. Workarounds that a case needed are remembered for later runs.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _HOPELESS = frozenset(
 
 @dataclass(frozen=True)
 class ExportedArtifact:
-    """What a worker is given to open."""
+    """An artefact for a worker to open."""
 
     folder: str
     static: bool  # for one batch size
@@ -63,7 +62,7 @@ class ExportedArtifact:
 
 
 class ArtifactExports:
-    """How the cells of one run get their artefacts, and through which workarounds."""
+    """The artefacts of a run's configurations, and the workarounds that these need."""
 
     def __init__(self, cache: Cache | None = None) -> None:
         self._cache = cache or Cache()
@@ -71,7 +70,8 @@ class ArtifactExports:
         self._crashed: set[str] = set()  # cells that were tried again as they were
 
     def first_try(self, context: LaunchContext, case: Case) -> tuple[str, ...]:
-        """The workarounds to begin with: what was needed before, or what is always applied."""
+        """Return the workarounds to begin with: those that were needed before, or that always
+        apply."""
         if not context.settings.fix or not _imports(context, case):
             return ()
         known = self._cache.remembered(_cell(case))
@@ -80,11 +80,10 @@ class ArtifactExports:
     def next_try(
         self, context: LaunchContext, case: Case, outcome: Outcome, applied: Sequence[str]
     ) -> tuple[str, ...] | None:
-        """One workaround more, where a failure is known; None where nothing is left to try.
-
-        A crash may pass: before a workaround is taken for its cure, and remembered as one that
-        the cell needs, the cell is tried again as it was.
-        """
+        """Return the workarounds for the next try of a failed case; None if nothing is left to
+        try."""
+        # A crash may pass: the case is tried again as it was, before a workaround is taken for its
+        # cure and remembered.
         if not context.settings.fix or not _imports(context, case):
             return None
         if outcome.status is not Status.FAILED or outcome.reason in _HOPELESS:
@@ -98,22 +97,21 @@ class ArtifactExports:
         return (*applied, name)
 
     def remember(self, context: LaunchContext, case: Case, applied: Sequence[str]) -> None:
-        """A cell went through with these."""
+        """Remember the workarounds that a case succeeded with."""
         if context.settings.fix and _imports(context, case):
             self._cache.remember(_cell(case), applied)
 
     def static(self, context: LaunchContext, case: Case, applied: Sequence[str]) -> bool:
-        """Whether what the runtime opens is made for this batch size alone."""
+        """Return whether the artefact that an engine opens is made for one batch size."""
         runtime = _imports(context, case)
         return runtime is not None and (runtime.wants(case).static or fixes_batch(applied))
 
     def get(
         self, context: LaunchContext, planned: Planned, applied: Sequence[str]
     ) -> ExportedArtifact | None:
-        """What a case's runtime opens; None where it builds the model itself.
+        """Return the artefact that a case's engine opens; None if it builds the model itself.
 
-        Raises:
-            TroubleError: it cannot be made.
+        Raises WorkerTroubleError if it cannot be made.
         """
         case = planned.case
         runtime = _imports(context, case)
@@ -134,7 +132,7 @@ class ArtifactExports:
         return ExportedArtifact(str(kept.folder), recipe.static, kept.manifest.other_way)
 
     def _renew(self, recipe: Recipe, digest_: str) -> None:
-        """Throw away what was made of other weights than the reference has."""
+        """Discard artefacts that were made of other weights than the reference has."""
         for key in (recipe.key, recipe.base.key):
             kept = self._cache.find(key)
             if kept is None or digest_ in ("", kept.manifest.weights_digest):
@@ -145,9 +143,7 @@ class ArtifactExports:
                 self._cache.discard(key)
 
     def _files(self, recipe: Recipe) -> int:
-        """How often the weights are written at once: what the model is mapped to and what is
-        written, or that and what it becomes; once where only that is left to do.
-        """
+        """Return how often the weights are on the disk at once while an artefact is made."""
         return 1 if self._cache.find(recipe.base.key) else 2
 
     def _made(self, context: LaunchContext, recipe: Recipe) -> Kept:
@@ -175,12 +171,9 @@ class ArtifactExports:
 
 
 def still_as_looked_at(case: Case) -> None:
-    """Hold a model's file to what the run was planned with: before it is opened, as what the cache
-    has is not read again, and after it was measured, as its weights may be mapped from the disk.
-
-    Raises:
-        TroubleError: it was changed meanwhile.
-    """
+    """Raise WorkerTroubleError if a model's file has changed since the run was planned."""
+    # Before it is opened, because cached artefacts are not read again; and after it was measured,
+    # because its weights may be mapped from the disk.
     file = case.model.file
     try:
         if file is not None:
@@ -195,16 +188,13 @@ def _imports(context: LaunchContext, case: Case) -> Importing | None:
 
 
 def _reference_weights(context: LaunchContext, case: Case) -> str:
-    """The digest of the weights of what a case will be compared with; empty where there is none."""
     yardstick = context.verifications.yardsticks.of(case)
     return "" if yardstick is None else yardstick.weights_digest
 
 
 def _cell(case: Case) -> str:
-    """What workarounds are remembered for: a model on a runtime in a precision.
-
-    An owner's code has a name that other code has as well, in another project or commit.
-    """
+    """Return the key of remembered workarounds: a model on an engine in a precision."""
+    # A user's code has a name that other code has as well, in another project or commit.
     code = case.model.code
     return digest(
         [
@@ -220,7 +210,6 @@ def _cell(case: Case) -> str:
 
 
 def _request(recipe: Recipe, spill: Path | None) -> dict[str, Any]:
-    """What the exporting worker is asked."""
     return {
         "do": "export",
         "case": case_to_json(recipe.case),
@@ -243,7 +232,8 @@ class _TooLargeError(Exception):
 
 
 def _spill(context: LaunchContext, recipe: Recipe, files: int) -> Path | None:
-    """Where the weights of what is exported are kept, if the memory does not hold them."""
+    """Return the folder for weights of an export that the memory does not hold; None if it holds
+    them."""
     if recipe.case.model.graph is not None and recipe.base is recipe:
         return None  # it stays where it lies
     heavy = weights_bytes(recipe.case)

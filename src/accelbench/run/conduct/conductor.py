@@ -1,18 +1,6 @@
-"""The conductor: takes a plan through isolated launches.
+"""The conductor takes a plan through isolated launches.
 
-It imports no ML library, holds no database, and sleeps in the kernel while a
-worker measures.
-
-Cases of devices that are not here: calculated, said to be so, and never measured.
-
-Nothing is started for them — no worker, no export, no reference — and nothing is learned
-from them. How a case is calculated is handed in: it is not of this room.
-
-Profiles of a run: after everything is measured, each case in a worker of its own.
-
-The session is opened as the measured one was — the same artefact, workarounds, seed,
-threads and inputs — and a profiler costs time in it alone. What cannot be profiled says
-why; no result changes.
+It imports no ML library, holds no database, and sleeps in the kernel while a worker measures.
 """
 
 from __future__ import annotations
@@ -73,7 +61,7 @@ def simulate_group(
     first: int,
     total: int,
 ) -> None:
-    """Record what each case of a group comes to."""
+    """Record what each case of an absent device comes to; nothing is started for it."""
     room = MemoryGuard(context)
     for number, planned in enumerate(cases, first):
         context.observer.case_started(planned.case, launch_facts.launch, number, total)
@@ -116,7 +104,7 @@ def _outcome(context: LaunchContext, planned: Planned, room: MemoryGuard) -> Out
 
 
 def _told(planned: Planned, outcome: Outcome) -> Outcome:
-    """An outcome with the device it is of, and why all else is empty."""
+    """Return an outcome with its device, and why everything else is empty."""
     roofline = planned.roofline
     assert roofline is not None
     metrics = outcome.measurement.get("metrics", {})
@@ -136,7 +124,7 @@ def _told(planned: Planned, outcome: Outcome) -> Outcome:
 
 
 def _not_run(case: Case) -> dict[str, str]:
-    """Why whatever can only be measured is empty."""
+    """Return why columns that can only be measured are empty."""
     kind = set() if case.mode is Mode.TRAINING else set(TRAINS)
     if not (case.procedure == "rag" and case.generates):
         kind |= RETRIEVES
@@ -146,7 +134,7 @@ def _not_run(case: Case) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class MeasuredArm:
-    """What is measured, and how: the whole of a run, or one of its two arms."""
+    """The plan and the context of a run, or of one of its two arms."""
 
     context: LaunchContext
     plan: Plan
@@ -154,13 +142,10 @@ class MeasuredArm:
 
 
 def conduct(sides: Sequence[MeasuredArm], done: AbstractSet[str]) -> None:
-    """Measure every case in every launch whose result_id is not among those done.
-
-    Launches are the outer loop, and every second one goes through the plan backwards:
-    whatever drifts on the machine then falls on all cases alike (ABBA). So do two arms: of each
-    group of cases first one and then the other, the other way round in every second launch, so
-    that the i-th launches of both are neighbours.
-    """
+    """Measure every case in every launch whose result_id is not among those done."""
+    # Launches are the outer loop, and every second one goes through the plan backwards: drift of
+    # the machine then affects all cases equally (ABBA). Two arms alternate by groups of cases, in
+    # the other order in every second launch, so that the i-th launches of both are neighbours.
     total = sum(side.plan.results(side.context.settings.launches) for side in sides)
     groups = [list(side.plan.groups()) for side in sides]
     number = 0
@@ -186,7 +171,7 @@ def _launched(
     done: AbstractSet[str],
     at: tuple[int, int],
 ) -> int:
-    """One launch of one group, but for what is done; how many results it is of."""
+    """Measure one launch of one group, except what is done; return how many results it has."""
     # One worker measures a group: its cases differ in their batch alone, not in their options.
     context = replace(side.context, settings=side.context.settings.of(group[0].case))
     launch_facts = asked_of(context.settings, launch, side.arm)
@@ -205,10 +190,8 @@ def _launched(
 
 @contextmanager
 def turn_of(context: LaunchContext, group: Sequence[Planned]) -> Iterator[TurnHolder | None]:
-    """Have the machine to oneself for a group of cases; yield who else measures, if anyone.
-
-    What runs nothing, or only a script, needs no turn. Waiting does not use up the run's budget.
-    """
+    """Reserve the machine for a group of cases; yield the run that measures meanwhile, if any."""
+    # Scripts and simulated cases need no turn. Waiting does not use up the run's budget.
     runtime = context.runtimes.get(group[0].case.target.runtime)
     measured = runtime is not None and runtime.info.provenance is Provenance.MEASURED
     if not measured or all(planned.refusal is not None for planned in group):
@@ -227,12 +210,12 @@ def turn_of(context: LaunchContext, group: Sequence[Planned]) -> Iterator[TurnHo
 
 
 def asked_of(settings: RunSettings, launch: int, arm: str = "") -> LaunchFacts:
-    """What is the same for every result of one launch of one arm."""
+    """Return the facts that all results of one launch of one arm share."""
     return LaunchFacts(settings.run_id, launch, arm, settings.job)
 
 
 def _note_waiting(context: LaunchContext, holder: TurnHolder) -> None:
-    """Name the run that this one waits for, once for each."""
+    """Name each run that this one waits for, once."""
     if holder.name not in context.waits:
         context.waits[holder.name] = []
         context.observer.note(
@@ -274,13 +257,10 @@ def profile_all(
 ) -> None:
     """Profile every case that has a good result and no profile yet.
 
-    Args:
-        context: the run's.
-        plan: what was measured.
-        rows: its results.
-        done: ids of the profiles that are there, from before a resume.
-        keep: who takes what is found; None where only the facts are wanted.
+    `keep` takes each profile; without it no records of engines are made.
     """
+    # Each case is profiled in a worker of its own, opened as the measured one was. What cannot be
+    # profiled has a reason; no result changes.
     measured = {row["result_id"]: row for row in rows if row["status"] == Status.OK}
     for planned in plan.cases:
         if planned.roofline is not None:
@@ -298,12 +278,12 @@ def profile_all(
 
 
 def profile_id(row: Row) -> str:
-    """Stable across a resume, so that a case has one profile."""
+    """Return the id of a case's profile, the same after a resume."""
     return digest(["profile", row["result_id"]])
 
 
 def _row_of(context: LaunchContext, planned: Planned, measured: Mapping[str, Row]) -> Row | None:
-    """The result of the first launch that has a good one."""
+    """Return the result of the first launch that has a good one."""
     for launch in launch_numbers(context.settings.launches):
         for identity in identities_of(asked_of(context.settings, launch), planned):
             if identity in measured:
@@ -314,7 +294,7 @@ def _row_of(context: LaunchContext, planned: Planned, measured: Mapping[str, Row
 def _profiled(
     context: LaunchContext, planned: Planned, row: Row, traces: bool
 ) -> tuple[dict[str, Any], Path | None]:
-    """What a profile's body says beside its case, and the engine's own record."""
+    """Return the profile of a case, and the file of the engine's own record."""
     if context.budget.exhausted:
         return _no("the run's budget was used up"), None
     talk = WorkerClient(replace(context, settings=context.settings.of(planned.case)))
@@ -341,6 +321,6 @@ def _profiled(
 
 
 def _no(why: str | None) -> dict[str, Any]:
-    """A profile of which nothing is known, and why."""
+    """Return an empty profile with the reason."""
     nothing = dict.fromkeys(("engine", "profiler", "steps", "wall_ms", "explained", "remark"))
     return {"why_not": why, **nothing, "walls_ms": [], "kinds": [], "operators": []}

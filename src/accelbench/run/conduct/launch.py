@@ -1,11 +1,7 @@
 """One launch of one group of cases: a fresh worker, the smallest batch first.
 
-Whatever happens to the worker — an error, a crash, a kill, a hang, no memory —
-becomes a result with a reason and an advice, durable before anyone is told.
-
-The conductor's side of task accuracy: whether it is asked for, and what comes of the answer.
-
-Whatever becomes of it, what was timed stands: its columns say why they are empty.
+Every end of a worker (error, crash, kill, hang, no memory) becomes a result with a reason and an
+advice, durable before anyone is told.
 """
 
 from __future__ import annotations
@@ -57,14 +53,9 @@ def scored(
     settings: JobSettings,
     reopen: Callable[[], None],
 ) -> Outcome:
-    """What was timed with what its outputs are worth against labels, or why that is not known.
+    """Add a case's task accuracy to its outcome, or the reason why there is none.
 
-    Args:
-        talk: with the worker that timed it; afterwards it has none where it came to nothing.
-        case: what was timed.
-        outcome: what became of it.
-        settings: of the run.
-        reopen: opens the case's model once more.
+    The outcome stays valid if scoring fails; `talk` has no worker afterwards then.
     """
     if outcome.status is not Status.OK or not outcome.measurement.get("metrics"):
         return outcome
@@ -83,12 +74,12 @@ def scored(
 
 
 def accuracy_request(case: Case) -> dict[str, Any]:
-    """What a worker is asked that has the case's model open."""
+    """Return the request to a worker that has the case's model open."""
     return {"do": "accuracy", "case": case_to_json(case)}
 
 
 def passed_over(case: Case, settings: JobSettings) -> str:
-    """Why a case's accuracy is not asked for; "" where it is."""
+    """Return why a case's accuracy is not measured; empty if it is."""
     if settings.accuracy == OFF:
         return "accuracy was not asked for: --accuracy off"
     if settings.data is None:
@@ -105,7 +96,7 @@ def passed_over(case: Case, settings: JobSettings) -> str:
 
 
 def with_accuracy(outcome: Outcome, answer: Mapping[str, Any]) -> Outcome:
-    """What was timed with the accuracy that a worker tells."""
+    """Return an outcome with the accuracy that a worker returned."""
     if "why" in answer:
         return without_accuracy(outcome, answer["why"], warn=answer.get("wanted", False))
     measured = outcome.measurement
@@ -129,7 +120,7 @@ def with_accuracy(outcome: Outcome, answer: Mapping[str, Any]) -> Outcome:
 
 
 def without_accuracy(outcome: Outcome, why: str, *, warn: bool) -> Outcome:
-    """What was timed, with the reason why there is no accuracy; a warning where one was wanted."""
+    """Return an outcome with the reason for no accuracy, as a warning too if it was wanted."""
     warnings = [*outcome.warnings, f"Accuracy was not measured: {why}"] if warn else None
     reasons = dict.fromkeys(OF_ACCURACY, why)
     return replace(
@@ -173,7 +164,7 @@ class GroupLaunch:
         self._succeeded = False
 
     def run(self) -> None:
-        """Measure each case; the worker is gone afterwards whatever happens."""
+        """Measure each case; end the worker in any case."""
         try:
             for i, planned in enumerate(self._cases):
                 self._one(planned, self._first + i)
@@ -225,7 +216,8 @@ class GroupLaunch:
         return planned, outcome if refused is not None else with_first_cause(outcome, first)
 
     def _gather(self, planned: Planned) -> None:
-        """Have what a case will be compared with, and know where each batch is another graph."""
+        """Have the reference that a case will be compared with, and note whether batches differ
+        in graph."""
         context = self._context
         if context.artefacts.static(context, planned.case, self._workarounds):
             context.verifications.at_each_batch(planned)
@@ -233,11 +225,9 @@ class GroupLaunch:
         context.verifications.gather(context, planned, batches)
 
     def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
-        """The workarounds to try a failed case with; None where it stays as it is.
-
-        Not after a case of the group has gone through: the way is not what is wrong then, unless
-        each batch is another graph.
-        """
+        """Return the workarounds for another try of a failed case; None if there is none."""
+        # Not after another case of the group has succeeded: then the workarounds are not the
+        # problem, unless each batch is another graph.
         if self._succeeded and not self._static:
             return None
         more = self._context.artefacts.next_try(
@@ -288,7 +278,7 @@ class GroupLaunch:
         return outcome
 
     def _warm_up_template(self, planned: Planned) -> None:
-        """Have the engine imported before the case begins; failing is told by the case."""
+        """Import the engine before the case begins; the case itself reports a failure."""
         runtime = self._context.runtimes.get(planned.case.target.runtime)
         if runtime is None:
             return
@@ -321,7 +311,7 @@ class GroupLaunch:
             context.observer.case_finished(body)
 
     def _conditions(self) -> dict[str, Any]:
-        """What may differ between two results of one case in this very run."""
+        """Return what may differ between two results of one case in this run."""
         return {
             "rules": self._rules,
             # The first case of a worker meets an engine that has computed nothing yet.
@@ -331,7 +321,7 @@ class GroupLaunch:
     # -- before a worker is asked
 
     def _refused(self, planned: Planned) -> Outcome | None:
-        """What is known without trying."""
+        """Return the outcome that is known without trying, or None."""
         if planned.refusal is not None:
             no = planned.refusal
             return Outcome(no.status, no.reason, no.message, no.advice)
@@ -348,7 +338,8 @@ class GroupLaunch:
         return self._known_wrong(planned) or self._room.refused(planned)
 
     def _known_wrong(self, planned: Planned) -> Outcome | None:
-        """A cell that was found wrong, or that cannot be verified where it has to be."""
+        """Return the failure of a case that was found wrong, or that cannot be verified as
+        required."""
         if planned.case.mode is Mode.TRAINING:
             return None  # known by its losses alone
         verdict = self._context.verifications.known(self._context, planned)
@@ -393,11 +384,8 @@ class GroupLaunch:
         return Outcome(Status.OK, measurement=measurement, opened=talk.opened, null_reasons=reasons)
 
     def _proof(self, planned: Planned, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return an answer's evidence.
-
-        Raises:
-            WorkerTroubleError: the work ran on another device, or in another precision, than asked.
-        """
+        """Return an answer's evidence; raise WorkerTroubleError if it shows another device or
+        precision."""
         try:
             evidence = proved(answer.get("evidence"), str(planned.device))
             refuse_other_precision(planned.case, evidence)
@@ -406,7 +394,7 @@ class GroupLaunch:
         return evidence
 
     def _open(self, planned: Planned) -> None:
-        """A worker with the model open, from an artefact where the runtime wants one."""
+        """Open the model in a worker, from an artefact if the engine needs one."""
         context = self._context
         artefact = context.artefacts.get(context, planned, self._workarounds)
         self._static = artefact is not None and artefact.static
@@ -415,7 +403,7 @@ class GroupLaunch:
         self._talk.open(planned, artefact.folder if artefact else None, spill)
 
     def _held(self, planned: Planned, outcome: Outcome) -> Outcome:
-        """Hold what was measured against its reference: what is wrong is no result."""
+        """Compare outputs with the reference: wrong outputs make the case fail."""
         if planned.case.mode is Mode.TRAINING:
             return self._compared(planned.case, outcome)
         verifications = self._context.verifications
@@ -444,7 +432,7 @@ class GroupLaunch:
         return self._with(planned.case, outcome, verdict)
 
     def _compared(self, case: Case, outcome: Outcome) -> Outcome:
-        """Add how far the loss falls; whatever becomes of that, the measurement stands."""
+        """Add how far the loss falls; the measurement stays valid if that fails."""
         curves, metrics = self._context.curves, outcome.measurement.get("metrics")
         convergence = curves.known(self._context, case, metrics)
         if convergence is None:
@@ -487,5 +475,5 @@ class GroupLaunch:
 
 
 def _says_nothing(trouble: Outcome) -> bool:
-    """Whether a pass that was to be compared ended for want of room or time alone."""
+    """Return whether a comparison ended only for lack of memory or time."""
     return trouble.status is Status.OUT_OF_MEMORY or trouble.reason in _OUTSIDE

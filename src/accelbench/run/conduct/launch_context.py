@@ -1,8 +1,8 @@
-"""What a launch needs of its run: the settings, and everything with an effect, handed in."""
+"""The context of a launch: settings, and everything with an effect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from accelbench.run.conduct.proven_outcome import FloatComputations
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.plan.targets import Simulate
+from accelbench.run.plan.targets import Simulate, counted_as
 from accelbench.run.process.worker_client import WorkerContext
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
@@ -22,32 +22,34 @@ from accelbench.run.verify.verification import Verifications
 
 @dataclass
 class LaunchTally:
-    """How many results of each status."""
+    """The number of results of each status."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, status: str) -> None:
-        """Count one."""
         self.counts[status] = self.counts.get(status, 0) + 1
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> LaunchTally:
+        """Count the results of a run."""
+        tally = cls()
+        for row in rows:
+            tally.add(counted_as(row))
+        return tally
 
     @property
     def all_fine(self) -> bool:
-        """True where every case is ok, unsupported or skipped; what is calculated cannot fail."""
+        """Whether every case is ok, unsupported or skipped; simulated cases cannot fail."""
         fine = {"ok", "unsupported", "skipped", "simulated", "not simulated"}
         return set(self.counts) <= fine
 
 
 @dataclass(frozen=True)
 class RunMeans:
-    """What a run takes from whoever has it run, in place of its own.
+    """Parts that a run takes from its caller instead of making its own."""
 
-    Attributes:
-        pool: workers, whose processes outlast the run.
-        budget: its time, where it is a part of a larger run's.
-    """
-
-    pool: WorkerPool | None = None
-    budget: Budget | None = None
+    pool: WorkerPool | None = None  # workers, whose processes outlast the run
+    budget: Budget | None = None  # its time, where it is a part of a larger run's
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from accelbench.core.facts import (
     HARDWARE_MEASURED,
     PROFILE,
     RESULT,
-    RUN_FINISHED,
-    RUN_RESUMED,
     RUN_STARTED,
     Fact,
     new_run_id,
@@ -31,14 +29,22 @@ from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.conductor import Keep, MeasuredArm, asked_of, conduct, profile_all
 from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally, RunMeans
 from accelbench.run.conduct.results import identities_of, launch_numbers
-from accelbench.run.conduct.run_record import arm_settled, arm_to_json, planned_to_json, settled
+from accelbench.run.conduct.run_record import (
+    arm_settled,
+    arm_to_json,
+    finished_fact,
+    last_status,
+    planned_to_json,
+    resumed_fact,
+    settled,
+)
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.request import Plan, Planned, RunSettings
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.plan.targets import Simulate, counted_as, measured_of
+from accelbench.run.plan.targets import Simulate, measured_of
 from accelbench.run.process.other_interpreter import Arm, opened
 from accelbench.run.process.worker_client import NO_WORKER, Observer
 from accelbench.run.process.worker_pool import WorkerPool
@@ -109,27 +115,39 @@ def start(
         opened(journey.other, environment, observer.note) as arm,
         Journal.create(folder, settings.run_id) as journal,
     ):
-        against = {} if arm is None else {"against": _told_of(arm)}
-        started = {
-            "run_id": settings.run_id,
-            "started_at": utc_now(),
-            "accelbench": __version__,
-            "settings": settings.to_dict(),
-            "plan": [planned_to_json(p) for p in journey.plan.cases],
-            **against,
-            "notes": list(journey.plan.notes),
-            "environment": dict(environment),
-            "git_commit": (environment.get("git") or {}).get("commit"),
-            "git_branch": (environment.get("git") or {}).get("branch"),
-            **journey.about,
-        }
-        journal.append(Fact(RUN_STARTED, settings.run_id, started))
+        other = None
+        if arm is not None:
+            other = {**arm_to_json(arm.other), "environment": dict(arm.environment)}
+        plan = [planned_to_json(p) for p in journey.plan.cases]
+        journal.append(started_fact(journey, environment, plan, other))
         _append_hardware(journal, journey, environment)
         return _go(journey, journal, observer, environment, [], keep, arm, means)
 
 
-def _told_of(arm: Arm) -> dict[str, Any]:
-    return {**arm_to_json(arm.other), "environment": dict(arm.environment)}
+def started_fact(
+    journey: RunSpec,
+    environment: Mapping[str, Any],
+    plan: Sequence[Mapping[str, Any]],
+    against: Mapping[str, Any] | None,
+    **more: Any,
+) -> Fact:
+    """Return the first fact of a run: its settings, its plan and the machine."""
+    run_id, git = journey.settings.run_id, environment.get("git") or {}
+    body = {
+        "run_id": run_id,
+        "started_at": utc_now(),
+        "accelbench": __version__,
+        "settings": journey.settings.to_dict(),
+        "plan": plan,
+        **({} if against is None else {"against": against}),
+        "notes": list(journey.plan.notes),
+        "environment": dict(environment),
+        "git_commit": git.get("commit"),
+        "git_branch": git.get("branch"),
+        **more,
+        **journey.about,
+    }
+    return Fact(RUN_STARTED, run_id, body)
 
 
 def resume(
@@ -141,17 +159,9 @@ def resume(
     keep: Keep | None = None,
     simulate: Simulate | None = None,
 ) -> RunResult:
-    """Go on with a run that was cut off: what has a result is not measured again.
+    """Continue a run that was cut off: what is durable is not measured again.
 
-    Args:
-        run_id: The run.
-        folder: Where its journal is.
-        observer: Who watches.
-        environment: The machine's, as it is now.
-        inventory: What is present now: a device that the rest of the plan needs and
-            that is not there is refused. None leaves that to the launches.
-        keep: Who takes profiles, where the run makes any.
-        simulate: How what was not there when the run began is calculated.
+    Raises SurroundingsError if it has no journal, or if its devices are not on this machine.
     """
     with Journal.resume(folder, run_id) as journal:
         facts = journal.facts()
@@ -159,23 +169,14 @@ def resume(
         results = {f.id: f.body for f in facts if f.kind == RESULT}
         _refuse_other_identities(run_id, journey, results)
         left = _left_of(journey, results)
-        if not left and _is_finished(facts):
+        if not left and last_status(facts) == "finished":
             observer.note(f"Run {run_id} is complete: nothing is left to measure.")
-            tally = LaunchTally()
-            for body in results.values():
-                tally.add(counted_as(body))
-            return RunResult(run_id, tally, list(results.values()), profiles=_profiles(facts))
+            rows = list(results.values())
+            return RunResult(run_id, LaunchTally.of(rows), rows, profiles=_profiles(facts))
         _refuse_other_machine(run_id, left, inventory)
         observer.note(f"{len(results)} of {len(results) + len(left)} results are there.")
         with opened(journey.other, environment, observer.note) as arm:
-            moment = utc_now()
-            journal.append(
-                Fact(
-                    RUN_RESUMED,
-                    digest([run_id, moment]),
-                    {"run_id": run_id, "resumed_at": moment, "environment": dict(environment)},
-                )
-            )
+            journal.append(resumed_fact(run_id, environment))
             return _go(journey, journal, observer, environment, list(results.values()), keep, arm)
 
 
@@ -186,15 +187,7 @@ def again(
     about: Mapping[str, Any],
     inventory: Inventory,
 ) -> RunSpec:
-    """Some cases of an earlier run once more, as they were planned then.
-
-    Args:
-        begun: The body of that run's run_started.
-        cases: By case_id.
-        launches: Of each.
-        about: What the new run says of itself.
-        inventory: What is present now; a device that is not is refused.
-    """
+    """Return what a run was asked to do and has not done; StoreError if it is another version's."""
     earlier = str(begun["run_id"])
     settings, plan = settled(earlier, begun)
     wanted = tuple(case for case in plan.cases if case.case.case_id in cases)
@@ -205,22 +198,13 @@ def again(
 
 
 def last_unfinished(folder: Path) -> str | None:
-    """The newest run in a journal folder that was cut off, None where there is none.
-
-    One that a process is writing at this moment is going on, not cut off.
-    """
+    """Return the newest run in a folder of journals that was cut off; None if there is none."""
     for path in reversed(journals_in(folder)):
         facts = read(path)
         begun = any(f.kind == RUN_STARTED and FLEET not in f.body for f in facts)
-        if begun and not _is_finished(facts) and not being_written(path):
+        if begun and last_status(facts) != "finished" and not being_written(path):
             return path.name.removesuffix(SUFFIX)
     return None
-
-
-def _is_finished(facts: Sequence[Fact]) -> bool:
-    """Whether the last thing said of the run is that it came to its end."""
-    milestones = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
-    return bool(milestones) and milestones[-1].body.get("status") == "finished"
 
 
 def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> RunSpec:
@@ -302,9 +286,7 @@ def _go(
 ) -> RunResult:
     settings, means = journey.settings, means or RunMeans()
     rows: list[Mapping[str, Any]] = list(before)
-    tally = LaunchTally()
-    for row in before:
-        tally.add(counted_as(row))
+    tally = LaunchTally.of(before)
 
     def append(fact: Fact) -> None:
         journal.append(fact)
@@ -340,14 +322,8 @@ def _go(
     finally:
         for side in sides:
             side.context.worker_pool.close()
-    moment = utc_now()
-    finished = {
-        "run_id": settings.run_id,
-        "finished_at": moment,
-        "status": "interrupted" if interrupted else "finished",
-        "counts": tally.counts,
-    }
-    journal.append(Fact(RUN_FINISHED, digest([settings.run_id, moment]), finished))
+    status = "interrupted" if interrupted else "finished"
+    journal.append(finished_fact(settings.run_id, status, counts=tally.counts))
     profiles = _profiles(journal.facts()) if settings.profile else ()
     return RunResult(settings.run_id, tally, rows, interrupted, profiles)
 

@@ -18,10 +18,9 @@ from accelbench.run.verify.verdicts import COMPUTES_NOTHING, FAILED, NOT_DONE, V
 
 
 class FloatComputations:
-    """Files stored in another precision that engines of a run compute in fp32.
+    """Files stored in another precision that engines of a run compute in fp32."""
 
-    A user who named no precision did not ask for the one that a file is stored in.
-    """
+    # A user who named no precision did not ask for the one that a file is stored in.
 
     def __init__(self) -> None:
         self._cells: set[str] = set()  # at whatever batch
@@ -66,12 +65,7 @@ def _cell_of_file(planned: Planned) -> str:
 
 
 def refused_by(verdict: Verdict, verify: str) -> Outcome | None:
-    """Return the failure that a verdict causes, or None if the case passes.
-
-    Args:
-        verdict: the verdict on the case's outputs.
-        verify: the run's setting for verification.
-    """
+    """Return the failure that a verdict causes, or None if the case passes."""
     if verdict.word == FAILED:
         return Outcome(
             Status.FAILED,
@@ -99,15 +93,7 @@ def with_proof(
     runtime: Runtime | None,
     columns: Mapping[str, Any],
 ) -> Outcome:
-    """Return the outcome with its verdict and the proof of its precision, or a failure.
-
-    Args:
-        case: the measured case.
-        outcome: its outcome so far.
-        verdict: the verdict on its outputs, which does not refuse the case.
-        runtime: the engine that ran it.
-        columns: further columns.
-    """
+    """Return the outcome with its verdict and the proof of its precision, or a failure."""
     try:
         proof = _precision_proof(case, outcome, verdict, runtime)
     except CaseError as error:

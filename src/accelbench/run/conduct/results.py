@@ -1,10 +1,4 @@
-"""Composing a result: what was asked, what was found, and everything a reader must know.
-
-The body of a result uses the names of the column registry; the raw samples
-ride along under "samples". Nothing is computed here that was not handed in.
-
-Why a column of a result is empty: one sentence a column, so that no NULL is a riddle.
-"""
+"""Composing a result: the configuration, its measurement, and the reason of each empty column."""
 
 from __future__ import annotations
 
@@ -103,18 +97,14 @@ _ALWAYS = {
 
 
 def why_null(body: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
-    """A reason for every column of the registry that a result's body leaves empty.
-
-    Args:
-        body: the result, without "nulls".
-        given: reasons that whoever could not fill a column has already told.
-    """
+    """Return a reason for every column that a result's body leaves empty; `given` reasons go
+    first."""
     empty = [column for column in COLUMNS if column.name != "nulls" and _empty(body, column)]
     return {column.name: given.get(column.name) or _why(column, body) for column in empty}
 
 
 def not_measured() -> dict[str, str]:
-    """A reason for every figure of a case that was looked at and not timed."""
+    """Return a reason for every metric of a case that was verified and not timed."""
     return {column.name: "only verified, not measured" for column in metric_columns()}
 
 
@@ -136,7 +126,6 @@ def _why(column: Column, body: Mapping[str, Any]) -> str:
 
 
 def _kind_of_case(name: str, body: Mapping[str, Any]) -> str | None:
-    """What follows from what the case is."""
     trains = body.get("mode") == Mode.TRAINING
     if name in TRAINS:
         return _of_training(name, body) if trains else "nothing is trained"
@@ -178,7 +167,6 @@ def _visit(name: str, body: Mapping[str, Any]) -> str:
 
 
 def _sampling(name: str, body: Mapping[str, Any]) -> str | None:
-    """What follows from how many samples there are, and how they were taken."""
     if name not in _SINGLE_STEPS:
         return None
     timing = (body.get("sampling") or {}).get("step", {}).get("timing")
@@ -190,7 +178,6 @@ def _sampling(name: str, body: Mapping[str, Any]) -> str | None:
 
 
 def _percentile(name: str, body: Mapping[str, Any]) -> str:
-    """Why a percentile, or an end of its interval, is not given."""
     of = _OF_PERCENTILES[name]
     share, samples, independent = _PERCENTILES[of]
     count = body.get("sample_count") or 0
@@ -203,7 +190,7 @@ def _percentile(name: str, body: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """What is the same for every result of a launch."""
+    """Facts that all results of a launch share."""
 
     run_id: str
     launch: int  # from 1
@@ -224,10 +211,9 @@ def identity_of(launch_facts: LaunchFacts, planned: Planned) -> str:
 
 
 def identities_of(launch_facts: LaunchFacts, planned: Planned) -> tuple[str, ...]:
-    """Return every result_id that a planned case may have in a launch.
-
-    If no precision was named, an engine may compute a file in fp32 instead of the stored precision.
-    """
+    """Return every result_id that a planned case may have in a launch."""
+    # If no precision was named, an engine may compute a file in fp32 instead of the stored
+    # precision.
     if not planned.as_stored or planned.case.model.file is None:
         return (identity_of(launch_facts, planned),)
     precisions = dict.fromkeys((planned.case.precision, planned.case.model.file.precision, "fp32"))
@@ -248,7 +234,7 @@ def compose(
     estimate_bytes: int | None = None,
     compiles: bool = False,
 ) -> dict[str, Any]:
-    """The body of a result fact; `compiles` is of a runtime that always does."""
+    """Return the body of a result fact; `compiles` is of an engine that always compiles."""
     case, device = planned.case, planned.device
     measured = outcome.measurement
     evidence = measured.get("evidence")
@@ -300,27 +286,27 @@ def compose(
 
 
 def _uncounted(case: Case) -> dict[str, str]:
-    """Why the work of what its owner brought is not known."""
+    """Return why the work of a user's model is not known."""
     own = case.model.own
     why = "" if own is None else own.uncounted
     return dict.fromkeys(("flops", "bytes_moved"), why) if why else {}
 
 
 def _quality(outcome: Outcome, measured: Mapping[str, Any]) -> str | None:
-    """What the surroundings impose goes before the measurement's own, unless that is of no use."""
+    """Return the quality that the surroundings impose, or the measurement's own if it is
+    unusable."""
     own = measured.get("quality")
     return own if not usable(measured) else outcome.quality or own
 
 
 def _emulated(device: Device | None, evidence: Mapping[str, Any] | None) -> bool | None:
-    """Known of some devices before, of a browser's adapter only when a page has asked for it."""
+    """Return whether a device is emulated: some engines know only after a page has asked for it."""
     if device is None:
         return None
     return device.emulated or bool((evidence or {}).get("emulated"))
 
 
 def _self_check(outcome: Outcome) -> dict[str, Any]:
-    """What the worker saw of the model's own consistency; it refuses what is not real."""
     checked = outcome.measurement.get("self_check")
     if checked is None:
         return {"self_check": "failed" if outcome.reason == "not_real" else "not_done"}
@@ -364,10 +350,7 @@ def _what_was_asked(case: Case, device: Device | None) -> dict[str, Any]:
 
 
 def input_shapes(case: Case) -> dict[str, list[int | None]]:
-    """The shape of every input, with the case's sizes filled in.
-
-    Nothing is checked: this describes cases that were refused as well.
-    """
+    """Return the shape of every input, with the case's sizes; refused cases have them too."""
     model, shapes = case.model, case.shapes
     if case.mode is Mode.TRAINING and model.training is None:
         return {}
@@ -387,7 +370,7 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weights(source: str, case: Case) -> str:
-    """Which weights: random, the folder, the id that the hub was asked for, or an owner's own."""
+    """Return the source of weights: random, a folder, a hub id, or the user's own file or code."""
     if case.model.code is not None and case.model.code.package:
         return "random"
     if case.model.is_own:

@@ -1,11 +1,8 @@
-"""What a run says of itself when it begins, so that it can be gone on with: plain JSON and back.
+"""A run's first fact as JSON and back, and its log: a file for reports beside the journal.
 
-A run's log: what happened when, in a file beside its journal that can be attached to a report.
-
-The conducting process alone writes it, and only before and after a launch, so that no file is
-waited for while something is timed. It holds no home folder, no password of an address and no
-value of a variable that is named like a secret. Nothing depends on it: where it cannot be written
-there is none.
+Only the conducting process writes the log, before and after launches. It has no home folder, no
+password of an address, and no value of a variable that is named like a secret. Nothing depends on
+it.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ import re
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -28,8 +25,8 @@ from accelbench import __version__
 from accelbench.catalog.file_models.unchanged import as_here
 from accelbench.core.case import Case
 from accelbench.core.errors import StoreError
-from accelbench.core.facts import utc_now
-from accelbench.core.identity import plain
+from accelbench.core.facts import RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact, utc_now
+from accelbench.core.identity import digest, plain
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.serial import (
@@ -48,7 +45,7 @@ from accelbench.store.journal import journal_path
 
 
 def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:
-    """The settings and the plan a run began with."""
+    """Return the settings and the plan that a run began with."""
     try:
         plan = Plan(tuple(_planned_from_json(p) for p in begun["plan"]))
         return RunSettings.from_dict(begun["settings"]), plan
@@ -61,7 +58,7 @@ def settled(run_id: str, begun: Mapping[str, Any]) -> tuple[RunSettings, Plan]:
 
 
 def arm_to_json(other: OtherArm) -> dict[str, Any]:
-    """The arm that a run is compared with."""
+    """Return the arm that a run is compared with, as JSON."""
     against = other.against
     return {
         "kind": against.kind.value,
@@ -73,7 +70,7 @@ def arm_to_json(other: OtherArm) -> dict[str, Any]:
 
 
 def arm_settled(run_id: str, begun: Mapping[str, Any]) -> OtherArm | None:
-    """The same back; None where the run has no arms."""
+    """Return that arm from JSON; None if the run has no arms."""
     named = begun.get("against")
     if named is None:
         return None
@@ -83,8 +80,28 @@ def arm_settled(run_id: str, begun: Mapping[str, Any]) -> OtherArm | None:
     )
 
 
+def resumed_fact(run_id: str, environment: Mapping[str, Any]) -> Fact:
+    """Return the fact that a run is continued now."""
+    moment = utc_now()
+    body = {"run_id": run_id, "resumed_at": moment, "environment": dict(environment)}
+    return Fact(RUN_RESUMED, digest([run_id, moment]), body)
+
+
+def finished_fact(run_id: str, status: str, **more: Any) -> Fact:
+    """Return the fact that a run ends now."""
+    moment = utc_now()
+    body = {"run_id": run_id, "finished_at": moment, "status": status, **more}
+    return Fact(RUN_FINISHED, digest([run_id, moment]), body)
+
+
+def last_status(facts: Iterable[Fact]) -> str | None:
+    """Return the status that a run ended with; None while it is unfinished."""
+    milestones = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
+    return milestones[-1].body.get("status") if milestones else None
+
+
 def planned_to_json(planned: Planned) -> dict[str, Any]:
-    """A case of a plan."""
+    """Return a case of a plan as JSON."""
     return {
         "case": case_to_json(planned.case),
         "device": device_to_json(planned.device) if planned.device else None,
@@ -95,7 +112,7 @@ def planned_to_json(planned: Planned) -> dict[str, Any]:
 
 
 def _here(case: Case) -> Case:
-    """A case of another process, or another machine: a model's file may be a copy here."""
+    """Return a case of another process or machine: a model's file may be a copy here."""
     file = case.model.file
     return case if file is None else replace(case, model=replace(case.model, file=as_here(file)))
 
@@ -128,10 +145,8 @@ _IN_AN_ADDRESS = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
 
 @contextmanager
 def recorded() -> Iterator[RunLog]:
-    """A log that this program's own loggers are told to while it lasts.
-
-    It is of no run yet: what is detected and planned before there is one belongs to it as well.
-    """
+    """Yield a log that receives this program's own loggers."""
+    # It has no run yet: detection and planning belong to it as well.
     log = RunLog()
     logger, handler = logging.getLogger("accelbench"), _Records(log)
     level = logger.level
@@ -153,7 +168,7 @@ def recorded() -> Iterator[RunLog]:
 
 
 class RunLog:
-    """The file. Lines wait until `flush`, and for the run's journal: without one there is none."""
+    """The file of a run's log. Lines wait until `flush`, and until the run's journal exists."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()  # of results, by their status
@@ -172,29 +187,21 @@ class RunLog:
         environment: Mapping[str, Any],
         command: str,
     ) -> Observer:
-        """Become a run's; who watches the run, with the log beside it.
-
-        Args:
-            folder: where the run's journal is, or will be.
-            run_id: the run.
-            observer: who watches it.
-            environment: of the machine.
-            command: what was typed.
-        """
+        """Begin the log of a run; return its observer with the log."""
         self._journal = journal_path(folder, run_id)
         for line in _opening(run_id, environment, command):
             self.say(line)
         return LoggedObserver(observer, self)
 
     def say(self, text: str) -> None:
-        """Keep an event with its time; further lines of it are indented."""
+        """Add an event with its time; indent its further lines."""
         if self._over:
             return
         first, *more = self._cleared(text[-_MOST_OF_ONE:]).splitlines() or [""]
         self._waiting += [f"{utc_now()} {first}", *(f"    {line}" for line in more)]
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the lines that wait."""
         journal = self._journal
         if self._over or journal is None or not (self._waiting and journal.exists()):
             return
@@ -208,7 +215,6 @@ class RunLog:
         self._waiting.clear()
 
     def close(self) -> None:
-        """Write the rest."""
         self.flush()
         if self._fd is not None:
             with contextlib.suppress(OSError):
@@ -240,7 +246,7 @@ class RunLog:
 
 
 class LoggedObserver:
-    """An observer with a log beside it, which is written where nothing is being measured."""
+    """An observer that also writes a log, while nothing is being measured."""
 
     def __init__(self, observer: Observer, log: RunLog) -> None:
         self._observer = observer
@@ -281,7 +287,7 @@ class LoggedObserver:
 
 
 class _Records(logging.Handler):
-    """What this program's own loggers say, as lines of the log."""
+    """A handler that adds records of this program's loggers to the log."""
 
     def __init__(self, log: RunLog) -> None:
         super().__init__()
@@ -332,7 +338,7 @@ def _ending(row: Mapping[str, Any], seconds: float) -> Iterator[str]:
 
 
 def _secrets(variables: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Values that are nobody's business, and the names of their variables; longest first."""
+    """Return values of secret variables with the variables' names; longest first."""
     secrets = [
         (value, name)
         for name, value in variables.items()
@@ -342,7 +348,7 @@ def _secrets(variables: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _prune(folder: Path) -> None:
-    """Remove all but the newest logs; nothing else is named as a run is."""
+    """Remove all but the newest logs."""
     logs = sorted(p for p in folder.glob(f"*{SUFFIX}") if _RUN.fullmatch(p.stem))
     for old in logs[:-KEPT]:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""How well several processes do what one does: both measured in the same run."""
+"""Scaling efficiency: several processes compared with one, both measured in the same run."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ ESTIMATE_BOUND = 0.15
 
 @dataclass
 class OneProcessTimes:
-    """What one process took for a step, by case and device: what was measured last."""
+    """The last time of a step in one process, by case and device."""
 
     _seen: dict[tuple[str, str], float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> OneProcessTimes:
-        """From results of before the run was cut off."""
+        """Return the times of results before a run was cut off."""
         times = cls()
         for row in rows:
             times._note(row)
         return times
 
     def look(self, body: MutableMapping[str, Any], planned: Planned, nodes: int) -> None:
-        """Note one process's time; give several processes their efficiency, or why there is none.
-
-        Launches alternate in their order: what stood nearest before is what is compared with.
-        """
+        """Note one process's time; give several processes their efficiency, or why there is
+        none."""
+        # Launches alternate in their order: the last time before is the nearest one.
         if body.get("status") != Status.OK:
             return
         case = planned.case
@@ -62,7 +61,7 @@ class OneProcessTimes:
 
 
 def _hold_estimate(body: MutableMapping[str, Any]) -> None:
-    """Warn where the plan's choice rested on an estimate that did not hold."""
+    """Warn if the estimate that the plan relied on was wrong."""
     estimate, peak = body.get("memory_estimate_mb"), body.get("memory_peak_mb")
     if not estimate or peak is None or abs(peak / estimate - 1) <= ESTIMATE_BOUND:
         return

@@ -1,4 +1,4 @@
-"""The machine around each case: looked at before and after, in the conductor."""
+"""The machine around each case, read by the conductor before and after it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from accelbench.hardware.machine import MachineSnapshot, compare, noise_warnings
 
 @dataclass(frozen=True)
 class SurroundingsBefore:
-    """The machine and this process's own work when a case began."""
+    """The machine, and this process's own work, when a case began."""
 
     machine: MachineSnapshot
     own_cpu_seconds: float
 
 
 class Surroundings:
-    """Says what else happened on the machine while a case was measured."""
+    """Readings of the machine around a case."""
 
     def before(self) -> SurroundingsBefore:
-        """Look before."""
+        """Read the machine before a case."""
         return SurroundingsBefore(snapshot(), cpu_seconds())
 
     def after(
@@ -35,14 +35,10 @@ class Surroundings:
         metrics: Mapping[str, Any] | None = None,
         other_run: str = "",
     ) -> tuple[Mapping[str, Any], list[str]]:
-        """Return the environment to store, and warnings for people.
+        """Return the environment to store, and warnings.
 
-        Args:
-            before: What `before` returned.
-            worker_cpu_seconds: Processor time of the work itself.
-            threads: Threads of the engine.
-            metrics: What was measured, which shows what it had to bear.
-            other_run: The run that measured at the same time; empty if there was none.
+        `metrics` show how much the case was disturbed; `other_run` measured meanwhile, if it is not
+        empty.
         """
         metrics = metrics or {}
         now = snapshot()
@@ -69,10 +65,9 @@ class Surroundings:
 
 
 def slowed(metrics: Mapping[str, Any]) -> float | None:
-    """How many times its fastest step a case's median took; None where steps were not timed singly.
-
-    The fastest is the nearest to an undisturbed one that a run on a busy machine has.
-    """
+    """Return a case's median step as a multiple of its fastest; None if steps were not timed
+    singly."""
+    # The fastest step is the nearest to an undisturbed one that a busy machine has.
     median, fastest = metrics.get("latency_p50_ms"), metrics.get("latency_min_ms")
     return median / fastest if median and fastest else None
 

@@ -1,8 +1,6 @@
-"""Which unit is handed to the cluster when, and what becomes of it. Pure: events in, actions out.
+"""Order, attempts and deadlines of a fleet's units: events in, actions out, without effects.
 
-Where a unit runs is the cluster's to say. Here are the order (longest first), how many are handed
-over at once, how often a unit is tried, when it is taken for hung, and what is reported without
-being measured. Every unit ends once: done, or given up with a reason.
+The cluster decides where a unit runs. Every unit ends once: done, or given up with a reason.
 """
 
 from __future__ import annotations
@@ -25,27 +23,16 @@ BUDGET = "budget"
 
 @dataclass(frozen=True)
 class DispatchRules:
-    """Bounds of dispatching; seconds where nothing else is said.
+    """Bounds of dispatching, in seconds unless a comment names another unit."""
 
-    Attributes:
-        attempts: how often a unit is tried.
-        ahead: units that wait in the cluster for every one that can run.
-        silence: after which a running unit that says nothing is taken for hung.
-        patience: to wait for a node where the last that could measure a unit is gone.
-        start: to wait for a unit to begin while none of its kind runs.
-        blamed: failures of units in a row after which a node is passed over.
-        budget: of the whole run, after which nothing is begun; None for no limit.
-        overtime: after it, for what runs to end by itself.
-    """
-
-    attempts: int = 3
-    ahead: float = 1.0
-    silence: float = 90.0
-    patience: float = 120.0
-    start: float = 300.0
-    blamed: int = 2
-    budget: float | None = None
-    overtime: float = 15.0
+    attempts: int = 3  # how often a unit is tried
+    ahead: float = 1.0  # units that wait in the cluster for every one that can run
+    silence: float = 90.0  # after which a running unit that says nothing is taken for hung
+    patience: float = 120.0  # to wait for a node where the last that could measure a unit is gone
+    start: float = 300.0  # to wait for a unit to begin while none of its kind runs
+    blamed: int = 2  # failures of units in a row after which a node is passed over
+    budget: float | None = None  # of the whole run, after which nothing is begun; None for no limit
+    overtime: float = 15.0  # after it, for what runs to end by itself
 
 
 @dataclass(frozen=True)
@@ -123,10 +110,8 @@ class _Queue:
 
 
 class Dispatcher:
-    """The state of a fleet's run: what waits, what the cluster has, what has ended.
-
-    Every method but `due` takes an event; what is to be done about all of them `due` says.
-    """
+    """Waiting, submitted and ended units of a run. `due` returns what the events before it
+    require."""
 
     def __init__(self, units: Iterable[WorkUnit], rules: DispatchRules | None = None) -> None:
         self._rules = rules or DispatchRules()
@@ -161,11 +146,11 @@ class Dispatcher:
         return {u: flight.node for u, flight in self._flights.items() if flight.began is not None}
 
     def slots(self, need: Need) -> int:
-        """How many units of a kind can be measured at once, on all nodes that are there."""
+        """Return how many units of a kind all nodes together can measure at once."""
         return self._slots(need)
 
     def budget_left(self, now: float) -> float | None:
-        """Seconds of the run's budget; None for no limit."""
+        """Return the seconds that are left of the run's budget; None if there is no limit."""
         if self._rules.budget is None:
             return None
         return self._rules.budget - (now - (now if self._began is None else self._began))
@@ -176,23 +161,23 @@ class Dispatcher:
         return list(self._flights)
 
     def attempt_of(self, unit: int) -> int:
-        """The attempt that counts; 0 where the cluster has none."""
+        """Return the attempt that counts; 0 if the cluster has none."""
         flight = self._flights.get(unit)
         return flight.attempt if flight else 0
 
     # -- events
 
     def nodes_known(self) -> None:
-        """The nodes that were there at the beginning have all joined."""
+        """Note that all nodes of the beginning have joined."""
         self._known = True
 
     def node_joined(self, offer: NodeOffer) -> None:
-        """A node can be measured on from now on."""
+        """Note a node that can measure."""
         self._offers[offer.node] = offer
         self._slots_of.clear()
 
     def node_lost(self, node: str, why: str, now: float) -> None:
-        """A node is gone, and all that ran there."""
+        """Note that a node is gone, with all that ran there."""
         self._offers.pop(node, None)
         self._slots_of.clear()
         for unit, flight in list(self._flights.items()):
@@ -200,7 +185,7 @@ class Dispatcher:
                 self._tried(unit, NODE_LOST, why, now)
 
     def began(self, unit: int, attempt: int, node: str, now: float) -> bool:
-        """A node has begun with a unit; False where that attempt no longer counts."""
+        """Note that a node began a unit; return False if that attempt no longer counts."""
         flight = self._flight(unit, attempt)
         if flight is None:
             return False
@@ -213,20 +198,20 @@ class Dispatcher:
         return True
 
     def heard(self, unit: int, attempt: int, now: float) -> None:
-        """A running unit has said something."""
+        """Note that a running unit reported something."""
         flight = self._flight(unit, attempt)
         if flight is not None:
             flight.heard = now
 
     def ended(self, unit: int, attempt: int) -> None:
-        """Every case of a unit has its results."""
+        """Note that every case of a unit has its results."""
         flight = self._flight(unit, attempt)
         if flight is not None:
             self._blame.pop(flight.node, None)
             self._over(unit)
 
     def completed(self, unit: int) -> None:
-        """The same, by an attempt that no longer counted: the one that does is ended."""
+        """Note the same by an attempt that no longer counts, and end the one that does."""
         if unit not in self._units:
             return
         flight = self._flights.get(unit)
@@ -235,7 +220,7 @@ class Dispatcher:
         self._over(unit)
 
     def failed(self, unit: int, attempt: int, why: str, now: float, *, lost: bool = False) -> None:
-        """An attempt came to nothing; `lost` where its node went away under it."""
+        """Note that an attempt failed; `lost` if its node went away."""
         flight = self._flight(unit, attempt)
         if flight is None:
             return
@@ -246,7 +231,7 @@ class Dispatcher:
     # -- what is to be done
 
     def due(self, now: float) -> list[Action]:
-        """Everything to be done now, in order."""
+        """Return everything to be done now, in order."""
         self._began = now if self._began is None else self._began
         self._end_hung(now)
         self._end_over_budget(now)
@@ -279,7 +264,8 @@ class Dispatcher:
             self._actions.append(Submit(unit, attempt, frozenset(self._passed_over)))
 
     def _wait_for_node(self, need: Need, queue: _Queue, now: float) -> None:
-        """Report what no node can measure: at once where none ever could, else after a while."""
+        """Give up units that no node can measure: at once if none ever could, else after a
+        while."""
         if need in self._ever:
             queue.absent_since = now if queue.absent_since is None else queue.absent_since
             if now - queue.absent_since < self._rules.patience:
@@ -316,7 +302,7 @@ class Dispatcher:
                 self._tried(unit, NODE_HUNG, why, now)
 
     def _end_over_budget(self, now: float) -> None:
-        """Report what was not begun within the budget, and a little later what has not ended."""
+        """Give up units that did not begin within the budget, and later those that did not end."""
         left = self.budget_left(now)
         if left is None or left > 0:
             return
@@ -355,7 +341,7 @@ class Dispatcher:
             self._actions.append(GiveUp(unit, reason, why))
 
     def _tried(self, unit: int, reason: str, why: str, now: float) -> None:
-        """Try it again, or give it up where it was tried often enough."""
+        """Try a unit again, or give it up after the last attempt."""
         self._failures[unit] = failures = self._failures.get(unit, 0) + 1
         if failures >= self._rules.attempts:
             times = "once" if failures == 1 else f"{failures} times"

@@ -1,10 +1,9 @@
-"""A run on a fleet from what its nodes are to rows of a database, beside `run/execute.py`.
+"""A fleet's run, from its nodes to rows of a database.
 
 nodes → plan → units → run_started │ units measured, their results in journals │ run_finished
 
-The fleet's run is a run of its own, with the whole plan and with the cases that no node measured.
-What a node measures is a run of its own too, `FLEET.NODE`, with that node's environment: its
-results are of one machine, as those of any run are.
+The fleet's run has the whole plan, and the cases that no node measured. Each node's part is a run
+of its own, `FLEET.NODE`, with that node's environment: a run's results are of one machine.
 """
 
 from __future__ import annotations
@@ -12,23 +11,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.facts import (
     RESULT,
-    RUN_FINISHED,
-    RUN_RESUMED,
     Fact,
     part_id,
-    utc_now,
 )
-from accelbench.core.identity import digest
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
-from accelbench.run.conduct.run_record import arm_settled, settled
+from accelbench.run.conduct.run_record import (
+    arm_settled,
+    finished_fact,
+    resumed_fact,
+    settled,
+)
 from accelbench.run.execute import Planner, ResultPlaces, fill, resumable
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_nodes import (
@@ -41,11 +42,11 @@ from accelbench.run.fleet.fleet_nodes import (
 )
 from accelbench.run.fleet.fleet_record import (
     FleetRecord,
-    JournalSinks,
     begin,
     begun_of,
     ended_in,
     finish_parts,
+    open_journal,
     profiles_of,
     refused_bodies,
     rows_of,
@@ -55,7 +56,6 @@ from accelbench.run.fleet.work_units import CaseKey, WorkUnit, on_each, units_of
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.request import Plan, RunSettings
-from accelbench.run.plan.targets import counted_as
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.journal import Journal
 
@@ -69,22 +69,16 @@ Observe = Callable[[RunSpec, FleetInventory, Mapping[str, Any]], Observer | Flee
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """How a fleet goes about a run.
+    """Options of a fleet's run."""
 
-    Attributes:
-        each: whether every node measures every case that it can.
-        rules: bounds of dispatching.
-    """
-
-    each: bool = False
-    rules: DispatchRules = field(default_factory=DispatchRules)
+    each: bool = False  # whether every node measures every case that it can
+    rules: DispatchRules = field(default_factory=DispatchRules)  # bounds of dispatching
 
 
 def nodes_of(cluster: Cluster, note: Callable[[str], None]) -> list[FleetNode]:
-    """The nodes of a cluster that can measure; those that cannot, or share a machine, are noted.
+    """Return the nodes that can measure; note those that cannot, or that share a machine.
 
-    Raises:
-        SurroundingsError: there is none.
+    Raises SurroundingsError if no node can.
     """
     nodes: dict[str, FleetNode] = {}
     deadline = cluster.now() + _SETTLE_SECONDS
@@ -119,16 +113,7 @@ def execute_on(
     options: FleetOptions | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> list[tuple[RunSpec, RunResult]]:
-    """Plan for the nodes of a fleet, measure there and store, as `execute` does on one machine.
-
-    Args:
-        cluster: the nodes.
-        planner: plans what is run.
-        places: where results go.
-        observe: who watches; a FleetObserver hears of nodes as well.
-        options: how.
-        note: who hears of nodes that cannot measure.
-    """
+    """Plan for the nodes of a fleet, measure there and store, as `execute` does on one machine."""
     nodes = nodes_of(cluster, note)
     inventory = FleetInventory(nodes)
     specs = list(planner(inventory, planning.installed_runtimes()))
@@ -172,19 +157,9 @@ def resume_on(
     rules: DispatchRules | None = None,
     begin_left: Callable[[str, int, int], None] | None = None,
 ) -> RunResult:
-    """Go on with a fleet's run that was cut off: what has ended is not measured again.
+    """Continue a fleet's run that was cut off; cases that have ended are not measured again.
 
-    Args:
-        cluster: the nodes that are there now.
-        fleet: the run's id.
-        places: where its journals are, and its results go.
-        watch: hears what happens.
-        rules: of handing over.
-        begin_left: is told the run, how many results it still has, and of how many nodes.
-
-    Raises:
-        SurroundingsError: there is no journal of it, or no node.
-        StoreError: it is no fleet's run.
+    `begin_left` is called with the run, the number of results left, and the number of nodes.
     """
     folder, observer = places.journals(), _watching(watch)
     with Journal.resume(folder, fleet) as journal:
@@ -197,13 +172,11 @@ def resume_on(
         units = units_on(nodes, plan, settings, other, each=each)
         against = other.against.name if other else ""
         left = list(_left(units, folder, fleet, nodes, settings, against, each=each))
-        moment = utc_now()
         observer.note(f"{sum(len(unit.cases) for unit in left)} cases are left.")
         results = settings.launches * sum(len(unit.keys(against)) for unit in left)
         if begin_left is not None:
             begin_left(fleet, results, len(nodes))
-        body = {"run_id": fleet, "resumed_at": moment, "environment": environment()}
-        journal.append(Fact(RUN_RESUMED, digest([fleet, moment]), body))
+        journal.append(resumed_fact(fleet, environment()))
         about = {name: begun.get(name) for name in ("command", "label", "names")}
         job = FleetJob(fleet, left, settings, about, other)
         return _go(cluster, nodes, job, journal, places, observer, rules or DispatchRules())
@@ -217,7 +190,7 @@ def units_on(
     *,
     each: bool,
 ) -> list[WorkUnit]:
-    """The units of a plan on a fleet; where each node measures all, once for each that can."""
+    """Return the units of a plan; with `each`, once for each node that can measure them."""
     units = list(units_of(plan, settings, other))
     return on_each(units, {node.id: frozenset(node.devices) for node in nodes}) if each else units
 
@@ -232,7 +205,7 @@ def _left(
     *,
     each: bool,
 ) -> Iterator[WorkUnit]:
-    """Of units what has not ended; where every node measures all, what has not on that node."""
+    """Yield what has not ended of units; with `each`, what has not ended on that node."""
     by_part = ended_in(folder, fleet)
     names = {node.id: node.name for node in nodes}
     together: Counter[CaseKey] = Counter()
@@ -260,9 +233,9 @@ def _go(
     def store() -> None:
         fill(places, observer.note)
 
-    record = FleetRecord(job.fleet, JournalSinks(folder), job.units, job.against)
+    record = FleetRecord(job.fleet, partial(open_journal, folder), job.units, job.against, journal)
     rules = replace(rules, budget=job.settings.budget)
-    run = FleetRun(job, cluster, record, journal, observer, rules, Pauses(_FILL_SECONDS, store))
+    run = FleetRun(job, cluster, record, observer, rules, Pauses(_FILL_SECONDS, store))
     interrupted = False
     try:
         run.welcome(nodes)
@@ -274,12 +247,8 @@ def _go(
     record.close(status)
     finish_parts(folder, job.fleet, status)
     rows = rows_of(folder, job.fleet)
-    tally = LaunchTally()
-    for row in rows:
-        tally.add(counted_as(row))
-    moment = utc_now()
-    body = {"run_id": job.fleet, "finished_at": moment, "status": status, "counts": tally.counts}
-    journal.append(Fact(RUN_FINISHED, digest([job.fleet, moment]), body))
+    tally = LaunchTally.of(rows)
+    journal.append(finished_fact(job.fleet, status, counts=tally.counts))
     with resumable(job.fleet, places):
         store()
     profiles = _profiles(places, folder, job.fleet) if job.settings.profile else ()
@@ -287,7 +256,8 @@ def _go(
 
 
 def _profiles(places: ResultPlaces, folder: Path, fleet: str) -> list[Mapping[str, Any]]:
-    """The profiles of a run, handed to who takes them; engines' own records stay on the nodes."""
+    """Return a run's profiles after handing them to the keeper; engines' records stay on the
+    nodes."""
     keep = places.keep_profiles()
     profiles = profiles_of(folder, fleet)
     for profile in profiles if keep else ():
@@ -302,7 +272,7 @@ def _watching(watch: Observer | FleetObserver) -> FleetObserver:
 
 @dataclass(frozen=True)
 class NotedNodes:
-    """A watch of one machine's run that hears of nodes by notes."""
+    """An observer of a run on one machine, which gets notes about nodes."""
 
     observer: Observer
 

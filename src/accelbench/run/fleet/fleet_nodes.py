@@ -1,7 +1,4 @@
-"""What the nodes of a fleet are: devices, versions, and what differs among them. Pure.
-
-What a run asks of a cluster, and what the cluster tells it.
-"""
+"""Nodes of a fleet, how they differ, and the interface of a cluster; nothing here has effects."""
 
 from __future__ import annotations
 
@@ -23,29 +20,22 @@ _COMPARED = (
 
 @dataclass(frozen=True)
 class FleetNode:
-    """A node as it told of itself.
+    """A node as it described itself."""
 
-    Attributes:
-        id: the cluster's.
-        name: as people know it.
-        environment: of its machine and installation, as a run records it.
-        inventory: of each platform its devices, or why there is none.
-        memory: bytes that were free when it was asked.
-        broken: why nothing can be measured there; "" where it can.
-        boot: of the kernel that it runs on, what no other has; None where nothing tells.
-    """
-
-    id: str
-    name: str
+    id: str  # the cluster's
+    name: str  # as people know it
+    #: of its machine and installation, as a run records it.
     environment: Mapping[str, Any] = field(default_factory=dict)
+    #: of each platform its devices, or why there is none.
     inventory: Inventory = field(default_factory=dict)
-    memory: int | None = None
-    broken: str = ""
+    memory: int | None = None  # bytes that were free when it was asked
+    broken: str = ""  # why nothing can be measured there; "" where it can
+    #: of the kernel that it runs on, what no other has; None where nothing tells.
     boot: str | None = None
 
     @property
     def version(self) -> str:
-        """Of accelbench."""
+        """The version of accelbench."""
         return str((self.environment.get("packages") or {}).get("accelbench", "unknown"))
 
     @property
@@ -59,12 +49,12 @@ class FleetNode:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """What it is built of: nodes of one kind are expected to measure alike."""
+        """The sorted fingerprints of its devices: nodes of one kind should measure alike."""
         return tuple(sorted(d.fingerprint for found in self.devices.values() for d in found))
 
     @property
     def offer(self) -> NodeOffer:
-        """What units it can measure."""
+        """The units that it can measure."""
         named = {
             f"{name}:{word}"
             for name, found in self.devices.items()
@@ -77,13 +67,13 @@ class FleetNode:
 
 
 def node_name(node: str, machine: str) -> str:
-    """The name of a node: its machine's, and a part of its id, as several may share a machine."""
+    """Return a node's name: its machine's and a part of its id, as several may share a machine."""
     plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in machine)[:32]
     return f"{plain or 'node'}-{node[:6]}"
 
 
 def node_from_json(node: str, name: str, body: Mapping[str, Any]) -> FleetNode:
-    """A node from what it told."""
+    """Return a node from its own description."""
     if body.get("broken"):
         return FleetNode(node, name, broken=str(body["broken"]))
     inventory = {
@@ -95,7 +85,7 @@ def node_from_json(node: str, name: str, body: Mapping[str, Any]) -> FleetNode:
 
 
 def inventory_to_json(inventory: Inventory) -> dict[str, Any]:
-    """An inventory as a node tells it."""
+    """Return an inventory as a node describes it."""
     return {
         platform: [
             {"device": device_to_json(entry)}
@@ -114,10 +104,10 @@ def _entry(body: Mapping[str, Any]) -> Device | Absent:
 
 
 class FleetInventory(dict[str, list[Device | Absent]]):
-    """What a fleet has together, and how much memory its nodes have free.
+    """The devices of all nodes together, and the memory that each node has free.
 
-    Of each platform it has the devices of the first node that has any, else why there is none. A
-    plan is made with it; each node puts its own devices in their place.
+    A platform has the devices of the first node that has any. Plans are made with them; each node
+    replaces them by its own.
     """
 
     def __init__(self, nodes: Iterable[FleetNode]) -> None:
@@ -132,7 +122,7 @@ class FleetInventory(dict[str, list[Device | Absent]]):
                     self[platform] = list(entries)
 
     def free(self, device: Device) -> int | None:
-        """Bytes that every node has free: of the host what the fullest one has."""
+        """Return the bytes that every node has free: of the host, what the fullest node has."""
         if device.hardware == "cpu":
             return min(self._memory, default=None)
         return device.memory_bytes
@@ -140,7 +130,7 @@ class FleetInventory(dict[str, list[Device | Absent]]):
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not the same on all nodes: its values, with the nodes that have them."""
+    """Values that differ between nodes, with the nodes that have each."""
 
     what: str
     values: Mapping[str, tuple[str, ...]]
@@ -151,7 +141,7 @@ class Difference:
 
 
 def differences(nodes: Sequence[FleetNode]) -> list[Difference]:
-    """What figures of these nodes may differ by beside their devices, by what it is called."""
+    """Return what may change results between these nodes, except their devices."""
     usable = [node for node in nodes if not node.broken]
     if len(usable) < 2:
         return []
@@ -171,7 +161,7 @@ def differences(nodes: Sequence[FleetNode]) -> list[Difference]:
 
 
 def shared_machines(nodes: Iterable[FleetNode]) -> list[str]:
-    """What has to be said of nodes that are processes or containers of one machine."""
+    """Return warnings about nodes that are processes or containers of one machine."""
     by_boot: dict[str, list[str]] = {}
     for node in nodes:
         if node.boot and not node.broken:
@@ -196,28 +186,20 @@ def _word(value: object) -> str:
 
 @dataclass(frozen=True)
 class Submission:
-    """An attempt of a unit, as the cluster gets it.
+    """An attempt of a unit, as the cluster gets it."""
 
-    Attributes:
-        unit: its number.
-        attempt: which one, from 1.
-        need: what it needs of a node.
-        task: what the node is told.
-        avoided: nodes that it must not run on.
-        parts: what each further node is told, where several make a step together.
-    """
-
-    unit: int
-    attempt: int
-    need: Need
-    task: Mapping[str, Any]
-    avoided: frozenset[str] = frozenset()
+    unit: int  # its number
+    attempt: int  # which one, from 1
+    need: Need  # what it needs of a node
+    task: Mapping[str, Any]  # what the node is told
+    avoided: frozenset[str] = frozenset()  # nodes that it must not run on
+    #: what each further node is told, where several make a step together.
     parts: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
 class NodeJoined:
-    """A node that has said what it is."""
+    """A node that has described itself."""
 
     node: FleetNode
 
@@ -241,7 +223,8 @@ class UnitBegan:
 
 @dataclass(frozen=True)
 class UnitHeard:
-    """What a running attempt said: journal lines as its node wrote them, and what it is at."""
+    """What a running attempt reported: journal lines as its node wrote them, and what it does
+    now."""
 
     unit: int
     attempt: int
@@ -253,7 +236,7 @@ class UnitHeard:
 
 @dataclass(frozen=True)
 class UnitEnded:
-    """An attempt has said all it has to say."""
+    """An attempt that has reported everything."""
 
     unit: int
     attempt: int
@@ -277,20 +260,15 @@ class Cluster(Protocol):
 
     def settled(self) -> bool:
         """Whether every node that was there at the beginning has said what it is, or is gone."""
-        ...
 
     def submit(self, submission: Submission) -> None:
         """Have a unit measured on a node that has what it needs, as soon as there is room."""
-        ...
 
     def cancel(self, unit: int, attempt: int) -> None:
         """End an attempt; nothing more of it is heard."""
-        ...
 
     def events(self, timeout: float) -> list[ClusterEvent]:
         """What has happened since the last time; waits so long for something to happen."""
-        ...
 
     def now(self) -> float:
         """Seconds of the cluster's clock."""
-        ...

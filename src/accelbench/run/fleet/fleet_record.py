@@ -1,23 +1,19 @@
-"""What a fleet's run writes: journals beside the database, of the whole and of each node's part.
+"""Journals of a fleet's run: one for the whole, and one for each node's part.
 
-What nodes send is held until a case has all its launches from one attempt, and where two arms are
-compared with each other until all cases of the unit have; then it goes into the journal of the
-node's part, synced, and counts. Whatever comes of that case afterwards, from an
-attempt that was given up or from a node that was cut off, is dropped.
-
-What a fleet's run says of itself in its own journal: its plan, and what no node measured.
+Results of a node are held until a case has all its launches from one attempt; if two arms are
+compared, until all cases of the unit have. Then they go into the journal of the node's part,
+synced, and count. Later results of the case, from attempts that were given up, are dropped.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from accelbench import __version__
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import (
     HARDWARE_MEASURED,
@@ -25,8 +21,6 @@ from accelbench.core.facts import (
     PROFILE,
     RESULT,
     RUN_EXTENDED,
-    RUN_FINISHED,
-    RUN_RESUMED,
     RUN_STARTED,
     Fact,
     utc_now,
@@ -34,9 +28,15 @@ from accelbench.core.facts import (
 from accelbench.core.identity import digest
 from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.core.worth import THIS_ARM
-from accelbench.run.conduct.lifecycle import FLEET, RunSpec
+from accelbench.run.conduct.lifecycle import FLEET, RunSpec, started_fact
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
-from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
+from accelbench.run.conduct.run_record import (
+    arm_to_json,
+    finished_fact,
+    last_status,
+    planned_to_json,
+    resumed_fact,
+)
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences
 from accelbench.run.fleet.work_units import CaseKey, WorkUnit, is_tried
 from accelbench.run.plan.request import Plan, Planned
@@ -45,36 +45,25 @@ from accelbench.store.journal import SUFFIX, Journal, being_written, journal_pat
 
 
 class FactSink(Protocol):
-    """Where facts of a run go, one after the other."""
+    """The place for facts of one run."""
 
     def append(self, fact: Fact) -> None:
         """Durable when it returns."""
-        ...
 
     def close(self) -> None:
         """No more is coming."""
-        ...
 
 
-class Sinks(Protocol):
-    """Where the facts of runs go."""
-
-    def open(self, run_id: str) -> tuple[FactSink, bool]:
-        """Where those of a run go, and whether there are some already."""
-        ...
+#: Opens the place for facts of a run; also returns whether it has facts already.
+OpenSink = Callable[[str], tuple[FactSink, bool]]
 
 
-@dataclass(frozen=True)
-class JournalSinks:
-    """Journals in a folder."""
-
-    folder: Path
-
-    def open(self, run_id: str) -> tuple[FactSink, bool]:
-        if journal_path(self.folder, run_id).is_file():
-            journal = Journal.resume(self.folder, run_id)
-            return journal, any(fact.kind == RUN_STARTED for fact in journal.facts())
-        return Journal.create(self.folder, run_id), False
+def open_journal(folder: Path, run_id: str) -> tuple[FactSink, bool]:
+    """Open or create the journal of a run; return it and whether the run has begun."""
+    if journal_path(folder, run_id).is_file():
+        journal = Journal.resume(folder, run_id)
+        return journal, any(fact.kind == RUN_STARTED for fact in journal.facts())
+    return Journal.create(folder, run_id), False
 
 
 @dataclass
@@ -98,13 +87,20 @@ class _Attempt:
 
 
 class FleetRecord:
-    """The facts of a fleet's run, as they come to count."""
+    """The facts of a fleet's run that count."""
 
-    def __init__(self, fleet: str, sinks: Sinks, units: Iterable[WorkUnit], against: str) -> None:
+    def __init__(
+        self,
+        fleet: str,
+        open_sink: OpenSink,
+        units: Iterable[WorkUnit],
+        against: str,
+        own: FactSink,  # the fleet's own journal, for cases that no node measured
+    ) -> None:
         self.fleet = fleet
         self.counts: Counter[str] = Counter()
         self.dropped = 0  # results of cases that had theirs already
-        self._sinks = sinks
+        self._open_sink, self._own = open_sink, own
         self._units = {unit.number: unit for unit in units}
         self._against = against
         self._left: dict[int, set[CaseKey]] = {
@@ -114,17 +110,18 @@ class FleetRecord:
         self._attempts: dict[tuple[int, int], _Attempt] = {}
 
     def left(self, unit: int) -> WorkUnit:
-        """What of a unit has not ended."""
+        """Return what of a unit has not ended."""
         whole = self._units[unit]
         done = whole.keys(self._against).keys() - self._left[unit]
         return whole.without(case for case, _ in done) if done else whole
 
     def complete(self, unit: int) -> bool:
-        """Whether every case of a unit has ended."""
+        """Return whether every case of a unit has ended."""
         return not self._left[unit]
 
     def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
-        """Take what a node sent of an attempt; the results that count from now on."""
+        """Take the facts that a node sent of an attempt; return the results that count from now
+        on."""
         held = self._attempts.setdefault((unit, attempt), _Attempt())
         counted: list[Mapping[str, Any]] = []
         for fact in facts:
@@ -139,26 +136,26 @@ class FleetRecord:
         return counted
 
     def forget(self, unit: int, attempt: int) -> None:
-        """Nothing more comes of an attempt."""
+        """Forget an attempt that has ended."""
         held = self._attempts.pop((unit, attempt), None)
         if held is not None:
             self.dropped += sum(map(len, held.results.values()))
 
-    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
-        """Results of cases that were given up: they are of the fleet's run itself."""
+    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]]) -> None:
+        """Store results of cases that were given up, as results of the fleet's run itself."""
         for body in bodies:
-            sink.append(Fact(RESULT, str(body["result_id"]), body))
+            self._own.append(Fact(RESULT, str(body["result_id"]), body))
             self.counts[str(body["status"])] += 1
         self._left[unit] = set()
 
     def close(self, status: str) -> None:
-        """The parts have come to their end."""
+        """End the parts."""
         for run_id, part in self._parts.items():
-            part.sink.append(_finished(run_id, status))
+            part.sink.append(finished_fact(run_id, status))
             part.sink.close()
 
     def _result(self, unit: int, held: _Attempt, fact: Fact) -> list[Mapping[str, Any]]:
-        """Hold a result; all of its case, where they are there now and count."""
+        """Hold a result; return all results of its case if they are complete now and count."""
         key = (str(fact.body["case_id"]), str(fact.body.get("arm") or ""))
         if key not in self._left[unit]:
             self.dropped += 1
@@ -180,14 +177,14 @@ class FleetRecord:
         return counted
 
     def _part(self, held: _Attempt) -> _Part:
-        """The part that an attempt is of, which knows of it from now on."""
+        """Return the part of an attempt, which knows the attempt's plan from now on."""
         assert held.started is not None
         run_id = str(held.started["run_id"])
         part = self._parts.get(run_id)
         if part is None:
-            self._parts[run_id] = part = _Part(*self._sinks.open(run_id))
+            self._parts[run_id] = part = _Part(*self._open_sink(run_id))
             if part.begun:
-                part.sink.append(_resumed(run_id, held.started))
+                part.sink.append(resumed_fact(run_id, held.started["environment"]))
         if not part.begun:
             part.sink.append(Fact(RUN_STARTED, run_id, held.started))
             part.begun = held.extended = True
@@ -204,20 +201,20 @@ class FleetRecord:
 
 
 def facts_of(lines: Iterable[bytes]) -> list[Fact]:
-    """The facts of journal lines, as a node sends them: without their sums."""
+    """Return the facts of journal lines without their checksums, as a node sends them."""
     records = map(json.loads, lines)
     return [Fact(r["kind"], r["id"], r["body"], r["version"]) for r in records]
 
 
 def parts_in(folder: Path, fleet: str) -> list[Path]:
-    """The journals of the parts of a fleet's run."""
+    """Return the journals of the parts of a fleet's run."""
     begins = f"{fleet}{PART}"
     paths = journals_in(folder)
     return [path for path in paths if path.name.removesuffix(SUFFIX).startswith(begins)]
 
 
 def ended_in(folder: Path, fleet: str) -> dict[str, dict[CaseKey, int]]:
-    """How many results of each case and arm a fleet's run has, by the runs that are its parts."""
+    """Count the results of each case and arm of a fleet's run, by the runs that are its parts."""
     ended: dict[str, dict[CaseKey, int]] = {}
     for path in (journal_path(folder, fleet), *parts_in(folder, fleet)):
         counts = ended.setdefault(path.name.removesuffix(SUFFIX), {})
@@ -229,15 +226,13 @@ def ended_in(folder: Path, fleet: str) -> dict[str, dict[CaseKey, int]]:
 
 
 def finish_parts(folder: Path, fleet: str, status: str) -> None:
-    """Say of parts that nobody went on with how the fleet's run has ended, and they with it."""
+    """Record the end of the fleet's run in parts that no node continued."""
     for path in parts_in(folder, fleet):
-        milestones = [
-            fact for fact in read(path) if fact.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)
-        ]
-        if milestones and milestones[-1].body.get("status") not in (status, "finished"):
+        facts = read(path)
+        if facts and last_status(facts) not in (status, "finished"):
             run_id = path.name.removesuffix(SUFFIX)
             with Journal.resume(folder, run_id) as journal:
-                journal.append(_finished(run_id, status))
+                journal.append(finished_fact(run_id, status))
 
 
 def _extended(run_id: str, started: Mapping[str, Any]) -> Fact:
@@ -245,18 +240,6 @@ def _extended(run_id: str, started: Mapping[str, Any]) -> Fact:
     if "against" in started:
         body["against"] = started["against"]
     return Fact(RUN_EXTENDED, digest([run_id, started.get("fleet"), body["extended_at"]]), body)
-
-
-def _resumed(run_id: str, started: Mapping[str, Any]) -> Fact:
-    moment = utc_now()
-    body = {"run_id": run_id, "resumed_at": moment, "environment": started["environment"]}
-    return Fact(RUN_RESUMED, digest([run_id, moment]), body)
-
-
-def _finished(run_id: str, status: str) -> Fact:
-    moment = utc_now()
-    body = {"run_id": run_id, "finished_at": moment, "status": status}
-    return Fact(RUN_FINISHED, digest([run_id, moment]), body)
 
 
 #: Cases of a plan that one line of a journal has.
@@ -273,32 +256,19 @@ def begin(
     *,
     each: bool,
 ) -> None:
-    """Say what is planned, a thousand cases a line: of many, one line would be all of memory."""
-    fleet, git = spec.settings.run_id, surroundings.get("git") or {}
+    """Record what is planned, a thousand cases a line: one line of many would fill the memory."""
+    fleet = spec.settings.run_id
     plans = _chunks([_anywhere(planned) for planned in spec.plan.cases])
-    other = {}
+    other = None
     if spec.other is not None:
         anywhere = Plan(tuple(_anywhere(planned) for planned in spec.other.plan.cases))
-        other["against"] = arm_to_json(replace(spec.other, plan=anywhere))
-    body = {
-        "run_id": fleet,
-        "started_at": utc_now(),
-        "accelbench": __version__,
-        "settings": spec.settings.to_dict(),
-        "plan": next(plans, []),
-        **other,
-        "notes": list(spec.plan.notes),
-        "environment": dict(surroundings),
-        "git_commit": git.get("commit"),
-        "git_branch": git.get("branch"),
-        FLEET: {
-            "each": each,
-            "nodes": {node.name: _told(node) for node in nodes},
-            "differences": [str(difference) for difference in differences(nodes)],
-        },
-        **spec.about,
+        other = arm_to_json(replace(spec.other, plan=anywhere))
+    about = {
+        "each": each,
+        "nodes": {node.name: _told(node) for node in nodes},
+        "differences": [str(difference) for difference in differences(nodes)],
     }
-    journal.append(Fact(RUN_STARTED, fleet, body))
+    journal.append(started_fact(spec, surroundings, next(plans, []), other, **{FLEET: about}))
     for number, plan in enumerate(plans):
         more = {"run_id": fleet, "extended_at": utc_now(), "plan": plan}
         journal.append(Fact(RUN_EXTENDED, digest([fleet, number]), more))
@@ -310,7 +280,6 @@ def _chunks(cases: Sequence[Planned]) -> Iterator[list[dict[str, Any]]]:
 
 
 def _anywhere(planned: Planned) -> Planned:
-    """A case without the device that stood for its kind."""
     return replace(planned, device=None)
 
 
@@ -320,25 +289,22 @@ def _told(node: FleetNode) -> dict[str, Any]:
 
 
 def last_unfinished(folder: Path) -> str | None:
-    """The newest fleet's run in a folder of journals that was cut off; None where there is none."""
+    """Return the newest fleet's run in a folder of journals that was cut off; None if there is
+    none."""
     for path in sorted(folder.glob(f"*{SUFFIX}"), reverse=True):
         run_id = path.name.removesuffix(SUFFIX)
         if PART in run_id or being_written(path):
             continue
         facts = read(path)
         begun = any(f.kind == RUN_STARTED and isinstance(f.body.get(FLEET), Mapping) for f in facts)
-        milestones = [f for f in facts if f.kind in (RUN_STARTED, RUN_RESUMED, RUN_FINISHED)]
-        if begun and milestones[-1].body.get("status") != "finished":
+        if begun and last_status(facts) != "finished":
             return run_id
     return None
 
 
 def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
-    """What a fleet's run began with, its whole plan in one.
-
-    Raises:
-        StoreError: it is no fleet's run.
-    """
+    """Return the start fact of a fleet's run with its whole plan; StoreError if it is no fleet's
+    run."""
     begun: dict[str, Any] | None = None
     for fact in facts:
         if fact.kind == RUN_STARTED and isinstance(fact.body.get(FLEET), Mapping):
@@ -353,7 +319,7 @@ def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
 
 
 def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
-    """Results of cases that the plan refuses wherever they were to run."""
+    """Yield results of cases that the plan refuses on every node."""
     this = THIS_ARM if spec.other else ""
     for planned in spec.plan.cases:
         refusal = planned.refusal
@@ -368,7 +334,7 @@ def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
 
 
 def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
-    """Every result of a fleet's run, of all its parts."""
+    """Return every result of a fleet's run and its parts."""
     rows: list[Mapping[str, Any]] = []
     for path in (journal_path(folder, fleet), *parts_in(folder, fleet)):
         for fact in read(path):
@@ -381,7 +347,7 @@ def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
 
 
 def profiles_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
-    """Every profile of a fleet's run: of a case that was profiled twice the first."""
+    """Return the profiles of a fleet's run; the first one of a case that was profiled twice."""
     found: dict[str, Mapping[str, Any]] = {}
     for path in parts_in(folder, fleet):
         for fact in read(path):

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from accelbench.core.facts import Fact, utc_now
+from accelbench.core.facts import utc_now
 from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
@@ -35,10 +35,13 @@ from accelbench.run.fleet.fleet_nodes import (
     UnitFailed,
     UnitHeard,
 )
-from accelbench.run.fleet.fleet_record import FactSink, facts_of
+from accelbench.run.fleet.fleet_record import FleetRecord, facts_of
 from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
 from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.request import Plan, RunSettings
+
+if TYPE_CHECKING:
+    from accelbench.run.fleet.node_probes import ProbeRecord
 
 #: How long the cluster is waited for before deadlines are looked at again.
 _TURN_SECONDS = 1.0
@@ -49,19 +52,15 @@ class NodeObserver(Protocol):
 
     def note(self, text: str) -> None:
         """Something the reader should know."""
-        ...
 
     def node_joined(self, node: FleetNode) -> None:
         """A node that can be measured on."""
-        ...
 
     def node_lost(self, node: str, why: str) -> None:
         """A node that is gone, by its name."""
-        ...
 
     def at(self, node: str, text: str) -> None:
         """What a node is at."""
-        ...
 
 
 @runtime_checkable
@@ -70,58 +69,26 @@ class FleetObserver(NodeObserver, Protocol):
 
     def measured(self, node: str, row: Mapping[str, Any]) -> None:
         """A result that is durable, with the name of its node; "" where none measured it."""
-        ...
-
-
-class UnitRecord(Protocol):
-    """What has come of units, and counts."""
-
-    def left(self, unit: int) -> WorkUnit:
-        """What of a unit has not ended."""
-        ...
-
-    def complete(self, unit: int) -> bool:
-        """Whether all of a unit has ended."""
-        ...
-
-    def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
-        """Take what a node sent of an attempt; the results that count from now on."""
-        ...
-
-    def forget(self, unit: int, attempt: int) -> None:
-        """Nothing more comes of an attempt."""
-        ...
-
-    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
-        """Units that were given up."""
-        ...
 
 
 @dataclass(frozen=True)
 class FleetJob:
-    """What a fleet's run is to do.
+    """The work of a fleet's run."""
 
-    Attributes:
-        fleet: its id.
-        units: what is measured.
-        settings: how.
-        about: what its runs say of themselves: command, label.
-        other: the arm that everything is compared with.
-    """
-
-    fleet: str
-    units: Sequence[WorkUnit]
-    settings: RunSettings
+    fleet: str  # its id
+    units: Sequence[WorkUnit]  # what is measured
+    settings: RunSettings  # how
+    #: what its runs say of themselves: command, label.
     about: Mapping[str, Any] = field(default_factory=dict)
-    other: OtherArm | None = None
+    other: OtherArm | None = None  # the arm that everything is compared with
 
     @property
     def against(self) -> str:
-        """The name of the other arm; "" where there is none."""
+        """The name of the other arm; empty if there is none."""
         return self.other.against.name if self.other else ""
 
     def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
-        """What a node is told of a unit."""
+        """Return the task that a node gets for a unit."""
         against = {}
         if self.other is not None:
             against["against"] = arm_to_json(replace(self.other, plan=Plan(unit.others)))
@@ -137,7 +104,7 @@ class FleetJob:
         }
 
     def parts(self, unit: WorkUnit, attempt: int) -> list[dict[str, Any]]:
-        """What each further node of a unit is told, where several make a step together."""
+        """Return the task of each further node, if several nodes make a step together."""
         nodes, job = unit.need.nodes, self.settings.job
         return [
             {
@@ -158,29 +125,20 @@ class FleetJob:
         ]
 
     def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
-        """What stands for the results of a unit that no node measured."""
         return unmeasured_bodies(self, unit, reason, message)
 
 
 class FleetRun:
     """The run of a job on a cluster.
 
-    Args:
-        job: what is measured.
-        cluster: where.
-        record: where facts go.
-        sink: the fleet's own journal, for cases that no node measured.
-        observer: who watches.
-        rules: bounds of dispatching.
-        between: called now and then, such as to fill a database.
+    `between` is called every second, for instance to fill a database.
     """
 
     def __init__(
         self,
         job: FleetJob,
         cluster: Cluster,
-        record: UnitRecord,
-        sink: FactSink,
+        record: FleetRecord | ProbeRecord,
         observer: NodeObserver,
         rules: DispatchRules | None = None,
         between: Callable[[], None] = lambda: None,
@@ -188,7 +146,6 @@ class FleetRun:
         self._job = job
         self._cluster = cluster
         self._record = record
-        self._sink = sink
         self._observer = observer
         self._measured = (
             observer.measured if isinstance(observer, FleetObserver) else lambda *_: None
@@ -206,13 +163,13 @@ class FleetRun:
             self._open[unit.need] += len(unit.keys(job.against)) * unit.launches
 
     def welcome(self, nodes: Iterable[FleetNode]) -> None:
-        """The nodes that are there at the beginning."""
+        """Take the nodes that are there at the beginning."""
         for node in nodes:
             self._joined(node)
         self._dispatcher.nodes_known()
 
     def go(self) -> None:
-        """Until every case has ended."""
+        """Run until every case has ended."""
         while True:
             self._act()
             if self._dispatcher.over:
@@ -222,7 +179,7 @@ class FleetRun:
             self._between()
 
     def cancel(self) -> None:
-        """End what nodes are at."""
+        """End all attempts."""
         for unit in self._dispatcher.flying:
             self._cluster.cancel(unit, self._dispatcher.attempt_of(unit))
 
@@ -312,17 +269,15 @@ class FleetRun:
         self._cluster.submit(Submission(unit, attempt, need, task, avoided, parts))
 
     def _in_turn(self) -> int:
-        """Results that are measured one after the other until all are there.
-
-        As if a node measured one kind after the other: kinds that need all of it do.
-        """
+        """Return how many results are measured one after the other until all are there."""
+        # As if a node measured one kind after the other: kinds that need all of it do.
         kinds = [(count, self._dispatcher.slots(need)) for need, count in self._open.items()]
         return max(1, sum(-(-count // max(slots, 1)) for count, slots in kinds if count > 0))
 
     def _give_up(self, number: int, reason: str, message: str) -> None:
         unit = self._record.left(number)
         bodies = list(self._job.unmeasured(unit, reason, message))
-        self._record.unmeasured(number, bodies, self._sink)
+        self._record.unmeasured(number, bodies)
         for body in bodies:
             self._measured("", body)
             self._open[self._needs[number]] -= 1
@@ -340,7 +295,7 @@ _LOST_ADVICE = "Look at that node, and measure the case anew once it is well."
 def unmeasured_bodies(
     job: FleetJob, unit: WorkUnit, reason: str, message: str
 ) -> Iterable[dict[str, Any]]:
-    """Results of cases that no node measured, one a launch."""
+    """Yield results of cases that no node measured, one a launch."""
     status = _STATUSES.get(reason, Status.FAILED)
     outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
     this = THIS_ARM if job.other else ""
@@ -357,14 +312,14 @@ def unmeasured_bodies(
 
 @dataclass
 class Pauses:
-    """Something that is done again and again, but not all the time."""
+    """A call that is repeated, but not more often than every few seconds."""
 
     seconds: float
     do: Callable[[], None]
     _last: float = field(default_factory=time.monotonic)
 
     def __call__(self) -> None:
-        """Do it, where the last time is long enough ago."""
+        """Call it if the last call is long enough ago."""
         if time.monotonic() - self._last >= self.seconds:
             self.do()
             self._last = time.monotonic()

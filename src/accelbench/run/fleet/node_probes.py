@@ -1,7 +1,6 @@
-"""Probes of every node of a fleet: units that calibrate in place of measuring cases.
+"""Calibration of every node of a fleet, by units that calibrate instead of measuring cases.
 
-A node's calibrations are stored as those of `accelbench hardware --calibrate` are, with the name of
-the node's part: no run is begun.
+Calibrations are stored as those of `accelbench hardware --calibrate`; no run is begun.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from accelbench.run.calibrate import calibrating
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_execute import nodes_of
 from accelbench.run.fleet.fleet_nodes import Cluster, FleetNode
-from accelbench.run.fleet.fleet_record import FactSink, JournalSinks, Sinks
+from accelbench.run.fleet.fleet_record import FactSink, open_journal
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun, NodeObserver
-from accelbench.run.fleet.node_calibration import PROBES, REFUSED
+from accelbench.run.fleet.unit_runner import PROBES, REFUSED
 from accelbench.run.fleet.work_units import Need, WorkUnit
 from accelbench.run.plan.request import RunSettings
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
@@ -40,26 +39,18 @@ _LIMIT_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class NodeProbes:
-    """What the probes of one platform of a node came to.
+    """The calibration of one platform of a node."""
 
-    Attributes:
-        node: its name.
-        device: the device as the node told of it.
-        calibration: None where there is none.
-        why: there is none.
-    """
-
-    node: str
-    device: Device
-    calibration: DeviceCalibration | None = None
-    why: str = ""
+    node: str  # its name
+    device: Device  # the device as the node told of it
+    calibration: DeviceCalibration | None = None  # None where there is none
+    why: str = ""  # there is none
 
 
 class ProbeJob(FleetJob):
-    """Units that calibrate: one a platform of each node."""
+    """Units that calibrate: one for each platform of each node."""
 
     def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
-        """What a node is told of a unit."""
         return {
             "fleet": self.fleet,
             "attempt": attempt,
@@ -70,30 +61,26 @@ class ProbeJob(FleetJob):
         }
 
     def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
-        """What stands for a unit that came to nothing."""
         return [{"unit": unit.number, "reason": reason, "message": message}]
 
 
 class ProbeRecord:
     """Calibrations as they come, each stored once."""
 
-    def __init__(self, sinks: Sinks, units: Iterable[WorkUnit]) -> None:
-        self._sinks = sinks
+    def __init__(self, folder: Path, units: Iterable[WorkUnit]) -> None:
+        self._folder = folder
         self._units = {unit.number: unit for unit in units}
         self._open: dict[str, FactSink] = {}  # by the journal's run
         self.calibrations: dict[int, DeviceCalibration] = {}
         self.refusals: dict[int, str] = {}
 
     def left(self, unit: int) -> WorkUnit:
-        """A unit is calibrated whole."""
         return self._units[unit]
 
     def complete(self, unit: int) -> bool:
-        """Whether it has a calibration, or a reason for none."""
         return unit in self.calibrations or unit in self.refusals
 
     def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
-        """Store what a node sent of a unit that has nothing yet."""
         del attempt
         facts = list(facts)
         if self.complete(unit):
@@ -108,33 +95,20 @@ class ProbeRecord:
         return []
 
     def forget(self, unit: int, attempt: int) -> None:
-        """Nothing of an attempt is held."""
         del unit, attempt
 
-    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]], sink: FactSink) -> None:
-        """A unit came to nothing."""
-        del sink
+    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]]) -> None:
         self.refusals[unit] = "; ".join(str(body["message"]) for body in bodies)
 
     def close(self) -> None:
-        """Nothing more is stored."""
+        """Close the journals."""
         for sink in self._open.values():
             sink.close()
 
     def _sink(self, run_id: str) -> FactSink:
         if run_id not in self._open:
-            self._open[run_id], _ = self._sinks.open(run_id)
+            self._open[run_id], _ = open_journal(self._folder, run_id)
         return self._open[run_id]
-
-
-class _Nowhere:
-    """Where a run without results of cases puts them."""
-
-    def append(self, fact: Fact) -> None:
-        del fact
-
-    def close(self) -> None:
-        return None
 
 
 def probe_nodes(
@@ -144,18 +118,9 @@ def probe_nodes(
     observer: NodeObserver,
     rules: DispatchRules | None = None,
 ) -> list[NodeProbes]:
-    """Calibrate every node of a fleet.
+    """Calibrate every node of a fleet, on these platforms or on all that PyTorch serves.
 
-    Args:
-        cluster: the nodes.
-        hardware: platforms; all that nodes have and PyTorch serves by default.
-        folder: of journals.
-        observer: who watches.
-        rules: bounds of dispatching.
-
-    Raises:
-        UsageError: a platform has no probes.
-        SurroundingsError: no node can measure, or none has such a platform.
+    Raises UsageError if a platform has no probes, SurroundingsError if no node has one of them.
     """
     _refuse_unserved(hardware)
     nodes = nodes_of(cluster, observer.note)
@@ -168,9 +133,9 @@ def probe_nodes(
         WorkUnit(number, Need(device.hardware, node=node.id), (), limit=_LIMIT_SECONDS)
         for number, (node, device) in enumerate(places)
     ]
-    record = ProbeRecord(JournalSinks(folder), units)
+    record = ProbeRecord(folder, units)
     job = ProbeJob(new_run_id(), units, RunSettings())
-    run = FleetRun(job, cluster, record, _Nowhere(), observer, rules)
+    run = FleetRun(job, cluster, record, observer, rules)
     try:
         run.welcome(nodes)
         run.go()

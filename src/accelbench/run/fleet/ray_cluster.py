@@ -1,9 +1,4 @@
-"""A cluster of Ray: it places units, reserves what they need, and tells what becomes of them.
-
-Nodes of a Ray cluster that make steps together: reserved at once, and ended with their unit.
-
-What nodes advertise to Ray, and how it is called.
-"""
+"""Ray as the cluster of a fleet: it places units, reserves nodes and devices, and reports ends."""
 
 from __future__ import annotations
 
@@ -41,12 +36,12 @@ SHARE = 1 / 64
 
 
 def platform_resource(hardware: str) -> str:
-    """What devices of a platform are called among resources."""
+    """Return the name of a platform among Ray's resources."""
     return f"accelbench_{hardware}"
 
 
 def resources_of(inventory: Inventory) -> dict[str, float]:
-    """What a node advertises: itself, and how many devices it has of each platform."""
+    """Return the resources of a node: itself, and its devices of each platform."""
     counts = {
         platform_resource(name): float(sum(isinstance(entry, Device) for entry in entries))
         for name, entries in inventory.items()
@@ -55,14 +50,14 @@ def resources_of(inventory: Inventory) -> dict[str, float]:
 
 
 def gpus_of(inventory: Mapping[str, Iterable[object]]) -> int:
-    """How many devices Ray hands out one by one."""
+    """Return how many devices Ray assigns one by one."""
     found = (entry for name in PARTED for entry in inventory.get(name, ()))
     return sum(isinstance(entry, Device) for entry in found)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address reaches this machine alone."""
-    if host == "localhost":
+    """Return whether an address reaches only this machine."""
+    if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -70,17 +65,34 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def ray_address(address: str) -> str:
+    """Return an address in the spelling for Ray."""
+    # Ray replaces "localhost" and 127.0.0.1 by the address of a network interface, and its servers
+    # then listen on every interface. It keeps other spellings of the loopback host.
+    host, _, port = address.rpartition(":")
+    return f"Localhost:{port}" if is_loopback(host) else address
+
+
+def refuse_silent(address: str) -> None:
+    """Raise SurroundingsError if nothing listens at an address: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise SurroundingsError(
+            f"No fleet answers at {address}: {error.strerror or error}.",
+            "Look whether it runs there, with accelbench fleet status on its head, and whether it"
+            " was started with a --host that this machine reaches.",
+        ) from error
+
+
 _log = logging.getLogger(__name__)
 
 
 class RayGroup:
-    """A placement group of as many nodes as make a step together: the first measures.
+    """A placement group of the nodes that make a step together. The first one measures.
 
-    Ray reserves all of them or none. Where they meet, the first of them says once it is known.
-
-    Args:
-        bundles: what is reserved of each node, as Ray has resources.
-        labels: of nodes that may be taken, for each bundle; none where any may.
+    Ray reserves all bundles or none; `labels` select the nodes that may be taken for each.
     """
 
     def __init__(
@@ -101,7 +113,8 @@ class RayGroup:
     def begin(
         self, task: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], tick: float
     ) -> Any:
-        """Measure a unit on the first node while the others take part; what the first says."""
+        """Measure a unit on the first node while the others take part; return the first one's
+        messages."""
         remote = self._ray.remote
         place = remote(max_retries=0)(_meeting_place).options(**self._in(0, {})).remote()
         take_part = remote(max_retries=0)(_take_part_here)
@@ -116,7 +129,7 @@ class RayGroup:
         return measure.options(num_returns="streaming", **whole).remote(dict(task), tick, place)
 
     def failed(self, ready: Sequence[Any]) -> Exception | None:
-        """Why a part came to its end before the unit did; None where none of these did."""
+        """Return why a part ended before the unit did, or None."""
         for part in self.parts:
             if part in ready:
                 try:
@@ -127,7 +140,7 @@ class RayGroup:
         return None
 
     def end(self) -> None:
-        """End the parts of all nodes, and let them go."""
+        """End the parts of all nodes and release the nodes."""
         from ray.util import remove_placement_group
 
         parts, self.parts = self.parts, []
@@ -142,7 +155,7 @@ class RayGroup:
             _log.debug("ending a part", exc_info=error)
 
     def _in(self, number: int, bundle: Mapping[str, float]) -> dict[str, Any]:
-        """Options of a task in one of the bundles."""
+        """Return the options of a task in one of the bundles."""
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         own = {name: value for name, value in bundle.items() if name != "CPU"}
@@ -156,14 +169,13 @@ class RayGroup:
 
 
 def _meeting_place() -> str:
-    """In a worker of the node that measures."""
     import ray
 
     return meeting_place(ray.util.get_node_ip_address())
 
 
 def _measure_together(task: dict[str, Any], tick: float, place: str) -> Any:
-    """In a worker of any of the nodes: its task, told where they meet."""
+    """Measure, or take part, at the place where the nodes meet; in a worker of Ray."""
     import ray
 
     node = ray.get_runtime_context().get_node_id()
@@ -171,7 +183,6 @@ def _measure_together(task: dict[str, Any], tick: float, place: str) -> Any:
 
 
 def _take_part_here(part: dict[str, Any], tick: float, place: str) -> None:
-    """In a worker of each further node, which has nothing to say."""
     for _ in _measure_together(part, tick, place):
         pass
 
@@ -187,25 +198,15 @@ _NODE_LABEL = "ray.io/node-id"
 
 
 def connect(address: str, token_file: Path | None) -> None:
-    """Connect this process with a cluster.
+    """Connect this process with the cluster at HOST:PORT, or with "auto" the one of this node.
 
-    Args:
-        address: HOST:PORT of its head, or "auto" on one of its nodes.
-        token_file: the file of its token; None where it has none, or Ray's own settings say it.
-
-    Raises:
-        SurroundingsError: there is none, or it does not know the token.
+    Raises SurroundingsError if there is none, or if it refuses the token.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if token_file is not None:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ["RAY_AUTH_TOKEN_PATH"] = str(token_file)
         os.environ.pop("RAY_AUTH_TOKEN", None)
-    own: dict[str, Any] = {}
-    if is_loopback(address.rpartition(":")[0]):
-        # Without, Ray puts the address of an interface in place of the loopback's.
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        own["_node_ip_address"] = "127.0.0.1"
     try:
         import ray
     except ImportError as error:
@@ -213,12 +214,12 @@ def connect(address: str, token_file: Path | None) -> None:
     if ray.is_initialized():
         return
     if address != "auto":
-        _refuse_silent(address)
+        refuse_silent(address)
     _quieten()
     try:
         ray.init(
-            address=address, log_to_driver=False, logging_level=logging.ERROR,
-            configure_logging=False, **own,
+            address=ray_address(address), log_to_driver=False, logging_level=logging.ERROR,
+            configure_logging=False,
         )  # fmt: skip
     except Exception as error:
         _log.debug("ray.init", exc_info=error)
@@ -231,33 +232,19 @@ def connect(address: str, token_file: Path | None) -> None:
 
 
 def _quieten() -> None:
-    """What Ray says of nodes that are lost, pages of its own state, goes to the log of --debug.
-
-    `log_to_driver` is of workers alone. That a node is lost is told by the run itself.
-    """
+    """Send what Ray prints about lost nodes to the log of --debug."""
+    # The only use of Ray's private modules. Ray prints pages of its own state if a node is lost. No
+    # setting ends that: `log_to_driver` is only for workers. The run itself reports lost nodes.
     from ray._private import worker
 
     worker.print_to_stdstream = lambda told, **_: _log.debug("ray: %s", told.get("lines"))
 
 
-def _refuse_silent(address: str) -> None:
-    """Raise where nothing listens at an address: Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
-    except OSError as error:
-        raise SurroundingsError(
-            f"No fleet answers at {address}: {error.strerror or error}.",
-            "Look whether it runs there, with accelbench fleet status on its head, and whether it"
-            " was started with a --host that this machine reaches.",
-        ) from error
-
-
 class RayCluster:
     """The nodes of the Ray cluster that this process is connected with.
 
-    Nodes that `accelbench fleet` started advertise what they have as resources. In a cluster
-    without any such, every node counts, and a unit reserves all CPUs of one.
+    Nodes that `accelbench fleet` started advertise what they have as resources. In other clusters
+    every node counts, and a unit reserves all CPUs of one.
     """
 
     def __init__(self, tick: float = TICK_SECONDS) -> None:
@@ -287,7 +274,7 @@ class RayCluster:
 
     @property
     def ours(self) -> bool:
-        """Whether its nodes were started by `accelbench fleet`."""
+        """Whether `accelbench fleet` started its nodes."""
         return any(NODE in resources for resources in self._resources.values())
 
     def submit(self, submission: Submission) -> None:
@@ -328,13 +315,13 @@ class RayCluster:
         return events
 
     def all_nodes(self) -> list[FleetNode]:
-        """Every node once it has said what it is, also those that cannot measure."""
+        """Return every node after it has described itself, also nodes that cannot measure."""
         while not self.settled():
             self.events(1.0)
         return sorted(self._nodes.values(), key=lambda node: node.name)
 
     def busy(self, nodes: Sequence[FleetNode]) -> dict[str, str]:
-        """What nodes are at, by their ids; of a run that any process has here."""
+        """Return what each node measures now, by its id, for any process's run."""
         asked = {
             node.id: self._occupied.options(scheduling_strategy=self._pinned(node.id)).remote(
                 node.name
@@ -346,7 +333,7 @@ class RayCluster:
     # -- nodes
 
     def _look(self) -> None:
-        """Ask for the nodes, where that is some time ago."""
+        """Look for new and lost nodes every two seconds."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()
@@ -378,7 +365,7 @@ class RayCluster:
         return NodeAffinitySchedulingStrategy(node, soft=False)
 
     def _options(self, submission: Submission) -> dict[str, Any]:
-        """What is reserved for a unit, and where it may run, as Ray takes it."""
+        """Return Ray's options for a unit: what is reserved, and the nodes that may run it."""
         need = submission.need
         if not self.ours:
             return self._whole_node(need, submission.avoided)
@@ -400,13 +387,13 @@ class RayCluster:
         return {**options, **({"label_selector": {_NODE_LABEL: labels[0]}} if labels else {})}
 
     def _able(self, need: Need, avoided: frozenset[str]) -> list[FleetNode]:
-        """Nodes that can measure a unit of a kind, those with the fewest units first."""
+        """Return nodes that can measure a unit of a kind, those with the fewest units first."""
         able = [n for n in self._nodes.values() if n.offer.slots(need) and n.id not in avoided]
         load = list(self._where.values())
         return sorted(able, key=lambda node: (load.count(node.id), node.id))
 
     def _whole_node(self, need: Need, avoided: frozenset[str]) -> dict[str, Any]:
-        """All CPUs of the node that has the fewest units, or its share of them by devices."""
+        """Reserve all CPUs of the node with the fewest units, or its share of them by devices."""
         node = (self._able(need, avoided) or self._able(need, frozenset()))[0]
         cpus = float(self._resources[node.id].get("CPU", 1))
         options: dict[str, Any] = {"scheduling_strategy": self._pinned(node.id)}
@@ -418,7 +405,8 @@ class RayCluster:
     def _bundles(
         self, submission: Submission
     ) -> tuple[list[dict[str, float]], list[dict[str, str]]]:
-        """What is reserved of each node that makes a step with others, and which may be taken."""
+        """Return what is reserved of each node that shares a step, and the nodes that may be
+        taken."""
         need = submission.need
         able = self._able(need, submission.avoided)
         if self.ours:
@@ -487,7 +475,7 @@ class RayCluster:
         self._events.append(UnitFailed(unit, attempt, _cause(error), lost))
 
     def _look_at_parts(self, ready: Sequence[Any]) -> None:
-        """End units of which a further node went away, or takes part no longer."""
+        """End units of which a further node went away or stopped."""
         for of, group in list(self._together.items()):
             error = group.failed(ready)
             if error is not None:
@@ -496,7 +484,7 @@ class RayCluster:
                 self._events.append(UnitFailed(*of, f"of a further node: {_cause(error)}", lost))
 
     def _over(self, generator: Any) -> str:
-        """Nothing more is heard of an attempt; the node that it ran on, where it had begun."""
+        """Forget an attempt; return the node that it ran on, if it had begun."""
         of = self._running.pop(generator)
         group = self._together.pop(of, None)
         if group is not None:
@@ -505,14 +493,13 @@ class RayCluster:
 
 
 def _measure_here(task: dict[str, Any], tick: float) -> Any:
-    """In a worker of Ray: `measure`, told which node this is."""
     import ray
 
     yield from ray_worker.measure(task, ray.get_runtime_context().get_node_id(), tick)
 
 
 def _cause(error: Exception) -> str:
-    """The sentence of an error, without Ray's traceback before it."""
+    """Return the sentence of an error, without Ray's traceback before it."""
     cause = getattr(error, "cause", None)
     lines = [line.strip() for line in str(cause or error).strip().splitlines() if line.strip()]
     return (

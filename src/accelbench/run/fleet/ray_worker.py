@@ -1,15 +1,8 @@
-"""What runs in Ray's workers on the nodes: has a process measure, and passes its facts on.
+"""A fleet's code in Ray's workers on the nodes: it starts a process that measures, and passes on
+its facts.
 
-The process that measures knows nothing of Ray, and is kept for the next unit. This one sleeps in
-the kernel until that one says something, or until it is time to say that it still lives.
-
-A process on a node that measures one unit after another, seen from the worker that feeds it.
-
-Starting Python, looking at the machine and importing an engine take seconds: once a worker of Ray,
-not once a unit. There is one such process a worker, so no two units share one at once; it is ended
-where an attempt fails or is ended, and with its worker, however that ends.
-
-Where a fleet keeps what outlasts a command: tokens, what was started, journals of nodes.
+Starting Python, detecting devices and importing an engine take seconds, so each worker of Ray keeps
+one such process for its units. It is ended if an attempt fails, and with its worker.
 """
 
 from __future__ import annotations
@@ -36,7 +29,8 @@ from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 
 
 def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """The one folder that all of it lies in."""
+    """Return the folder for what outlasts a command: tokens, started processes, journals of
+    nodes."""
     if sys.platform == "win32":
         base = Path(environment.get("LOCALAPPDATA", "~/AppData/Local"))
     elif sys.platform == "darwin":
@@ -50,12 +44,8 @@ RUNNER = "accelbench.run.fleet.unit_runner"
 
 
 class KeptRunner:
-    """A process that measures units as it is told to.
-
-    Args:
-        environment: what it runs in.
-        errors: the file that it prints into until its first unit.
-    """
+    """A process that measures the units it is told to. It prints to `errors` until its first
+    unit."""
 
     def __init__(self, environment: Mapping[str, str], errors: Path) -> None:
         self._environment = dict(environment)
@@ -77,21 +67,19 @@ class KeptRunner:
         return self._process.pid
 
     def serves(self, environment: Mapping[str, str]) -> bool:
-        """Whether it is there, and runs in that environment: on that device, among others."""
+        """Return whether it is alive and has that environment, which names its device."""
         return self._process.poll() is None and self._environment == environment
 
     def begin(self, task: Path, folder: Path, errors: Path) -> None:
-        """Have it measure a unit. Raises OSError where it is gone."""
+        """Have it measure a unit; raise OSError if it is gone."""
         order = {"task": str(task), "folder": str(folder), "errors": str(errors)}
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
 
     def heard(self, tick: float) -> list[bytes]:
-        """The lines that it said, at least one where it says something within that time.
-
-        The last is empty where it has ended.
-        """
+        """Return the lines that it wrote within `tick` seconds. The last one is empty if it has
+        ended."""
         try:
             lines = [self._said.get(timeout=tick)]
         except queue.Empty:
@@ -101,11 +89,7 @@ class KeptRunner:
         return lines
 
     def end(self, patience: float = 0.0) -> int:
-        """Make sure that it is gone; its exit code.
-
-        Args:
-            patience: seconds that one which is ending may take to do so by itself.
-        """
+        """End it, after `patience` seconds if it is ending by itself; return its exit code."""
         if patience:
             with contextlib.suppress(processes.TimeoutExpired):
                 self._process.wait(patience)
@@ -129,7 +113,7 @@ class RunnerSlot:
     def runner(
         self, environment: Mapping[str, str], task: Path, folder: Path, errors: Path
     ) -> Iterator[KeptRunner]:
-        """A runner that has begun with a unit; kept if the unit ends well, else ended."""
+        """Yield a runner that has begun a unit; keep it if the unit ends well, else end it."""
         runner = self._begun(environment, task, folder, errors)
         try:
             yield runner
@@ -184,7 +168,7 @@ _slot = RunnerSlot()
 
 
 def describe() -> dict[str, Any]:
-    """What this node is: its environment and its devices; or why nothing can be measured here."""
+    """Return this node's environment and devices, or why it cannot measure."""
     try:
         ended = processes.run(
             [sys.executable, "-P", "-m", RUNNER, "describe"],
@@ -200,15 +184,9 @@ def describe() -> dict[str, Any]:
 
 
 def measure(task: Mapping[str, Any], node: str, tick: float) -> Iterator[dict[str, Any]]:
-    """Measure a unit; says journal lines as they come, and something every `tick` seconds.
+    """Measure a unit; yield its journal lines as they come, and a message every `tick` seconds.
 
-    Args:
-        task: what the fleet's run asks for.
-        node: this node's id.
-        tick: seconds.
-
-    Raises:
-        RuntimeError: the process that measured ended before its time.
+    Raises RuntimeError if the process that measures ends too early.
     """
     yield {"began": node}
     task = {**task, "run_id": part_id(str(task["fleet"]), node_name(node, socket.gethostname()))}
@@ -241,7 +219,7 @@ def measure(task: Mapping[str, Any], node: str, tick: float) -> Iterator[dict[st
 
 
 def occupied(name: str) -> str:
-    """The unit that the node of this name is at; "" where it is at none."""
+    """Return the unit that the node of this name measures now, or an empty text."""
     for path in (state_folder() / "units").glob(f"*{PART}{name}/unit-*/{_AT}"):
         # An attempt that was ended by force leaves its word behind, but holds no journal.
         if any(being_written(journal) for journal in path.parent.glob(f"*{SUFFIX}")):
@@ -250,14 +228,10 @@ def occupied(name: str) -> str:
 
 
 def node_environment(handed: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process that measures: the node's own, as it was before Ray.
-
-    Ray sets OMP_NUM_THREADS for its workers and hides devices from those that asked for none;
-    its raylet, which starts them, has what the node was started with.
-
-    Args:
-        handed: where a device was handed out, the environment that says which.
-    """
+    """Return the environment that the node was started with, plus the device that Ray `handed`
+    out."""
+    # Ray sets OMP_NUM_THREADS for its workers, and hides devices from those that asked for none.
+    # Its raylet, their parent, has the environment of the node.
     import psutil
 
     try:
@@ -275,14 +249,13 @@ def node_environment(handed: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def _ray_allocator() -> str:
-    """Return the path of the allocator library that comes with Ray."""
     import ray
 
     return str(Path(ray.__file__).parent / "core" / "libjemalloc.so")
 
 
 def _fresh_folder(task: Mapping[str, Any]) -> Path:
-    """A folder for an attempt; those of fleets of long ago are removed."""
+    """Make a folder for an attempt; remove those of fleets of long ago."""
     folder = state_folder() / "units"
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
@@ -295,7 +268,7 @@ def _fresh_folder(task: Mapping[str, Any]) -> Path:
 
 
 def _message(heard: list[bytes]) -> tuple[dict[str, Any], bool]:
-    """What the driver hears of what a runner said, and whether the unit has ended."""
+    """Return the driver's message of what a runner wrote, and whether the unit has ended."""
     message: dict[str, Any] = {}
     over = False
     for line in heard:

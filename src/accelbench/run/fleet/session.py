@@ -1,14 +1,8 @@
 """A fleet's processes on this machine: started with a token, on the loopback address, and stopped.
 
-What was started is written down with the moment of each process, so that stopping ends these
-alone.
-
-Where Ray keeps sockets and logs of a fleet on this machine: in a folder of this user alone.
-
-Ray makes its own folder, and all below, writable for everybody, and its sockets ask for no token.
-So that folder lies in another, which nobody else may enter.
-
-The end of a fleet's processes on this machine, and of what Ray has written meanwhile.
+What was started is recorded with the moment of each process, so that only these are stopped. Ray
+makes its own folder writable for everybody, and its sockets need no token: it lies in a folder that
+only this user may enter.
 """
 
 from __future__ import annotations
@@ -36,8 +30,15 @@ from accelbench.core.facts import utc_now
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Inventory
 from accelbench.core.visible import in_quotes
-from accelbench.run.fleet.ray_cluster import gpus_of, is_loopback, resources_of
-from accelbench.run.fleet.ray_start import REFUSED, UNREACHABLE
+from accelbench.run.fleet.ray_cluster import (
+    RayCluster,
+    connect,
+    gpus_of,
+    is_loopback,
+    ray_address,
+    refuse_silent,
+    resources_of,
+)
 from accelbench.run.fleet.ray_worker import state_folder
 
 _PREFIX = "accelbench-ray-"
@@ -45,11 +46,9 @@ _PRIVATE = 0o700
 
 
 def ray_folder() -> Path:
-    """Ray's own folder: short, as the names of sockets may be no longer than 107 bytes.
-
-    Raises:
-        SurroundingsError: what lies around it is somebody else's.
-    """
+    """Return Ray's folder; raise SurroundingsError if the folder around it belongs to somebody
+    else."""
+    # It is short, because a socket's path has at most 107 bytes.
     user = _user()
     outer = Path(tempfile.gettempdir()) / f"{_PREFIX}{'user' if user is None else user}"
     outer.mkdir(mode=_PRIVATE, exist_ok=True)
@@ -64,11 +63,7 @@ def ray_folder() -> Path:
 
 
 def keep_private(session: str) -> None:
-    """The same of a node that joined: its head says where Ray's folder is, by the head's user.
-
-    Args:
-        session: the folder of Ray's session, within Ray's own; "" where it is not known.
-    """
+    """Protect the folder of a joined node's session: the head names it, by the head's user."""
     outer = Path(session).parent.parent
     if session and outer.name.startswith(_PREFIX) and _is_own(outer):
         outer.chmod(_PRIVATE)
@@ -84,7 +79,8 @@ def _user() -> int | None:
 
 
 LOOPBACK = "127.0.0.1"
-_STARTER = "accelbench.run.fleet.ray_start"
+#: The program `ray`, wherever it is installed.
+_RAY = (sys.executable, "-P", "-m", "ray.scripts.scripts")
 _START_SECONDS = 300.0
 #: As Ray names it, in its own folder.
 _SESSION = re.compile(r"(?<==)/.*?/session_\d[\w-]*")
@@ -95,32 +91,24 @@ _TOKEN_CHARACTERS = 32
 
 @dataclass(frozen=True)
 class StartedNode:
-    """What was started on this machine for a fleet.
+    """A node of a fleet that was started on this machine."""
 
-    Attributes:
-        address: HOST:PORT of the fleet's head.
-        token_file: the file of its token.
-        head: whether this is the head.
-        started_at: when.
-        processes: the number and the moment of creation of each process.
-        session: the folder of Ray's sockets and logs; "" where it is not known.
-    """
-
-    address: str
-    token_file: str
-    head: bool
-    started_at: str
+    address: str  # HOST:PORT of the fleet's head
+    token_file: str  # the file of its token
+    head: bool  # whether this is the head
+    started_at: str  # when
+    #: the number and the moment of creation of each process.
     processes: tuple[tuple[int, float], ...]
-    session: str = ""
+    session: str = ""  # the folder of Ray's sockets and logs; "" where it is not known
 
     @property
     def failed(self) -> bool:
-        """Whether any of its processes has ended, which each of them lasts as long as the node."""
+        """Whether any of its processes has ended, as all last as long as the node."""
         return len(self.alive) < len(self.processes)
 
     @property
     def alive(self) -> list[psutil.Process]:
-        """Those of its processes that are still there."""
+        """Its processes that still run."""
         found = []
         for number, created in self.processes:
             with suppress(psutil.Error):
@@ -132,19 +120,13 @@ class StartedNode:
 
 
 def start(host: str, port: int, inventory: Inventory, *, measures: bool = True) -> StartedNode:
-    """Start the head of a fleet here.
+    """Start the head of a fleet, reachable at `host`; with `measures`, this machine takes units
+    too.
 
-    Args:
-        host: the address of this machine that other nodes reach it by; the loopback's for none.
-        port: the head's.
-        inventory: what is here.
-        measures: whether units may be measured here as well.
-
-    Raises:
-        UsageError: one is there already.
-        SurroundingsError: it cannot be started.
+    Raises UsageError if a fleet was started here, SurroundingsError if Ray does not start.
     """
     _refuse_without_ray()
+    host = LOOPBACK if is_loopback(host) else host
     running = [node for node in started() if node.head and node.alive]
     if running:
         raise UsageError(
@@ -161,23 +143,20 @@ def start(host: str, port: int, inventory: Inventory, *, measures: bool = True) 
         f"--temp-dir={ray_folder()}",
         *_offered(resources, gpus_of(inventory) if measures else 0),
     ]
-    return _started(f"{host}:{port}", token_file, options, host, head=True)
+    environment = _ray_environment(token_file)
+    if host == LOOPBACK:
+        # Otherwise Ray puts the address of a network interface in place of 127.0.0.1.
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    return _started(f"{host}:{port}", token_file, options, environment, head=True)
 
 
 def join(
     address: str, token_file: Path | None, host: str | None, inventory: Inventory
 ) -> StartedNode:
-    """Let this machine measure for a fleet.
+    """Let this machine measure for a fleet; without a token file, by the token that `start` wrote
+    here.
 
-    Args:
-        address: HOST:PORT of its head.
-        token_file: the file of its token; None: the one that `start` wrote here.
-        host: the address of this machine that the head reaches it by; None: Ray finds it.
-        inventory: what is here.
-
-    Raises:
-        UsageError: the address is none, or there is no token.
-        SurroundingsError: the head does not answer, does not know the token, or Ray fails.
+    Raises SurroundingsError if the head does not answer or refuses the token, or if Ray fails.
     """
     _refuse_without_ray()
     there = parsed(address)
@@ -189,17 +168,39 @@ def join(
             " read, and name it with --token-file.",
         )
     ray_folder()  # before Ray makes it; mostly the head's user has the same number
-    own = LOOPBACK if is_loopback(there[0]) else host
+    environment = _ray_environment(token)
+    _ask_head(address, environment)
+    own = [f"--node-ip-address={host}"] if host and not is_loopback(there[0]) else []
     options = [
-        *("--address", address, "--disable-usage-stats"),
-        *([f"--node-ip-address={own}"] if own else []),
+        *(f"--address={ray_address(address)}", "--disable-usage-stats", *own),
         *_offered(resources_of(inventory), gpus_of(inventory)),
     ]
-    return _started(address, token, options, own or "", head=False)
+    return _started(address, token, options, environment, head=False)
+
+
+def _ask_head(address: str, environment: dict[str, str]) -> None:
+    """Raise SurroundingsError if a head does not answer or refuses the token."""
+    # `ray start` itself reports a refused token only in a log.
+    refuse_silent(address)
+    asked = [*_RAY, "health-check", "--address", ray_address(address)]
+    ended = processes.run(asked, _START_SECONDS, environment=environment)
+    said = ended.stdout + ended.stderr
+    if ended.returncode == 0:
+        return
+    if "nauthenticated" in said or "AuthenticationError" in said:
+        raise SurroundingsError(
+            f"The fleet at {address} refused the token.",
+            "Copy the file that accelbench fleet start names on its head, and name it with"
+            " --token-file.",
+        )
+    raise SurroundingsError(
+        f"No fleet answers at {address}: {ended.last_line or 'it said nothing'}.",
+        "Look whether it runs there, with accelbench fleet status.",
+    )
 
 
 def started() -> list[StartedNode]:
-    """What was started on this machine, and may have ended since."""
+    """Return the nodes that were started on this machine; they may have ended since."""
     try:
         entries = loads(record_path().read_text(encoding="utf-8"))
         return [
@@ -216,7 +217,7 @@ def started() -> list[StartedNode]:
 
 
 def parsed(address: str) -> tuple[str, int]:
-    """Host and port of an address."""
+    """Return host and port of an address; raise UsageError if it has none."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise UsageError(f"{in_quotes(address)} is no address.", "Name it as HOST:PORT.")
@@ -224,7 +225,7 @@ def parsed(address: str) -> tuple[str, int]:
 
 
 def write_token(path: Path) -> None:
-    """A new token, for this user alone to read."""
+    """Write a new token that only this user can read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -240,10 +241,8 @@ def _offered(resources: dict[str, float], gpus: int) -> list[str]:
     ]
 
 
-def _started(
-    address: str, token_file: Path, options: Sequence[str], host: str, *, head: bool
-) -> StartedNode:
-    environment = {
+def _ray_environment(token_file: Path) -> dict[str, str]:
+    return {
         **{name: value for name, value in os.environ.items() if name != "RAY_AUTH_TOKEN"},
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(token_file),
@@ -251,10 +250,18 @@ def _started(
         # Ray's own is 15: what is measured would give way to everything else on the machine.
         "RAY_worker_niceness": "0",
     }
-    where = "loopback" if is_loopback(host) else "network"
-    program = [sys.executable, "-P", "-m", _STARTER, where, *options]
+
+
+def _started(
+    address: str,
+    token_file: Path,
+    options: Sequence[str],
+    environment: dict[str, str],
+    *,
+    head: bool,
+) -> StartedNode:
     pipe = processes.PIPE
-    process = processes.start(program, pipe, pipe, environment=environment)
+    process = processes.start([*_RAY, "start", *options], pipe, pipe, environment=environment)
     try:
         output, errors = process.communicate(timeout=_START_SECONDS)
     except BaseException:
@@ -262,7 +269,7 @@ def _started(
         raise
     if process.returncode != 0:
         processes.kill_family(process)
-        raise _refusal(address, (errors or output).decode(errors="replace"))
+        raise _refusal((errors or output).decode(errors="replace"))
     members = tuple(sorted(_members(process.pid)))
     session = _session_of(number for number, _ in members)
     keep_private(session)
@@ -274,7 +281,6 @@ def _started(
 
 
 def _members(leader: int) -> list[tuple[int, float]]:
-    """The processes of a session, each with its moment."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -284,7 +290,7 @@ def _members(leader: int) -> list[tuple[int, float]]:
 
 
 def _session_of(numbers: Iterable[int]) -> str:
-    """The folder that processes of Ray were told to use; "" where none says so."""
+    """Return the folder that Ray's processes use, or an empty text."""
     for number in numbers:
         with suppress(psutil.Error, OSError):
             found = _SESSION.search("\n".join(psutil.Process(number).cmdline()))
@@ -297,20 +303,7 @@ def _still_there() -> list[StartedNode]:
     return [node for node in started() if node.alive]
 
 
-def _refusal(address: str, said: str) -> SurroundingsError:
-    """Why Ray did not start, as a sentence."""
-    if REFUSED in said:
-        return SurroundingsError(
-            f"The fleet at {address} refused the token.",
-            "Copy the file that accelbench fleet start names on its head, and name it with"
-            " --token-file.",
-        )
-    if UNREACHABLE in said:
-        return SurroundingsError(
-            f"No fleet answers at {address}.",
-            "Look whether it runs there, with accelbench fleet status, and whether it was started"
-            " with a --host that this machine reaches.",
-        )
+def _refusal(said: str) -> SurroundingsError:
     if "timed out during startup" in said:
         return SurroundingsError(
             "Ray did not start within the half minute that it gives a node.",
@@ -340,7 +333,7 @@ def _refuse_without_ray() -> None:
 
 
 def record_path() -> Path:
-    """The file that says what was started here."""
+    """Return the file that lists the nodes that were started here."""
     return state_folder() / "started.json"
 
 
@@ -352,25 +345,15 @@ _STOP_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class StoppedFleet:
-    """What was ended here.
+    """What `stop` ended."""
 
-    Attributes:
-        processes: how many.
-        logs: folders of Ray's logs that are still there.
-        failed: whether a node had failed before, which the logs may tell of.
-    """
-
-    processes: int
-    logs: tuple[Path, ...] = ()
-    failed: bool = False
+    processes: int  # how many
+    logs: tuple[Path, ...] = ()  # folders of Ray's logs that are still there
+    failed: bool = False  # whether a node had failed before, which the logs may tell of
 
 
 def stop(*, keep_logs: bool = False) -> StoppedFleet:
-    """End what was started on this machine, and remove Ray's logs where nothing went wrong.
-
-    Args:
-        keep_logs: leave the logs where they are.
-    """
+    """End the nodes of this machine; remove Ray's logs if no node had failed."""
     nodes = started()
     failed = any(node.failed for node in nodes)
     ended = _end([process for node in nodes for process in _family(node)])
@@ -394,7 +377,7 @@ def _family(node: StartedNode) -> list[psutil.Process]:
 
 
 def _end(processes: Iterable[psutil.Process]) -> int:
-    """End raylets, and all that these have started, before the head that they talk to."""
+    """End raylets and their children before the head that they talk to."""
     family = {process.pid: process for process in processes}
     raylets = [process for process in family.values() if _is_raylet(process)]
     _terminate(raylets)
@@ -422,7 +405,7 @@ def _is_raylet(process: psutil.Process) -> bool:
 
 
 def _in_use(folder: Path) -> bool:
-    """Whether a node of this machine that was started from elsewhere has its logs there."""
+    """Return whether another node of this machine has its logs there."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if _is_raylet(process) and any(str(folder) in word for word in process.cmdline()):
@@ -431,7 +414,7 @@ def _in_use(folder: Path) -> bool:
 
 
 def _forget(session: Path) -> None:
-    """Remove the link to a session that is gone, and Ray's own folder where it is empty then."""
+    """Remove the link to a session that is gone, and Ray's own folder if it is empty then."""
     latest = session.parent / "session_latest"
     if latest.is_symlink() and not latest.exists():
         latest.unlink(missing_ok=True)
@@ -439,3 +422,35 @@ def _forget(session: Path) -> None:
     with suppress(OSError):
         session.parent.rmdir()
         session.parent.parent.rmdir()
+
+
+@dataclass(frozen=True)
+class FleetAddress:
+    """The address of a fleet's head, and the file of its token."""
+
+    address: str
+    token_file: Path | None
+
+    @classmethod
+    def of(cls, address: str | None, token_file: Path | None) -> FleetAddress:
+        """Return the named fleet, or the one that was started or joined on this machine."""
+        if address is not None:
+            if address != "auto":
+                parsed(address)
+            own = [node for node in started() if node.address == address]
+            return cls(address, token_file or (Path(own[0].token_file) if own else None))
+        here = [node for node in started() if node.alive]
+        if not here:
+            raise UsageError(
+                "No fleet was started on this machine.",
+                "Start one with accelbench fleet start, or name one with --address HOST:PORT.",
+            )
+        return cls(here[0].address, token_file or Path(here[0].token_file))
+
+    def connected(self) -> RayCluster:
+        """Connect this process with the fleet and return its nodes."""
+        if self.token_file is not None and not self.token_file.is_file():
+            name = in_quotes(str(self.token_file))
+            raise UsageError(f"There is no token file {name}.", "Name another one.")
+        connect(self.address, self.token_file)
+        return RayCluster()

@@ -1,16 +1,12 @@
-"""Run as a program on a node: says what the node is, or measures units as `run` would.
+"""A program on a node, without Ray: it describes the node, or measures units as `run` would.
 
     python -m accelbench.run.fleet.unit_runner describe
     python -m accelbench.run.fleet.unit_runner serve
 
-It imports no Ray. `serve` takes a line of JSON on standard input for each unit, {"task", "folder",
-"errors"}, all of them paths, and ends with that input. A line of JSON on standard output says that
-something has happened, {"over": true} that the unit has ended; results are in the journal of its
-folder, synced, before their line is written.
-
-Between units stay what Python has imported, the node's devices and environment, and the warm
-templates that workers are forked from. Settings, journals, references and workers are of one unit;
-the machine's load, clock and memory are looked at around each case, as in every run.
+`serve` reads a line of JSON for each unit, {"task", "folder", "errors"}, all of them paths, and
+ends with that input. It writes a line of JSON for each event, {"over": true} at the end of a unit;
+results are in the journal of its folder, synced, before their line. Imports, devices and warm
+templates stay between units; settings, journals, references and workers do not.
 """
 
 from __future__ import annotations
@@ -20,15 +16,18 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 from accelbench.core import child_launcher
 from accelbench.core.case import Case
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.facts import Fact, utc_now
+from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
-from accelbench.core.protocols import Absent, Device, Inventory, Runtime
+from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import boot, snapshot
@@ -37,7 +36,6 @@ from accelbench.run.conduct.launch_context import RunMeans
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.fleet.fleet_nodes import inventory_to_json
-from accelbench.run.fleet.node_calibration import PROBES, calibrate_here
 from accelbench.run.fleet.work_units import PART_IN_STEPS, take_part_here
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import OtherArm
@@ -45,12 +43,46 @@ from accelbench.run.plan.expand import placed
 from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.process_control import own_process_group
-from accelbench.run.process.worker_client import Progress
+from accelbench.run.process.worker_client import Observer
 from accelbench.run.process.worker_pool import KeptWorkerPool
+from accelbench.store.journal import Journal
+
+#: In a task: seconds of all probes together.
+PROBES = "probes"
+#: In the node's journal: why there is no calibration.
+REFUSED = "probes_refused"
 
 
-class PipeObserver:
-    """Says by a pipe what happens, a line of JSON each; at most a few a second."""
+def calibrate_here(
+    task: Mapping[str, Any],
+    folder: Path,
+    inventory: Inventory,
+    environment: Mapping[str, Any],
+    at: Callable[[str], None],
+) -> None:
+    """Calibrate the device that a task asks for, into a journal of that folder."""
+    from accelbench.run.calibrate import calibrating  # NumPy with it, which no other unit needs
+
+    hardware, run_id = str(task["hardware"]), str(task["run_id"])
+    try:
+        device = next((e for e in inventory[hardware] if isinstance(e, Device)), None)
+        if device is None:
+            raise SurroundingsError(f"There is no {hardware} here.")
+        calibration = calibrating.calibrate(
+            device,
+            float(task[PROBES]),
+            lambda done, of: at(f"probes of {hardware}: {done} of {of}"),
+        )
+    except SurroundingsError as error:
+        with Journal.create(folder, run_id) as journal:
+            body = {"run_id": run_id, "hardware": hardware, "why": error.message}
+            journal.append(Fact(REFUSED, digest([run_id, hardware, utc_now()]), body))
+        return
+    calibrating.record(calibration, device, folder, environment, run_id)
+
+
+class PipeObserver(Observer):
+    """An observer that writes a line of JSON for each event, at most a few a second."""
 
     def __init__(self, pipe: IO[str]) -> None:
         self._pipe = pipe
@@ -59,12 +91,6 @@ class PipeObserver:
         self._pipe.write(json.dumps(what) + "\n")
         self._pipe.flush()
 
-    def devices(self, entries: Sequence[Device | Absent]) -> None:
-        return None
-
-    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
-        return None
-
     def note(self, text: str) -> None:
         self._say(note=text)
 
@@ -72,23 +98,20 @@ class PipeObserver:
         again = f" · launch {launch}" if launch > 1 else ""
         self.at(f"{case}{again}")
 
-    def progress(self, progress: Progress) -> None:
-        return None
-
     def case_finished(self, row: Mapping[str, Any]) -> None:
         self._say(done=row["result_id"])
 
     def at(self, text: str) -> None:
-        """What is being done."""
+        """Report what is being measured."""
         self._say(at=text)
 
     def over(self) -> None:
-        """The unit has ended, and nothing more is written to its journal."""
+        """Report that the unit has ended and its journal is complete."""
         self._say(over=True)
 
 
 def described() -> dict[str, Any]:
-    """What this node is."""
+    """Return a description of this node."""
     found = Detected()
     inventory = {name: found[name] for name in found}
     return {
@@ -102,7 +125,7 @@ def described() -> dict[str, Any]:
 def spec_of(
     task: Mapping[str, Any], inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> RunSpec:
-    """What a task asks for, on the devices and the runtimes of this node."""
+    """Return the run of a task, on the devices and the engines of this node."""
 
     def here(plan: Plan) -> Plan:
         return Plan(tuple(placed(p.case, inventory, runtimes) for p in plan.cases))
@@ -118,7 +141,8 @@ def spec_of(
 
 
 class UnitOrders:
-    """What standard input asks for. Its end ends this process, also in the middle of a unit."""
+    """Units that standard input asks for. Its end ends this process, even in the middle of a
+    unit."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -127,7 +151,7 @@ class UnitOrders:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def next(self) -> dict[str, str] | None:
-        """The next unit; None where there will be none."""
+        """Return the next unit, or None at the end."""
         self._busy = False
         line = self._lines.get()
         self._busy = bool(line)
@@ -166,7 +190,6 @@ def serve(orders: UnitOrders, pipe: PipeObserver) -> None:
 
 
 def _print_into(path: str) -> None:
-    """What anything here prints goes to the unit's own file."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (1, 2):
         os.dup2(handle, descriptor)
@@ -174,7 +197,7 @@ def _print_into(path: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The program."""
+    """Run the program."""
     own_process_group()
     match arguments:
         case ["describe"]:

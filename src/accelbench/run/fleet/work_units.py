@@ -1,13 +1,9 @@
-"""Work units: what one node measures in one go, out of a plan. Pure.
+"""Work units of a plan: the cases that one node measures together.
 
-A unit is a group of cases that one worker measures in turn, with all their launches and both arms,
-or the groups of one process and of several: what is compared with each other stays on one machine.
-Whatever differs between units may be of different machines.
-
-A node's part in steps that several nodes make together, as tasks say it and its runner takes it.
-
-The first node measures, as it does a unit of its own; the others take part in every group of
-processes that it starts, until they are ended with the unit.
+A unit has cases that one worker measures in turn, with all launches and both arms, or the cases of
+one process and of several: compared cases stay on one machine. Other units may go to other
+machines. If several nodes make a step together, the first one measures and the others take part
+until the end.
 """
 
 from __future__ import annotations
@@ -39,21 +35,13 @@ CaseKey = tuple[str, str]
 
 @dataclass(frozen=True, order=True)
 class Need:
-    """What a unit needs of a node.
+    """The requirements of a unit on a node."""
 
-    Attributes:
-        hardware: the platform.
-        device: the kind of unit or the ordinal, where one was named.
-        node: the one node that it is to be measured on; "" where any will do.
-        together: whether several processes of it make each step, on as many devices.
-        nodes: that make each step together; on the first of them it is measured.
-    """
-
-    hardware: str
-    device: str = ""
-    node: str = ""
-    together: bool = False
-    nodes: int = 1
+    hardware: str  # the platform
+    device: str = ""  # the kind of unit or the ordinal, where one was named
+    node: str = ""  # the one node that it is to be measured on; "" where any will do
+    together: bool = False  # whether several processes of it make each step, on as many devices
+    nodes: int = 1  # that make each step together; on the first of them it is measured
 
     @property
     def whole_node(self) -> bool:
@@ -61,7 +49,7 @@ class Need:
         return self.hardware not in PARTED or bool(self.device) or self.together
 
     def unmet(self, able: int) -> str:
-        """Why it is not met where so many nodes could meet it alone; "" where it is."""
+        """Return why it is not met if so many nodes could meet it alone; empty if it is met."""
         if able >= self.nodes:
             return ""
         if self.nodes == 1:
@@ -75,39 +63,29 @@ class Need:
 
 @dataclass(frozen=True)
 class WorkUnit:
-    """Cases that one node measures in one go.
+    """Cases that one node measures together."""
 
-    Attributes:
-        number: its place in the plan.
-        need: what it needs of a node.
-        cases: of this arm, without their devices.
-        others: of the arm that this one is compared with.
-        launches: of each case.
-        seconds: that it will take, very roughly.
-        limit: seconds after which it is taken for hung, by the timeouts of its cases.
-    """
-
-    number: int
-    need: Need
-    cases: tuple[Planned, ...]
-    others: tuple[Planned, ...] = ()
-    launches: int = 1
-    seconds: float = 0.0
-    limit: float = 0.0
+    number: int  # its place in the plan
+    need: Need  # what it needs of a node
+    cases: tuple[Planned, ...]  # of this arm, without their devices
+    others: tuple[Planned, ...] = ()  # of the arm that this one is compared with
+    launches: int = 1  # of each case
+    seconds: float = 0.0  # that it will take, very roughly
+    limit: float = 0.0  # seconds after which it is taken for hung, by the timeouts of its cases
 
     def keys(self, against: str = "") -> dict[CaseKey, Planned]:
-        """The cases of both arms; `against` is the other arm's name."""
+        """Return the cases of both arms; `against` is the other arm's name."""
         this = THIS_ARM if against else ""
         own = {(planned.case.case_id, this): planned for planned in self.cases}
         return own | {(planned.case.case_id, against): planned for planned in self.others}
 
     @property
     def processes(self) -> int:
-        """How many make a step together, at most."""
+        """The most processes that make a step together."""
         return max((p.case.world_size for p in (*self.cases, *self.others)), default=1)
 
     def without(self, done: Iterable[str]) -> WorkUnit:
-        """What is left of it, but for cases by their case_id. One of two arms is not parted."""
+        """Return the unit without the cases of these ids; a unit of two arms stays whole."""
         ended = set(done)
         left = tuple(p for p in self.cases if p.case.case_id not in ended)
         return self if self.others else replace(self, cases=left)
@@ -116,14 +94,7 @@ class WorkUnit:
 def units_of(
     plan: Plan, settings: RunSettings, other: OtherArm | None = None, first: int = 0
 ) -> Iterator[WorkUnit]:
-    """The units of a plan, in its order; cases that it refuses are of none.
-
-    Args:
-        plan: as it is planned for all nodes together; devices in it stand for their kind.
-        settings: how the run goes about it.
-        other: the arm that it is compared with.
-        first: the number of the first unit.
-    """
+    """Yield the units of a plan, in its order, without cases that it refuses."""
     groups = list(_bundles(plan))
     beside: Sequence[Sequence[Planned]] = list(_bundles(other.plan)) if other else []
     number = first
@@ -138,7 +109,8 @@ def units_of(
 
 
 def _bundles(plan: Plan) -> Iterator[list[Planned]]:
-    """The groups of a plan, but that several processes stay with the one that they are held to."""
+    """Yield the groups of a plan; cases of several processes stay with the one that they compare
+    with."""
     for _, cases in groupby(plan.cases, _shared_by):
         run = list(cases)
         together = any(planned.case.world_size > 1 for planned in run)
@@ -177,12 +149,7 @@ def _unit(
 
 
 def on_each(units: Iterable[WorkUnit], nodes: Mapping[str, frozenset[str]]) -> list[WorkUnit]:
-    """Every unit once for each node that has its platform; the spread between machines comes of it.
-
-    Args:
-        units: of the plan.
-        nodes: the platforms of each node.
-    """
+    """Repeat every unit for each node that has its platform, to see the spread between machines."""
     pinned: list[WorkUnit] = []
     for unit in units:
         able = [node for node, platforms in nodes.items() if unit.need.hardware in platforms]
@@ -192,18 +159,17 @@ def on_each(units: Iterable[WorkUnit], nodes: Mapping[str, frozenset[str]]) -> l
 
 
 def is_tried(planned: Planned) -> bool:
-    """Whether a node is asked for it: what stands in the way of one machine may not of another."""
+    """Return whether a node is asked for a case: a refusal may be of the planning machine only."""
     refusal = planned.refusal
     return refusal is None or belongs(refusal.reason) is Belongs.MACHINE
 
 
 def _tried(group: Iterable[Planned]) -> tuple[Planned, ...]:
-    """What nodes are asked for, without what the planning machine says of itself."""
     return tuple(replace(p, device=None, refusal=None) for p in group if is_tried(p))
 
 
 def _seconds(group: Sequence[Planned], settings: RunSettings) -> float:
-    """Between the ends of what its operations say."""
+    """Return the geometric mean of the bounds that the operations of a group give."""
     total = estimates.START_SECONDS
     for planned in group:
         if planned.device is not None:
@@ -218,7 +184,7 @@ _PLACE = "rendezvous"
 
 
 def meeting_place(host: str) -> str:
-    """HOST:PORT of this node where the others find it; the port is free now."""
+    """Return HOST:PORT of this node for the other nodes, with a port that is free now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
@@ -227,7 +193,7 @@ def meeting_place(host: str) -> str:
 
 
 def meeting_at(task: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """A task of any of these nodes, told where they meet."""
+    """Return a node's task with the place where the nodes meet."""
     if PART_IN_STEPS in task:
         return {**task, PART_IN_STEPS: {**task[PART_IN_STEPS], _PLACE: place}}
     told = {**task, "settings": {**task["settings"], _PLACE: place}}

@@ -1,4 +1,4 @@
-"""What an interpreter says of itself, for whoever wants workers of it: one line of JSON.
+"""An interpreter's introduction to the conductor, as a line of JSON: versions, engines, machine.
 
 python -m accelbench.run.process.introduction
 """

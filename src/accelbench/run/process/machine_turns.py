@@ -1,13 +1,10 @@
 """Turns at a machine: runs that would disturb each other's times measure one after the other.
 
-A turn is one launch of a group of cases. Two files are locked, and the kernel releases both if a
-process dies:
-
-    queue     held while a run waits, so that a run that has had its turn gets in line behind it
-    turn      held while it measures; its text names who has it
-
-Launches on the host's processor exclude all others. Launches on accelerators exclude those, but
-not each other: a machine with eight GPUs may measure on all of them.
+A turn is one launch of a group of cases. Two files are locked; the kernel releases both if a
+process dies. `queue` is held while a run waits, so that a run that has had its turn gets in line
+behind it. `turn` is held while it measures, and names it. Launches on the host's processor exclude
+all others; those on accelerators exclude these, but not each other: a machine may measure on all of
+its GPUs.
 """
 
 from __future__ import annotations
@@ -48,7 +45,7 @@ class TurnHolder:
 
     @property
     def name(self) -> str:
-        """The run as it is named within a sentence."""
+        """The run's name within a sentence."""
         return f"run {self.run_id}" if self.pid else "another run"
 
     def __str__(self) -> str:
@@ -59,10 +56,8 @@ class TurnHolder:
 
 
 def lock_path() -> Path:
-    """Return the file that every run on this machine locks.
-
-    Not in the user's own folder for temporary files: other users' runs disturb as well.
-    """
+    """Return the file that every run on this machine locks."""
+    # Not in the user's own folder for temporary files: other users' runs disturb as well.
     named = os.environ.get(LOCK_VARIABLE)
     if named:
         return Path(named)
@@ -83,15 +78,11 @@ def machine_turn(
     on_wait: Callable[[TurnHolder], None],
     on_turn: Callable[[TurnHolder, float], None] = lambda *_: None,
 ) -> Iterator[TurnHolder | None]:
-    """Take a turn at the machine, after waiting for other runs if necessary.
+    """Take a turn at the machine; yield the run that measures meanwhile, if this one does not wait.
 
-    Yields the run that measures meanwhile if this one does not wait, else None.
-
-    Args:
-        run_id: the run that takes the turn.
-        shared: whether launches on accelerators may measure at the same time.
-        on_wait: called before waiting, with the run that has the turn.
-        on_turn: called after waiting, with that run and the seconds waited.
+    `shared` lets launches on accelerators measure at the same time. `on_wait` is called before
+    waiting, with the run that has the turn; `on_turn` after it, with that run and the seconds
+    waited.
     """
     path = lock_path()
     with contextlib.ExitStack() as held:

@@ -1,11 +1,8 @@
-"""What fits: by estimate before anything is allocated, and by what the group has met so far.
+"""Whether a case fits into memory: by estimate before it is tried, and by the group's earlier
+cases.
 
-Which options make a case fit into the memory that is free, by estimate. Pure.
-
-Weights that the memory does not hold, kept on the disk: where nothing is timed, and only there.
-
-A reference, an export and a cell that is only verified have to be right, not fast. So a model
-whose weights alone are too much is mapped to a file; what it computes with must still fit.
+References, exports and cases that are only verified may keep their weights on the disk: they have
+to be right, not fast. What they compute with must still fit.
 """
 
 from __future__ import annotations
@@ -30,19 +27,14 @@ _SHARE = 0.9
 
 
 def weights_bytes(case: Case) -> int:
-    """What a model's weights take in fp32."""
+    """Return the bytes of a model's weights in fp32."""
     return 4 * case.model.parameters
 
 
 def spill_to(case: Case, weights: str, need: int, room: int | None, files: int = 1) -> Path | None:
-    """A folder for the weights of a case that needs more memory than there is; None if none helps.
+    """Return a folder for the weights of a case that needs more memory than is free, or None.
 
-    Args:
-        case: the case.
-        weights: where they come from; only random ones can be spilled.
-        need: bytes that it takes with its weights in memory.
-        room: bytes of memory that are free.
-        files: how many times the weights will be on the disk at once.
+    Only random `weights` can be on the disk, `files` times at once. `need` includes the weights.
     """
     if not _helps(case, weights, need, room):
         return None
@@ -51,7 +43,7 @@ def spill_to(case: Case, weights: str, need: int, room: int | None, files: int =
 
 
 def advice(case: Case, weights: str, need: int, room: int | None, files: int = 1) -> str:
-    """What to do where only the disk was too full; arguments as `spill_to`."""
+    """Return what to do if only the disk was too full."""
     if not _helps(case, weights, need, room) or spill_to(case, weights, need, room, files):
         return ""
     wanted = files * weights_bytes(case) / _SHARE / 2**30
@@ -62,7 +54,7 @@ def advice(case: Case, weights: str, need: int, room: int | None, files: int = 1
 
 
 def _helps(case: Case, weights: str, need: int, room: int | None) -> bool:
-    """Whether a disk with room would do."""
+    """Return whether a disk with enough space would help."""
     if room is None or weights != _DRAWN or case.mode is not Mode.INFERENCE:
         return False
     return need - weights_bytes(case) <= room
@@ -85,13 +77,7 @@ _MOST = 2
 def options_that_fit(
     case: Case, fits: Callable[[Case], bool], is_supported: Callable[[Case], bool]
 ) -> list[str]:
-    """Return options of `accelbench run` of which each alone makes a case fit.
-
-    Args:
-        case: what needs too much memory.
-        fits: whether a case fits by estimate.
-        is_supported: whether the engine takes a case on this device.
-    """
+    """Return options of `accelbench run` each of which makes a case fit by estimate."""
     found = []
     for option, changed in _changed(case):
         if is_supported(changed) and fits(changed):
@@ -124,7 +110,7 @@ ESTIMATED = "out_of_memory_estimated"
 
 
 class MemoryGuard:
-    """The memory that one group of cases has, and what became of those before."""
+    """The memory that is free for one group of cases, and how its earlier cases ended."""
 
     def __init__(self, context: WorkerContext) -> None:
         self._context = context
@@ -133,7 +119,7 @@ class MemoryGuard:
         self._too_large: int | None = None  # smallest batch that ran out of memory
 
     def look(self, planned: Planned) -> None:
-        """See what is free, while nothing is loaded: the estimate counts the weights as well."""
+        """Read the free memory while nothing is loaded: estimates include the weights."""
         if planned.device is not None:
             self._free = self._context.free(planned.device)
             if self._free is not None and planned.device.hardware == "cpu":
@@ -143,15 +129,15 @@ class MemoryGuard:
             self._free = planned.roofline.memory_bytes
 
     def fitted(self, planned: Planned) -> None:
-        """This one was measured."""
+        """Note a case that was measured."""
         self._fitted = planned.case.shapes.batch
 
     def ran_out(self, planned: Planned) -> None:
-        """This one was tried, and there was not enough."""
+        """Note a case that ran out of memory."""
         self._too_large = self._too_large or planned.case.shapes.batch
 
     def refused(self, planned: Planned) -> Outcome | None:
-        """What cannot be there is not allocated."""
+        """Return the outcome of a case that cannot fit, or None."""
         if self._too_large is not None and planned.case.shapes.batch > self._too_large:
             return Outcome(
                 Status.SKIPPED,
@@ -170,9 +156,10 @@ class MemoryGuard:
         )
 
     def spill(self, planned: Planned, files: int) -> Path | None:
-        """Where weights that memory does not hold are kept, if nothing is to be timed.
+        """Return the folder for weights that the memory does not hold; None if something is to be
+        timed.
 
-        `files` is how often the runtime writes them there; one that maps an artefact does not.
+        `files` is how often the engine writes them; an engine that maps an artefact does not.
         """
         settings, case = self._context.settings, planned.case
         runtime = self._context.runtimes.get(case.target.runtime)
@@ -186,7 +173,7 @@ class MemoryGuard:
         )
 
     def _too_much(self, planned: Planned) -> int | None:
-        """What a case needs by estimate, where that is more than is free."""
+        """Return the bytes that a case needs by estimate, if more than are free."""
         need = self._context.estimate(planned.case)
         if need is None or self._free is None or need <= self._free:
             return None
@@ -211,7 +198,6 @@ class MemoryGuard:
         return " ".join(parts)
 
     def _options(self, planned: Planned) -> list[str]:
-        """Return options that make a case fit by estimate."""
         free, device = self._free, planned.device
         runtime = self._context.runtimes.get(planned.case.target.runtime)
         if free is None or runtime is None or device is None:
@@ -224,10 +210,8 @@ class MemoryGuard:
         return options_that_fit(planned.case, fits, lambda case: runtime.supports(case, device).ok)
 
     def _fitting_batch(self, planned: Planned) -> int | None:
-        """Return the first half, quarter … of the batch that fits by estimate, or None.
-
-        It is not the largest one: that would leave nothing free for what the estimate misses.
-        """
+        """Return the first half, quarter … of the batch that fits by estimate, or None."""
+        # Not the largest one: that would leave nothing free for what the estimate misses.
         batch = planned.case.shapes.batch
         while self._free is not None and batch > 1:
             batch //= 2

@@ -1,18 +1,11 @@
-"""The interpreter of the other arm of a run, there while the run goes on.
+"""The interpreter of the other arm of a run: another environment's, or this one with a commit's
+files.
 
-A commit's files are checked out into a folder of their own, whose packages then come before those
-that are installed from the repository here; everything else is this environment's.
-
-An owner's models in the other arm: of a commit its code as that commit has it.
-
-Code finds what lies beside it before anything else. Were the file of here run in both arms, both
-would import what lies here, and a slower change would never be seen. In another environment that is
-so, as it is for Python itself: a note says what comes from beside the file.
-
-The Python that the workers of an arm run in: another environment's, or ours with other paths.
-
-It is asked to introduce itself before anything is measured (`run/process/introduction.py`):
-conductor and workers have to speak the same protocol, and to measure by the same rules.
+A commit's files are checked out into a folder, whose packages come before those installed from the
+repository here. A user's models are the commit's too: code imports from beside itself first, so one
+file in both arms would import from here in both, and a slower change would not be seen. In another
+environment that is so; a note names what comes from beside the file. Each interpreter introduces
+itself first: conductor and workers must have the same protocol and rules of measuring.
 """
 
 from __future__ import annotations
@@ -49,23 +42,18 @@ INTRODUCTION_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Interpreter:
-    """How it is started.
+    """A Python interpreter and how to start it."""
 
-    Attributes:
-        program: what starts it, to which a module's name is added.
-        alone: it is started by a command of its own, such as a container's: its processes have
-            numbers that mean nothing here, and each worker is started afresh.
-        variables: what its environment has beside ours.
-        folder: where it runs; here where not given.
-    """
-
-    program: Sequence[str]
+    program: Sequence[str]  # what starts it, to which a module's name is added
+    #: it is started by a command of its own, such as a container's: its processes have numbers
+    #: that mean nothing here, and each worker is started afresh.
     alone: bool = False
+    #: what its environment has beside ours.
     variables: Mapping[str, str] = field(default_factory=dict)
-    folder: Path | None = None
+    folder: Path | None = None  # where it runs; here where not given
 
     def environment(self, ours: Mapping[str, str]) -> dict[str, str]:
-        """The variables that its processes see."""
+        """Return the variables that its processes see."""
         return {**ours, **self.variables}
 
 
@@ -75,16 +63,9 @@ def introduced(
     note: Callable[[str], None] = lambda _: None,
     limit: float = INTRODUCTION_SECONDS,
 ) -> dict[str, Any]:
-    """Return what an interpreter reports of itself: versions and surroundings.
+    """Return the versions and the environment that an interpreter reports of itself.
 
-    Args:
-        interpreter: which one.
-        called: what the user named it.
-        note: hears what is waited for, if the answer takes seconds.
-        limit: seconds until it is killed.
-
-    Raises:
-        SurroundingsError: it cannot be started, does not answer in time, or does not fit.
+    Raises SurroundingsError if it does not start, does not answer in time, or does not fit.
     """
     program = [*interpreter.program, "-P", "-m", "accelbench.run.process.introduction"]
     install = f"Install accelbench {__version__} there."
@@ -127,37 +108,26 @@ def introduced(
 
 @dataclass(frozen=True)
 class Checkout:
-    """A commit's files.
+    """The files of a commit."""
 
-    Attributes:
-        name: what the user named it.
-        top: of the repository here.
-        folder: where its files are, for as long as the run goes on.
-        variables: what the environment of its processes has beside ours.
-        working: the folder that they run in.
-    """
-
-    name: str
-    top: Path
-    folder: Path
-    variables: Mapping[str, str]
-    working: Path
+    name: str  # what the user named it
+    top: Path  # of the repository here
+    folder: Path  # where its files are, for as long as the run goes on
+    variables: Mapping[str, str]  # what the environment of its processes has beside ours
+    working: Path  # the folder that they run in
 
     def there(self, path: str | Path) -> Path | None:
-        """The same path among the commit's files; None of what is not the repository's.
-
-        A link is the commit's as well, and may lead elsewhere there.
-        """
+        """Return a path of the repository among the commit's files; None for other paths."""
+        # A link is the commit's as well, and may lead elsewhere there.
         whole = Path(path).parent.resolve() / Path(path).name
         top = self.top.resolve()
         return self.folder / whole.relative_to(top) if whole.is_relative_to(top) else None
 
 
 def as_committed(plan: Plan, checkout: Checkout) -> tuple[Plan, list[str]]:
-    """A plan whose models are the commit's, where they are the repository's; and what to note.
+    """Return a plan with the commit's models, and notes.
 
-    Raises:
-        SurroundingsError: the commit has a model that is not measured, or another file.
+    Raises SurroundingsError if the commit has a model that is not measured, or another file.
     """
     models: dict[str, ModelSpec] = {}
     notes: list[str] = []
@@ -174,7 +144,7 @@ def as_committed(plan: Plan, checkout: Checkout) -> tuple[Plan, list[str]]:
 
 
 def shared_by_both(plan: Plan) -> list[str]:
-    """What to note of an owner's code in another environment: what both arms import from here."""
+    """Return notes about a user's code in another environment that both arms import from here."""
     models = {planned.case.model.id: planned.case.model for planned in plan.cases}
     notes = []
     for model in models.values():
@@ -203,7 +173,8 @@ def _committed(model: ModelSpec, checkout: Checkout) -> tuple[ModelSpec, list[st
 
 
 def _refuse_another_file(model: ModelSpec, file: ModelFile, checkout: Checkout) -> None:
-    """A graph is looked at once; what of it were another there would be measured under its name."""
+    """Raise SurroundingsError if the commit has another graph: it would be measured under this
+    name."""
     pairs = [(path, checkout.there(path)) for path in files_of(file)]
     # What git ignores, as weights of gigabytes, no commit has.
     both = [(path, there) for path, there in pairs if there is not None and there.is_file()]
@@ -260,10 +231,9 @@ def _code(model: ModelSpec, code: ModelCode, checkout: Checkout) -> tuple[ModelS
 
 
 def _of_here(model: ModelSpec, files: Sequence[Path], checkout: Checkout) -> list[str]:
-    """What to note of files of here that are imported in the commit's arm.
+    """Return notes about files that the commit's arm imports from here.
 
-    Raises:
-        SurroundingsError: the commit has them too, and theirs are not what would be measured.
+    Raises SurroundingsError if the commit has them too: theirs would not be measured.
     """
     there = [path for path in files if (other := checkout.there(path)) and other.is_file()]
     if there:
@@ -280,7 +250,6 @@ def _of_here(model: ModelSpec, files: Sequence[Path], checkout: Checkout) -> lis
 
 
 def _named(files: Sequence[Path], checkout: Checkout) -> str:
-    """Files by their paths in the repository."""
     return listed([str(path.relative_to(checkout.top.resolve())) for path in files])
 
 
@@ -289,21 +258,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Arm:
-    """The same with its interpreter there, which has introduced itself.
-
-    Attributes:
-        plan: what is measured in it: of a commit with an owner's code as that commit has it.
-        notes: what a reader should know of that.
-    """
+    """The other arm with its interpreter, which has introduced itself."""
 
     other: OtherArm
     interpreter: Interpreter | None  # None: ours
-    plan: Plan
+    plan: Plan  # what is measured in it: of a commit with an owner's code as that commit has it
     environment: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader should know of that
 
     def conditions(self, ours: Mapping[str, Any]) -> dict[str, Any]:
-        """What an arm's results say beside the usual: its commit, where commits are compared."""
+        """Return the commit of an arm's results, if commits are compared."""
         if self.other.against.kind is not AgainstKind.COMMIT:
             return {}
         git = ours.get("git") or {}
@@ -317,14 +281,7 @@ def opened(
 ) -> Iterator[Arm | None]:
     """Keep the other arm's interpreter ready during a run; yield None if there is no other arm.
 
-    Args:
-        other: the arm.
-        environment: this interpreter's.
-        note: hears what is waited for.
-
-    Raises:
-        SurroundingsError: it cannot be started, does not go with this program, or has a model that
-            is not measured: nothing has begun then.
+    Raises SurroundingsError if it does not start or does not fit, before anything is measured.
     """
     if other is None:
         yield None
@@ -345,10 +302,7 @@ def opened(
 
 @contextmanager
 def interpreter_of(against: Against) -> Iterator[tuple[Interpreter | None, Checkout | None]]:
-    """The interpreter of the other arm, ours (None) for a setting, and a commit's files.
-
-    What it needs goes with it.
-    """
+    """Yield the interpreter of the other arm and a commit's files; None for this interpreter."""
     if against.kind is AgainstKind.SETTING:
         yield None, None
     elif against.kind is AgainstKind.ENVIRONMENT:
@@ -366,7 +320,7 @@ def interpreter_of(against: Against) -> Iterator[tuple[Interpreter | None, Check
 
 @contextmanager
 def _checked_out(commit: str) -> Iterator[tuple[Path, Path]]:
-    """A commit's files in a folder of their own, and the top of the repository here."""
+    """Yield a folder with a commit's files, and the top of the repository."""
     top = Path(git("rev-parse", "--show-toplevel"))
     scratch = Scratch()
     folder = scratch.folder / "commit"
@@ -383,11 +337,7 @@ def _checked_out(commit: str) -> Iterator[tuple[Path, Path]]:
 
 
 def _paths(folder: Path, top: Path) -> list[str]:
-    """Where Python finds the commit's packages: as here, with the commit's folder in its place.
-
-    Raises:
-        SurroundingsError: nothing that is imported here is the repository's.
-    """
+    """Return Python's search path with the commit's folder in place of the repository's."""
     here = [Path(entry).resolve() for entry in sys.path if entry]
     ours = [path for path in here if path.is_relative_to(top.resolve()) and not _installed(path)]
     mapped = [folder / path.relative_to(top.resolve()) for path in ours]
@@ -400,11 +350,11 @@ def _paths(folder: Path, top: Path) -> list[str]:
 
 
 def _installed(path: Path) -> bool:
-    """Whether this is an environment that lies within the repository: no commit has it."""
+    """Return whether a path is an environment within the repository, which no commit has."""
     return "site-packages" in path.parts or path.is_relative_to(Path(sys.prefix).resolve())
 
 
 def _there(path: Path, top: Path, folder: Path) -> Path:
-    """The same folder among the commit's files, or their top where it has none."""
+    """Return the same folder among the commit's files, or their top if it has none."""
     inside = folder / path.resolve().relative_to(top.resolve())
     return inside if inside.is_dir() else folder

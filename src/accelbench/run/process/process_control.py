@@ -1,6 +1,6 @@
-"""Processes that end when they should: undisturbed while they must not, killed without a race.
+"""Processes that are not disturbed when they must not be, and killed without a race.
 
-That none outlives its parent is the care of whatever starts it (`core/processes.py`).
+`core/processes.py` makes sure that none outlives its parent.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from typing import Any
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold back Ctrl-C and SIGTERM: what is inside happens whole, the signal is heard after it.
-
-    By handlers, not by a mask: a thread of NumPy's libraries would take a masked
-    signal, and Python would still raise it in the main thread. In other threads
-    Python raises none.
-    """
+    """Delay Ctrl-C and SIGTERM until the block is over."""
+    # By handlers, not by a mask: a thread of NumPy's libraries would take a masked signal, and
+    # Python would still raise it in the main thread. Python raises none in other threads.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -40,23 +37,21 @@ def undisturbed() -> Iterator[None]:
 
 
 def offer_to_oom_killer() -> None:
-    """When the machine runs out of memory, the worker goes first, not the user's desktop."""
+    """Let the kernel kill the worker first if memory runs out, not the user's desktop."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def own_process_group() -> None:
-    """Whatever the engine starts can then be ended together with the worker."""
+    """Lead a process group, so that whatever the engine starts is ended with the worker."""
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
 
 
 class InterruptHold:
-    """A hold on one process, immune to its number being used again.
+    """A hold on one process that stays valid if its number is used again."""
 
-    On Linux through a pidfd; elsewhere through the number, which its parent
-    keeps from being used again until the process is reaped.
-    """
+    # On Linux by a pidfd; elsewhere its parent keeps the number until the process is reaped.
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -66,7 +61,7 @@ class InterruptHold:
                 self._fd = os.pidfd_open(pid)
 
     def kill(self) -> None:
-        """SIGKILL, to the process and what it started."""
+        """Send SIGKILL to the process and to what it started."""
         with contextlib.suppress(OSError):
             if self._fd is not None:
                 signal.pidfd_send_signal(self._fd, signal.SIGKILL)
@@ -79,14 +74,13 @@ class InterruptHold:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def ended_within(self, seconds: float) -> bool:
-        """Whether it ends by itself in that time; waits in the kernel."""
+        """Return whether it ends by itself in that time; wait in the kernel."""
         if self._fd is None:
             return False
         readable, _, _ = select.select([self._fd], [], [], seconds)
         return bool(readable)
 
     def close(self) -> None:
-        """Let go."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

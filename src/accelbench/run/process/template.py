@@ -1,14 +1,11 @@
 """The warm template: a process that has imported an engine and forks workers from it.
 
-It only imports. One 64×64 product here would start the engine's threads, and a
-forked child would wait for them for ever; so would `is_available` or
-`jax.devices`.
-
     python -m accelbench.run.process.template NAME RUNTIME fork|spawn
 
-`fork` answers requests {"do": "fork", "name", "log"} with {"pid"} and
-{"do": "reap", "pid"} with {"pid", "status"}. `spawn` is no template: the process
-becomes the one worker itself, for systems and engines that cannot be forked.
+`fork` answers {"do": "fork", "name", "log"} with {"pid"} and {"do": "reap", "pid"} with {"pid",
+"status"}. `spawn` becomes the one worker itself, for systems and engines that cannot be forked. It
+only imports: one 64×64 product, `is_available` or `jax.devices` would start the engine's threads,
+and a forked child would wait for them for ever.
 """
 
 from __future__ import annotations
@@ -28,17 +25,15 @@ from accelbench.run.process import process_control, wire
 
 
 def find_runtime(name: str) -> Any:
-    """The registered runtime of that name."""
+    """Return the registered engine of that name."""
     return load(registered(ENGINES)[name])
 
 
 def preload(runtime: Any) -> None:
-    """Import what the runtime names, and what every worker does.
-
-    The collector is off meanwhile, and never sees what was imported: looking through it again and
-    again took a quarter of the 3.8 s of PyTorch and transformers, and in a forked child it would
-    copy every page.
-    """
+    """Import what the engine names, and what every worker needs."""
+    # The collector is off meanwhile, and never sees what was imported: looking through it again and
+    # again took a quarter of the 3.8 s of PyTorch and transformers, and in a forked child it would
+    # copy every page.
     gc.disable()
     for module in (*runtime.info.preload, "accelbench.run.worker.worker"):
         import_module(module)
@@ -47,7 +42,7 @@ def preload(runtime: Any) -> None:
 
 
 def worker_in_child(runtime: Any, name: str, log: str) -> None:
-    """The whole life of a forked worker. Never returns."""
+    """Be a forked worker until it ends; never return."""
     from accelbench.run.worker.worker import serve
 
     code = 1
@@ -70,7 +65,7 @@ def worker_in_child(runtime: Any, name: str, log: str) -> None:
 
 
 def redirect(log: str) -> None:
-    """What the engine prints goes to a file that a crash report can quote."""
+    """Send what the engine prints to a file that a crash report can quote."""
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
@@ -78,7 +73,7 @@ def redirect(log: str) -> None:
 
 
 def reap(pid: int) -> int:
-    """Wait for a child that is ending; its status as os.waitstatus_to_exitcode gives it."""
+    """Wait for a child that is ending; return its status as os.waitstatus_to_exitcode gives it."""
     try:
         _, status = os.waitpid(pid, 0)
     except ChildProcessError:

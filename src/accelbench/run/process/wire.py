@@ -1,8 +1,8 @@
-"""How conductor, template and worker talk: JSON frames over a local socket.
+"""The conversation of conductor, template and worker: JSON frames over a local socket.
 
-A socket rather than a pipe, because its end-of-file tells of a death on every
-system: the kernel closes it whichever way a process went. Unix sockets where
-there are some, loopback TCP elsewhere; a random token admits only our own.
+A socket's end of file tells of a death on every system: the kernel closes it however a process
+ended. Unix sockets if there are any, loopback TCP elsewhere; a random token admits only our own
+processes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ClosedError(Exception):
 
 
 class Channel:
-    """One conversation."""
+    """A connection that carries one conversation."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -44,11 +44,8 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message; raises ClosedError where nobody listens any more.
-
-        A message that JSON does not hold, such as one with a NaN in it, raises
-        ValueError or TypeError before a byte has left.
-        """
+        """Send one message; raise ClosedError if nobody listens, ValueError or TypeError if it
+        has a NaN."""
         body = json.dumps(message, allow_nan=False).encode()
         try:
             self._socket.settimeout(None)
@@ -57,7 +54,8 @@ class Channel:
             raise ClosedError(str(error)) from error
 
     def receive(self, timeout: float | None = None) -> dict[str, Any]:
-        """The next message. Raises TimeoutError or ClosedError. Blocks without spinning."""
+        """Return the next message; raise TimeoutError or ClosedError. It blocks without
+        spinning."""
         deadline = None if timeout is None else time.monotonic() + timeout
         size = _HEADER.unpack(self._take(_HEADER.size, deadline, peek=True))[0]
         body = self._take(_HEADER.size + size, deadline)[_HEADER.size :]
@@ -65,7 +63,7 @@ class Channel:
         return message
 
     def _take(self, wanted: int, deadline: float | None, peek: bool = False) -> bytes:
-        """Bytes leave the buffer only when the whole frame is there: a timeout loses nothing."""
+        """Take bytes only when the whole frame is there, so that a timeout loses nothing."""
         while len(self._buffer) < wanted:
             if deadline is None:
                 self._socket.settimeout(None)
@@ -89,13 +87,12 @@ class Channel:
         return taken
 
     def close(self) -> None:
-        """Hang up."""
         with contextlib.suppress(OSError):
             self._socket.close()
 
 
 class Switchboard:
-    """The conductor's end: hands out an address in `folder` and takes the calls that come in."""
+    """The conductor's end: an address in `folder`, and the calls that come in."""
 
     def __init__(self, folder: Path) -> None:
         self.token = secrets.token_hex(16)
@@ -111,10 +108,8 @@ class Switchboard:
         self._socket.listen(8)
 
     def accept(self, name: str, timeout: float, alive: Callable[[], bool]) -> Channel:
-        """Wait for the process called `name` to call in; strangers are hung up on.
-
-        Raises ClosedError where that process has ended without a call.
-        """
+        """Wait for the process called `name`, hang up on others; raise ClosedError if it ended
+        before."""
         deadline = time.monotonic() + timeout
         while True:
             left = deadline - time.monotonic()
@@ -143,12 +138,11 @@ class Switchboard:
         return secrets.compare_digest(token, self.token.encode()) and hello.get("name") == name
 
     def close(self) -> None:
-        """Stop listening."""
         self._socket.close()
 
 
 def call(name: str) -> Channel:
-    """A child's end: call the conductor named by the environment."""
+    """Call the conductor that the environment names."""
     address = os.environ[ADDRESS_VARIABLE]
     if _HAS_UNIX:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

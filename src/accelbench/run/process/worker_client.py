@@ -1,19 +1,5 @@
-"""What is said to a worker, and how every other ending than an answer is told.
-
-What a worker was doing, as a sentence about its end says it. Pure.
-
-What of a run those need who start workers and ask them: its settings, workers, room, time.
-
-What a worker is asked to open, as it goes over the wire.
-
-An accelerator's own meters, read while a worker waits between two blocks.
-
-Reading them while a sample is taken would disturb it, and after the case the
-device is idle and tells nothing. The host's CPU is not watched here: its counters
-are in the machine's snapshots.
-
-Who watches a run: the command line, a log, a test. Called only between blocks.
-"""
+"""The conductor's client of workers: requests, how workers end, a device's meters, and
+observers."""
 
 from __future__ import annotations
 
@@ -43,7 +29,7 @@ from accelbench.run.process.worker_pool import Worker, WorkerPool
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the case in hand stands."""
+    """The state of the case that is being measured."""
 
     phase: str
     samples: int = 0
@@ -53,57 +39,43 @@ class Progress:
 
 
 class Observer(Protocol):
-    """Hears what happens, in order."""
+    """A listener to a run, called in order and only between blocks."""
 
     def devices(self, entries: Sequence[Device | Absent]) -> None:
-        """What the run will use, before anything else."""
-        ...
+        """Hear which devices the run will use, before anything else."""
+        return
 
     def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
-        """The run begins; it takes between so many seconds, very roughly, where that is known."""
-        ...
+        """Hear that the run begins, and between how many seconds it will take, if that is known."""
+        return
 
     def note(self, text: str) -> None:
-        """Something the reader should know."""
-        ...
+        """Hear something that the reader should know."""
+        return
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
-        """A case begins."""
-        ...
+        """Hear that a case begins."""
+        return
 
     def progress(self, progress: Progress) -> None:
-        """The case moves on."""
-        ...
+        """Hear of the case's progress."""
+        return
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
-        """A result that is already durable."""
-        ...
+        """Hear of a result that is already durable."""
+        return
 
 
-class SilentObserver:
-    """Hears everything and says nothing."""
-
-    def devices(self, entries: Sequence[Device | Absent]) -> None:
-        return None
-
-    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
-        return None
-
-    def note(self, text: str) -> None:
-        return None
-
-    def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
-        return None
-
-    def progress(self, progress: Progress) -> None:
-        return None
-
-    def case_finished(self, row: Mapping[str, Any]) -> None:
-        return None
+class SilentObserver(Observer):
+    """An observer that does nothing."""
 
 
 class DeviceWatch:
-    """What a device's meters showed during one case."""
+    """Readings of a device's meters during one case."""
+
+    # Meters are read while a worker waits between two blocks: reading them during a sample would
+    # disturb it, and after the case the device is idle. The host's CPU has its counters in
+    # snapshots.
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
@@ -115,7 +87,7 @@ class DeviceWatch:
 
     @classmethod
     def of(cls, device: Device | None) -> DeviceWatch:
-        """The watch of a device; one without meters sees nothing."""
+        """Return the watch of a device; without meters it reads nothing."""
         if device is None or device.hardware == "cpu":
             return cls(NullTelemetry("the host is watched by snapshots"))
         return cls(telemetry_for(device))
@@ -141,7 +113,7 @@ class DeviceWatch:
             self._foreign = max(self._foreign, len(foreign))
 
     def report(self) -> Mapping[str, Any]:
-        """For the result's environment; nothing where the device has no meters."""
+        """Return the readings for the result's environment."""
         if isinstance(self._telemetry, NullTelemetry):
             return {}
         return {
@@ -154,11 +126,10 @@ class DeviceWatch:
         }
 
     def quality(self) -> Quality | None:
-        """The quality that throttling imposes."""
+        """Return the quality that throttling imposes."""
         return Quality.THROTTLED if self._throttled else None
 
     def warnings(self) -> list[str]:
-        """What a reader should know."""
         notes = []
         if self._throttled:
             held = ", ".join(sorted(self._throttled))
@@ -170,7 +141,6 @@ class DeviceWatch:
         return notes
 
     def close(self) -> None:
-        """Let go of the meters."""
         self._telemetry.close()
 
 
@@ -185,14 +155,14 @@ def open_request(
     artefact: str | None = None,
     spill: Path | None = None,
 ) -> dict[str, Any]:
-    """The request that opens a case's model on a device, with everything the run has settled."""
+    """Return the request that opens a case's model on a device."""
     job = Job(case, device, settings, artefact, None if spill is None else str(spill))
     return {"do": "open", "job": job_to_json(job)}
 
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """A run as those see it who ask its workers."""
+    """The parts of a run that are needed to start and ask workers."""
 
     settings: RunSettings
     worker_pool: WorkerPool
@@ -223,7 +193,7 @@ _WORDS = {
 
 
 def phase_said(phase: str) -> str:
-    """A phase after the word "while"; what is asked of a worker is worded so already."""
+    """Return a phase as it follows the word "while"."""
     return _WORDS.get(phase, phase)
 
 
@@ -234,7 +204,7 @@ NO_WORKER = "worker_did_not_start"
 
 
 class WorkerTroubleError(Exception):
-    """A worker could not do what it was asked; carries what became of the case."""
+    """The outcome of a case whose worker could not do what it was asked."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.message)
@@ -242,12 +212,12 @@ class WorkerTroubleError(Exception):
 
     @classmethod
     def of(cls, error: CaseError) -> WorkerTroubleError:
-        """A case that fails by what was found of it here, not by what its worker met."""
+        """Return the error of a case that fails by what the conductor found."""
         return cls(Outcome(Status.FAILED, error.reason, error.message, error.advice))
 
 
 class WorkerClient:
-    """The conductor with one worker after another."""
+    """The conductor's conversation with one worker after another."""
 
     def __init__(self, context: WorkerContext) -> None:
         self._context = context
@@ -259,11 +229,11 @@ class WorkerClient:
 
     @property
     def begun(self) -> bool:
-        """Whether a worker is there that has a model open."""
+        """Whether a worker has a model open."""
         return self._worker is not None and bool(self.opened)
 
     def start(self, runtime: Runtime) -> None:
-        """A fresh worker of a runtime; raises TroubleError."""
+        """Start a fresh worker of an engine; raise WorkerTroubleError if that fails."""
         self._context.observer.progress(Progress("starting"))
         try:
             self._worker = self._context.worker_pool.worker(runtime, self._settings.job.threads)
@@ -276,11 +246,7 @@ class WorkerClient:
     def open(
         self, planned: Planned, artefact: str | None = None, spill: Path | None = None
     ) -> None:
-        """A worker that has the case's model open, a fresh one but where one was kept.
-
-        Raises:
-            TroubleError: it could not be opened.
-        """
+        """Open a case's model in a fresh or kept worker; raise WorkerTroubleError if that fails."""
         runtime = self._context.runtimes.get(planned.case.target.runtime)
         if runtime is None:
             raise WorkerTroubleError(_no_runtime(planned.case.target.runtime))
@@ -294,7 +260,7 @@ class WorkerClient:
         self.cpu_seconds = self.opened["cpu_seconds"]
 
     def ask(self, request: Mapping[str, Any], doing: str) -> dict[str, Any]:
-        """One request and its answer; every other ending raises TroubleError."""
+        """Return the answer to a request; raise WorkerTroubleError for every other ending."""
         worker = self._worker
         assert worker is not None
         kills_before = processes.out_of_memory_kills()
@@ -328,7 +294,7 @@ class WorkerClient:
             raise WorkerTroubleError(outcome) from error
 
     def _died(self, worker: Worker, phase: str, kills_before: int | None) -> Outcome:
-        """What a worker died of that hung up by itself."""
+        """Return the outcome of a worker that hung up by itself."""
         status = worker.fate()
         kills = processes.out_of_memory_kills()
         if status == -9 and kills_before is not None and (kills or 0) > kills_before:
@@ -350,7 +316,7 @@ class WorkerClient:
         )
 
     def keep(self) -> None:
-        """What is open has served: the worker gives it up and stays for the next, if it can."""
+        """Close the open model and keep the worker, if it can."""
         if not self.begun:
             return
         try:
@@ -397,7 +363,7 @@ def _timed_out(phase: str, patience: float) -> Outcome:
 
 
 def out_of_budget(budget: float | None) -> Outcome:
-    """The run's time is over."""
+    """Return the outcome of a case for which no time is left."""
     return Outcome(
         Status.SKIPPED,
         "budget",

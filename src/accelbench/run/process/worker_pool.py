@@ -1,7 +1,4 @@
-"""The conductor's side of its processes: templates started, workers made, ends understood.
-
-A pool whose warm templates serve one run after another, as those of one run serve its cases.
-"""
+"""Processes of the conductor: templates, workers, and how they end."""
 
 from __future__ import annotations
 
@@ -39,11 +36,9 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 
 
 def worker_environment(runtime: Runtime, threads: int | None) -> dict[str, str]:
-    """The environment an engine starts in.
-
-    Threads are set only where someone asked: the engine's own default is what
-    its users get, and part of what is measured.
-    """
+    """Return the environment that an engine starts in."""
+    # Threads are set only if asked for: the engine's own default is what its users get, and part of
+    # what is measured.
     environment = dict(os.environ)
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
@@ -57,7 +52,7 @@ def start_process(
     out: IO[bytes],
     interpreter: Interpreter | None = None,
 ) -> processes.Process:
-    """A process of `run/process/template.py`, which reads nothing and prints into a file."""
+    """Start `run/process/template.py`; it reads nothing and prints into a file."""
     module = "accelbench.run.process.template"
     if interpreter is None:
         return processes.start_python(module, arguments, out, environment=environment)
@@ -73,7 +68,7 @@ def start_process(
 
 
 def forks(runtime: Runtime) -> bool:
-    """Whether a warm template can serve; elsewhere each worker is started afresh."""
+    """Return whether a warm template can serve; otherwise each worker is started afresh."""
     return runtime.info.isolation == "fork" and sys.platform == "linux"
 
 
@@ -96,11 +91,10 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
         return self._hold.pid
 
     def end(self) -> int | None:
-        """Make sure it is gone; how it went: an exit code, minus a signal, None if unknown."""
+        """End it; return its exit code, minus a signal, or None if unknown."""
         self.channel.close()
         if not hasattr(os, "killpg") and self._process is not None:
             # Nothing here ends what it has started: it is left the time to do so itself.
@@ -116,7 +110,7 @@ class Worker:
         return status
 
     def fate(self, patience: float = 2.0) -> int | None:
-        """How a worker that hung up by itself ended; killed only if it lingers."""
+        """Return how a worker that hung up by itself ended; kill it only if it lingers."""
         if self._process is not None:
             with contextlib.suppress(processes.TimeoutExpired):
                 self._process.wait(patience)
@@ -125,7 +119,7 @@ class Worker:
         return self.end()
 
     def last_words(self, lines: int = 5) -> str:
-        """The end of what the engine printed."""
+        """Return the end of what the engine printed."""
         try:
             text = self._log.read_text(errors="replace")
         except OSError:
@@ -135,7 +129,7 @@ class Worker:
 
 
 class Template:
-    """A warm template of one runtime in one environment."""
+    """A warm template of one engine in one environment."""
 
     def __init__(self, worker_pool: WorkerPool, runtime: Runtime, threads: int | None) -> None:
         self._worker_pool = worker_pool
@@ -147,16 +141,15 @@ class Template:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether the process is still there."""
         return self._process.poll() is None
 
     def ended_within(self, seconds: float) -> bool:
-        """Whether the process ends by itself in that time: its socket closes a moment before."""
+        """Return whether the process ends by itself in that time: its socket closes a moment
+        before."""
         try:
             self._process.wait(seconds)
         except processes.TimeoutExpired:
@@ -164,7 +157,7 @@ class Template:
         return True
 
     def fork(self) -> Worker:
-        """A fresh worker; tens of milliseconds. Raises ClosedError or TimeoutError."""
+        """Return a fresh worker, after some 10 ms; raise ClosedError or TimeoutError."""
         name, log = self._worker_pool.new_name("worker")
         self._channel.send({"do": "fork", "name": name, "log": str(log)})
         hold = InterruptHold(self._channel.receive(60.0)["pid"])
@@ -180,7 +173,7 @@ class Template:
         return Worker(channel, hold, log, parent=self)
 
     def reap(self, pid: int) -> int | None:
-        """Have a child that is ending waited for; None where it cannot be known how it ended."""
+        """Return how an ending child ended; None if that cannot be known."""
         try:
             self._channel.send({"do": "reap", "pid": pid})
             # An answer that came too late for its question is passed over.
@@ -199,7 +192,7 @@ class Template:
 
 
 class WorkerPool:
-    """Everything the conductor has running; empty again after `close`."""
+    """All processes of a conductor; none is left after `close`."""
 
     def __init__(self, interpreter: Interpreter | None = None) -> None:
         self._interpreter = interpreter  # None: ours
@@ -215,11 +208,9 @@ class WorkerPool:
             self._template(runtime, threads)
 
     def worker(self, runtime: Runtime, threads: int | None) -> Worker:
-        """A fresh worker for a runtime: forked from a warm template where that is possible.
+        """Return a fresh worker of an engine, forked from a warm template if possible.
 
-        Raises:
-            ClosedError, TimeoutError: no worker came of it.
-            SurroundingsError: the engine's process could not start.
+        Raises ClosedError or TimeoutError if it fails, SurroundingsError if no process could start.
         """
         if self._forks(runtime):
             return self._forked(runtime, threads)
@@ -253,15 +244,12 @@ class WorkerPool:
         return self._templates[key]
 
     def begin_launch(self, number: int) -> None:
-        """The workers of a launch come from a fresh address layout, and with it have their luck.
-
-        Forks of one template share theirs.
-        """
+        """Begin a launch with fresh templates."""
+        # Forks of one template share its address layout, and with it its luck.
         if number > 1:
             self.retire_templates()
 
     def retire_templates(self) -> None:
-        """End every template."""
         for template in self._templates.values():
             template.close()
         self._templates.clear()
@@ -285,20 +273,20 @@ class WorkerPool:
         return name, process, log
 
     def new_name(self, kind: str) -> tuple[str, Path]:
-        """A name for a process, and the file for what it prints."""
+        """Return a name for a process, and the file for what it prints."""
         self._count += 1
         name = f"{kind}-{self._count}"
         return name, self._scratch.folder / f"{name}.log"
 
     def new_folder(self, kind: str) -> Path:
-        """A folder that lasts as long as the run."""
+        """Make a folder that lasts as long as the run."""
         self._count += 1
         folder = self._scratch.folder / f"{kind}-{self._count}"
         folder.mkdir(mode=0o700)
         return folder
 
     def connect(self, name: str, process: processes.Process, log: Path) -> Channel:
-        """Wait for a process that was just started to call in."""
+        """Wait for a process that was just started to call."""
         try:
             return self.switchboard.accept(name, START_SECONDS, lambda: process.poll() is None)
         except (ClosedError, TimeoutError) as error:
@@ -307,7 +295,7 @@ class WorkerPool:
     def answer(
         self, channel: Channel, process: processes.Process, log: Path, timeout: float
     ) -> dict[str, Any]:
-        """The first words of a process that was just started."""
+        """Return the first message of a process that was just started."""
         try:
             return channel.receive(timeout)
         except (ClosedError, TimeoutError) as error:
@@ -352,11 +340,10 @@ _MOST = 6
 
 
 class KeptWorkerPool(WorkerPool):
-    """Everything that is kept running between runs; empty after `end`.
+    """A pool whose warm templates serve one run after another; empty after `end`."""
 
-    The n-th launch of every run comes from the same template, another one than the other
-    launches: as in one run of all of their cases.
-    """
+    # The n-th launches of all runs come from one template, and other launches from others: as in
+    # one run of all of their cases.
 
     def __init__(self) -> None:
         super().__init__()
@@ -372,7 +359,7 @@ class KeptWorkerPool(WorkerPool):
         self._by_launch.clear()
 
     def close(self) -> None:
-        """A run is over: its workers and its files go, the templates stay."""
+        """End a run: remove its workers and files, keep the templates."""
         templates = {template.pid for template in self._by_launch.values()}
         for process in [p for p in self._started if p.pid not in templates]:
             process.kill()

@@ -1,18 +1,15 @@
-"""How far outputs are from their reference, in units of what the inputs move.
-
-An absolute tolerance says little of random weights: an error of 0.48 may be small
-beside logits of 86 and still be a quarter of all that another image would change.
-So the yardstick is the model's own: how far the reference's outputs for two seeded
-inputs lie apart.
+"""The distance of outputs from their reference, in units of what the inputs change.
 
     error = rms(output - reference) / (rms(reference - other) + rounding)
 
-of the worst item of the worst output. `rounding` is what the precision's last places alone
-may cost; it counts where an output hardly depends on its inputs, such as the box corners of
-an untrained detector, which are all near one half.
+of the worst item of the worst output, where `other` are the reference's outputs for other inputs.
+An absolute tolerance says little: an error of 0.48 may be small beside logits of 86 and still be a
+quarter of all that another image would change. `rounding` is the cost of the precision's last
+places; it counts if an output hardly depends on its inputs, such as the box corners of an untrained
+detector.
 
-What is decided, such as token ids or a mask, is not near or far: a number of its values are others.
-That is compared with how many another draw of the inputs changes; in fp32 none may be.
+Decisions, such as token ids or a mask, are not near or far: the share of values that differ is
+compared with how many another draw of the inputs changes; in fp32 none may differ.
 """
 
 from __future__ import annotations
@@ -69,15 +66,10 @@ def agree(
     allowed: float | None = None,
     batches: Batches = _ALIKE,
 ) -> Agreement:
-    """Compare outputs with a reference.
+    """Compare outputs with a reference; `other` are the reference's outputs for other inputs.
 
-    Args:
-        outputs: what a runtime gave for some inputs.
-        reference: what the reference gave for them.
-        other: what it gives for other inputs; of several, what they move on the whole.
-        precision: what the runtime was asked to compute in.
-        allowed: the error that is allowed; None is the most that the precision may cost.
-        batches: the items of both; those that both have are compared.
+    `allowed` is the largest error; by default the most that the precision may cost. Only items that
+    both batches have are compared.
     """
     others = [other] if isinstance(other, Mapping) else other
     most = tolerance_of(precision).most if allowed is None else allowed
@@ -100,10 +92,8 @@ def agree(
 
 
 def judged_outputs(reference: Outputs) -> list[str]:
-    """Return the names of the outputs that are compared: numbers, or all if there are none.
-
-    Decisions next to numbers are made of those, and a tie may be decided either way.
-    """
+    """Return the names of the outputs that are compared: numbers, or all if there are none."""
+    # Decisions next to numbers are made of those, and a tie may be decided either way.
     return [name for name, output in reference.items() if output.is_number] or list(reference)
 
 
@@ -156,10 +146,9 @@ def _wrong(name: str, outputs: Mapping[str, Any], right: ReferenceOutputs, batch
 def _comparable(
     name: str, outputs: Mapping[str, Any], reference: Outputs, batches: Batches
 ) -> Pairs:
-    """Pair the values of an output; logits of decoded tokens only if they follow the same tokens.
-
-    Two logits that are nearly equal may be decided either way, and other tokens follow then.
-    """
+    """Pair the values of an output; logits of decoded tokens only if they follow the same
+    tokens."""
+    # Two logits that are nearly equal may be decided either way, and other tokens follow then.
     held = pairs(outputs[name], reference[name], batches)
     if name != DECODE_LOGITS or TOKENS not in reference or TOKENS not in outputs:
         return held
@@ -174,7 +163,7 @@ def _comparable(
 
 
 def _worst(held: Pairs) -> float:
-    """Root mean square of the differences, of the item that is furthest off."""
+    """Return the root mean square of the differences of the item that is furthest off."""
     apart = np.square(far_apart(held.found, held.right))
     if not apart.size:
         return 0.0
@@ -186,7 +175,8 @@ def _worst(held: Pairs) -> float:
 
 
 def _moved(right: ReferenceOutputs, others: Sequence[ReferenceOutputs | None]) -> float:
-    """What other inputs change; an output whose very shape depends on them is moved as a whole."""
+    """Return what other inputs change; an output whose shape depends on them is moved as a
+    whole."""
     distances = []
     for other in others:
         if other is not None and right.shape == other.shape:
@@ -198,10 +188,7 @@ def _moved(right: ReferenceOutputs, others: Sequence[ReferenceOutputs | None]) -
 
 
 def far_apart(array: Array, other: Array) -> Array:
-    """How far values are apart; those that are no number in both are equal.
-
-    Of decisions, 1 where they differ.
-    """
+    """Return how far values are apart; 1 for decisions that differ, 0 for two NaNs."""
     if not (is_number(array) and is_number(other)):
         return np.not_equal(array, other).astype(np.float64)
     wide = np.complex128 if "c" in array.dtype.kind + other.dtype.kind else np.float64

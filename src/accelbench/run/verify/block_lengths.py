@@ -1,8 +1,8 @@
 """Compare steps of long blocks with single steps: a block has to do all of its work in its time.
 
-A runtime may run a part of a block's steps, or do less in all steps but the last, or wait for its
-device only at the end of a block. Then a step of a block takes less than a step that is asked for
-alone and whose outputs are there at its end. Most tries have to show it before a case is refused.
+An engine may run a part of a block's steps, or do less in all but the last, or wait for its device
+only at the end. Then a step of a block takes less than a step that is asked for alone and whose
+outputs are there at its end. Most tries have to show it before a case is refused.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LAST_STEPS = (FEWEST_COMPARED, 9)
 
 
 def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> None:
-    """Of steps too short to be timed each, four times as many take more than twice as long."""
+    """Raise CaseError unless four times as many short steps take more than twice as long."""
     many = choose_timing(said_ns, clock.tick_ns()).steps_per_sample
     few = many // _TIMES_FEWER
     if not few:
@@ -86,8 +86,8 @@ def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> 
 class SingleStep:
     """Single steps, none of which can be left out; or single blocks, of many that follow.
 
-    The time of a step lasts until its outputs are there, if the session keeps them. They are
-    compared with verified outputs elsewhere (timed_steps.py).
+    A step's time lasts until its outputs are there, if the session keeps them; timed_steps.py
+    compares them.
     """
 
     session: Session
@@ -118,7 +118,8 @@ class SingleStep:
         return float(max(0, there - start - (self.clock.now_ns() - there)))
 
     def explains(self, said_ns: float) -> bool:
-        """Whether the quickest took no longer than a step of a block with such a time may."""
+        """Return whether the quickest took no longer than a step of a block with such a time
+        may."""
         return min(self.took_ns) <= said_ns / _LEAST_SHARE + self.slack_ns
 
 
@@ -129,15 +130,7 @@ def single_steps(
     timing: Timing,
     known: list[float] | None = None,
 ) -> SingleStep:
-    """Return the single steps of a session.
-
-    Args:
-        checked: the validated session.
-        device: the device of the case.
-        clock: the clock that times the session's blocks.
-        timing: how the steady state was timed.
-        known: times of single steps that are known already.
-    """
+    """Return the single steps of a session, beginning with those whose times are known."""
     on_a_cpu = device.hardware == "cpu" or device.unit == "cpu"
     here = on_a_cpu and not isinstance(checked.behind, OutOfProcess)
     beside = _HERE_NS if here else _NOT_KEPT_BUSY_NS if timing is Timing.WHOLE else _AWAY_NS
@@ -155,15 +148,8 @@ def refuse_thinned(
 ) -> tuple[str, ...]:
     """Raise CaseError if steps as they were measured take less than single ones.
 
-    Args:
-        single: single steps; more are taken if the known ones took too long.
-        inputs: inputs that were used before.
-        question: the most steps that were asked for at once in the steady state.
-        said_ns: the reported time of a step.
-        steady: gives the inputs of the steady state, if those above are others.
-
-    Returns:
-        A warning if steps take much longer now than in the measurement.
+    `inputs` were used before; `steady` gives those of the steady state, if they are others. Return
+    a warning if steps take much longer now than in the measurement.
     """
     if question.steps * question.blocks == single.steps:
         return ()
@@ -202,14 +188,7 @@ def refuse_thinned(
 
 
 def refuse_cheaper(single: SingleStep, others: Any, steady: Any, question: Question) -> None:
-    """Raise CaseError if the inputs that were measured make steps quicker than others do.
-
-    Args:
-        single: its session is asked, and its slack is allowed.
-        others: inputs that were not measured.
-        steady: inputs of the steady state.
-        question: the most steps that were asked for at once in it.
-    """
+    """Raise CaseError if the inputs that were measured make steps quicker than others do."""
     explained = 0
     for _ in range(TRIES):
         other_ns = ask_again(single.session, others, question)
@@ -237,15 +216,8 @@ def warn_of_slower_steps(now_ns: float, said_ns: float, slack_ns: float) -> tupl
 
 
 def refuse_late_waits(checked: CheckedSession, inputs: Any, chance: RandomSource) -> None:
-    """Raise CaseError if the last step of each block takes longer than the others.
-
-    The steps before it returned before their work was done, so that their median is too small.
-
-    Args:
-        checked: the validated session.
-        inputs: inputs that were used before.
-        chance: draws the lengths of blocks.
-    """
+    """Raise CaseError if the last step of each block takes longer than the others."""
+    # The steps before it returned before their work was done, so that their median is too small.
     for _ in range(TRIES):
         times = steps_ns(checked.session, inputs, chance.randint(*_LAST_STEPS))
         if not last_is_longer(times):
@@ -271,12 +243,11 @@ def ask_again(session: Session, inputs: Any, question: Question) -> float:
 
 
 def steps_ns(session: Session, inputs: object, n: int) -> list[float]:
-    """What n steps are said to have taken each, without what was compiled meanwhile."""
+    """Return the times of n steps, without what was compiled meanwhile."""
     block = session.sample(inputs, n, Timing.EACH)
     steps = zip(*block.phase_ns.values(), strict=True)
     return [float(sum(step)) - block.compile_ns / n for step in steps]
 
 
 def _block_ns(block: Block) -> float:
-    """What a step of a block took that was timed as a whole."""
     return samples_of(block)[0] / block.steps

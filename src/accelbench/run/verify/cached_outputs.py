@@ -43,28 +43,17 @@ def refuse_cached(
     used: Any = None,
     steady: Any = None,
 ) -> Any:
-    """Compare the quickest first step with new inputs with quick steps of inputs used before.
+    """Raise CaseError if the quickest first step with new inputs is slower than steps with used
+    inputs.
 
-    Those are taken between the first steps, and as few at once: another process may have changed
-    the speed since the steady state, and pipelined steps take less among many (block_lengths.py
-    compares those with single steps).
-
-    Time of a question about new inputs that no step explains counts as part of its first step, less
-    what other questions leave and what it takes to bring the inputs there. Compilation that is
-    reported each time counts as well.
-
-    Args:
-        checked: the validated session.
-        case: what was measured.
-        chance: draws seeds and the lengths of blocks.
-        single: single steps.
-        used: inputs that were used before, if there are any.
-        steady: the inputs of the steady state, if they are at hand. They were used most often: a
-            cache may hold only what was asked for many times.
-
-    Returns:
-        Inputs that were used before.
+    `used` are inputs that were used before, `steady` those of the steady state: a cache may hold
+    only what was asked for many times. Return inputs that were used.
     """
+    # Steps with used inputs are taken between the first steps, and as few at once: another process
+    # may have changed the speed since the steady state, and pipelined steps take less among many
+    # (block_lengths.py compares those with single steps). Time of a question about new inputs that
+    # no step explains counts as part of its first step, less what other questions leave and what it
+    # takes to bring the inputs there. Compilation that is reported each time counts as well.
     trials = CacheTrials(checked, case, chance, single, used, steady)
     # Sixteen trials are over within one bad moment of a machine: sixteen more, in turns with others
     # that begin as they do.
@@ -135,11 +124,9 @@ class CacheTrials:
         return self._repeats
 
     def time_control_step(self) -> float:
-        """Return the time of a step with used inputs under the conditions of a first step.
-
-        To make inputs is work: on a machine with nine processes a core, ONNX Runtime's process had
-        by then used its turn, and each of 16 first steps took 5.4 ms instead of 1.1 ms.
-        """
+        """Return the time of a step with used inputs under the conditions of a first step."""
+        # To make inputs is work: on a machine with nine processes a core, ONNX Runtime's process
+        # had by then used its turn, and each of 16 first steps took 5.4 ms instead of 1.1 ms.
         self._made()
         used = self.inputs if self._steady is None else self._steady
         self._single.step(self.inputs)
@@ -149,7 +136,8 @@ class CacheTrials:
         return step + max(0.0, self._checked.hidden_ns - self._brought)
 
     def saves(self, usual: float) -> bool:
-        """Whether first steps take so much longer that others cannot be doing their work."""
+        """Return whether first steps take so much longer that the others cannot be doing their
+        work."""
         return min(self.firsts) >= max(usual * TIMES_FASTER, usual + self._cold)
 
     def _made(self) -> Any:
@@ -162,13 +150,9 @@ class CacheTrials:
 def refuse_cached_phases(checked: CheckedSession, case: Case, chance: RandomSource) -> None:
     """Raise CaseError if a phase, such as the prefill, is remembered from the step before.
 
-    A phase may be so short a part of the step that the step's own time hides it.
-
-    Args:
-        checked: the validated session.
-        case: a short step of what was measured; its steps have phases.
-        chance: draws seeds.
+    `case` is a short step of what was measured.
     """
+    # A phase may be so short a part of the step that the step's own time hides it.
     session, cold = checked.session, cold_ns(case)
     used = session.prepare(case)  # as in the steady state
     new_ns: dict[str, list[float]] = {}

@@ -1,10 +1,8 @@
 """Convergence: how far the loss falls, relative to the same training in fp32 on the CPU.
 
-What is compared are two curves of losses that nobody times, of training without
-dropout: kinds of devices draw other numbers, and which ones a model was dealt says
-nothing of how well it computes. One curve is of the worker that has just measured
-the case, from a fresh start. The other is the reference's, trained once a run: same
-weights, inputs, seed and optimizer.
+Two untimed curves of losses are compared, both without dropout, because devices draw other numbers.
+One is of the worker that has just measured the case, from a fresh start; the other is the
+reference's, trained once a run with the same weights, inputs, seed and optimizer.
 """
 
 from __future__ import annotations
@@ -81,7 +79,7 @@ _PLAIN, _OF_NARROW = 2e-5, 0.25
 
 @dataclass(frozen=True)
 class ConvergenceResult:
-    """What the curves say of a case."""
+    """The comparison of a case's curve with its reference's."""
 
     verdict: Verdict
     convergence: float | None = None
@@ -89,14 +87,12 @@ class ConvergenceResult:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns of a result."""
         if self.convergence is None:
             return {}
         return {"convergence": self.convergence, "convergence_steps": STEPS}
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why they are empty."""
         return {} if self.convergence is not None else dict.fromkeys(_COLUMNS, self.why)
 
 
@@ -127,12 +123,9 @@ class Curves:
     def known(
         self, context: WorkerContext, case: Case, measured: Mapping[str, Any] | None
     ) -> ConvergenceResult | None:
-        """What can be said without another pass; None: the worker has to train the curve.
+        """Return the result that needs no further pass; None if the worker has to train the curve.
 
-        Args:
-            context: the run.
-            case: one that was measured, in training.
-            measured: its columns; None where nothing was to be measured.
+        `measured` are the case's columns; None if nothing was to be measured.
         """
         if measured is None:
             why = "" if is_own(case) else _worthless(self._of(case))
@@ -158,12 +151,10 @@ class Curves:
         return None
 
     def judge(self, context: WorkerContext, case: Case, curve: Curve) -> ConvergenceResult:
-        """Compare a case's curve with its reference's.
-
-        If it is further off than its precision explains, the reference is trained once more from
-        inputs and weights a millionth off: chaotic training, as ResNet-50's at small batches, goes
-        elsewhere by that much. In fp32 it is also trained with narrow products.
-        """
+        """Compare a case's curve with its reference's."""
+        # If it is further off than its precision explains, the reference is trained once more from
+        # inputs and weights a millionth off: chaotic training, as ResNet-50's at small batches,
+        # goes elsewhere by that much. In fp32 it is also trained with narrow products.
         reference = self._of(case)
         ratio, why = convergence(curve, reference)
         if ratio is None:
@@ -217,13 +208,8 @@ def _verified(error: float, allowed: float) -> Verdict:
 
 
 def judge_fp32(errors: Sequence[float], noise: Sequence[float], narrow: Sequence[float]) -> Verdict:
-    """Return whether losses are as close as fp32's: not verified if narrow products would be, too.
-
-    Args:
-        errors: of the case, at each step.
-        noise: of a nudged reference.
-        narrow: of a reference with narrow products.
-    """
+    """Judge losses by a nudged reference's and a narrow one's: not verified if narrow products
+    would pass."""
     chaos = [max(_PLAIN, _OWN_NOISE * most) for most in accumulate(noise, max)]
     narrows = [_OF_NARROW * most for most in accumulate(narrow, max)]
     allowed = [max(pair) for pair in zip(chaos, narrows, strict=True)]
@@ -254,7 +240,7 @@ def _frozen(case: Case, curve: Curve, reference: Curve) -> str:
 
 
 def convergence(curve: Curve, reference: Curve) -> tuple[float | None, str]:
-    """How far a loss fell relative to its reference; without a figure, why."""
+    """Return how far a loss fell relative to its reference, or why that is not known."""
     if curve.why:
         return None, curve.why
     if len(curve.losses) < STEPS:
@@ -270,7 +256,7 @@ def _fall(curve: Curve) -> float:
 
 
 def _worthless(reference: Curve) -> str:
-    """Why nothing can be compared with a reference, "" where it can."""
+    """Return why nothing can be compared with a reference; empty if it can."""
     if reference.why:
         return f"there is no reference: {reference.why}"
     first = reference.losses[0]
@@ -308,10 +294,7 @@ def _trained(context: WorkerContext, case: Case, nudge: float = 0.0, narrow: boo
 def are_frozen(learning: Collection[str], still: Collection[str], narrow: bool = False) -> bool:
     """Return whether so many of the weights that should learn stand still that it is no chance.
 
-    Args:
-        learning: names of weights that learn.
-        still: those of them that stand still.
-        narrow: whether small gradients may be lost.
+    In a `narrow` precision small gradients may be lost.
     """
     most = _FROZEN_NARROW if narrow else _FROZEN_SHARE
     return bool(still) and len(still) >= most * len(learning)

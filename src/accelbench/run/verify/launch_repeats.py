@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass
 class Repeats:
-    """What the launches of a run have given, by case and device."""
+    """The outputs of a run's launches, by case and device."""
 
     _seen: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
 

@@ -1,20 +1,17 @@
 """Check that a request decodes all of its tokens, and an image all of its passes.
 
-Outputs are compared by short steps (catalog/short_steps.py). Such a comparison does not show
-whether a long step goes on to its end:
+Outputs are compared by short steps (catalog/short_steps.py), which do not show the end of a long
+one:
 
     tokens   what a timed request left has as many tokens as were asked for, and its first ones were
              chosen by the logits that `outputs` gives of the same inputs
     time     a long step takes as long as its tokens or passes require, judged by two short steps of
              different lengths: t(b) + (n - b) * (t(b) - t(a)) / (b - a)
 
-A later token reads a longer cache, so it takes no less time than an early one.
-
-Compare reported times with steps whose inputs are new and whose outputs are right.
-
-A runtime may leave out steps by chance, or once it has seen inputs often enough: then its single
-steps are quick as well, and their outputs are right. A step with new inputs cannot be quick and
-leave right outputs. As with the other checks, most tries have to show it.
+A later token reads a longer cache, so it takes no less time than an early one. Reported times are
+also compared with steps of new inputs: an engine may leave out steps by chance, or for inputs it
+has seen often. A step with new inputs cannot be quick and leave right outputs. Most tries have to
+show it.
 """
 
 from __future__ import annotations
@@ -92,14 +89,8 @@ def refuse_quicker_than_fresh(
 ) -> tuple[str, ...]:
     """Raise CaseError if reported steps are too quick for steps with new inputs.
 
-    Args:
-        fresh: takes such steps.
-        question: the most steps that were asked for at once in the steady state.
-        said_ns: the reported time of a step.
-        known_ns: the time of a step with new inputs that left right outputs.
-
-    Returns:
-        A warning if steps take much longer now than in the measurement.
+    `known_ns` is the time of such a step that left right outputs. Return a warning if steps take
+    much longer now than in the measurement.
     """
     slack = fresh.single.slack_ns + cold_ns(fresh.case)
 
@@ -146,12 +137,10 @@ _FEW_TRIES = 3
 
 
 def request_fault(case: Case, left: Sketches, right: Sketches) -> str:
-    """Return what shows that a timed request did not decode its tokens; "" if nothing does.
+    """Return what shows that a timed request did not decode its tokens; empty if nothing does.
 
-    Args:
-        case: what was timed.
-        left: what a timed step left.
-        right: outputs of the same inputs, of the first tokens only.
+    `left` is what a timed step left, `right` the outputs of the same inputs, of the first tokens
+    only.
     """
     if TOKENS in left and TOKENS in right:
         wanted = (right[TOKENS].shape[0], case.shapes.new_tokens)
@@ -174,12 +163,8 @@ def request_fault(case: Case, left: Sketches, right: Sketches) -> str:
 
 
 def refuse_other_tokens(tries: Sequence[Look], case: Case) -> None:
-    """Raise CaseError if no try shows that timed requests decode their tokens.
-
-    Args:
-        tries: steps, of which the first may have been wrong by a tie of two logits.
-        case: what was timed.
-    """
+    """Raise CaseError if no try shows that timed requests decode their tokens; two logits may
+    tie."""
     for look in tries:
         fault = request_fault(case, *look())
         if not fault:
@@ -196,12 +181,8 @@ def refuse_other_requests(
 ) -> None:
     """Raise CaseError if requests of the steady state or of new inputs do not decode their tokens.
 
-    Args:
-        session: the open model.
-        case: what was measured.
-        asked: the case, or a short request if the case takes too long to be repeated.
-        steps: takes steps of new inputs.
-        steady: what the last step of the steady state left, and outputs of its inputs.
+    `asked` is the case, or a short request if it takes too long. `steady` is what the last step of
+    the steady state left, and the outputs of its inputs.
     """
 
     def again() -> tuple[Sketches, Sketches]:
@@ -238,10 +219,9 @@ class ShortSteps:
         return replace(self.fresh, case=replace(case, shapes=shapes), used=None)
 
     def take(self) -> float:
-        """Take one of each length; return the time that a step of the case requires, judged by all.
-
-        The quickest ones count: noise makes steps longer, never shorter.
-        """
+        """Take one of each length; return the time that a step of the case requires, judged by
+        all."""
+        # The quickest ones count: noise makes steps longer, never shorter.
         for length, fresh in self._short.items():
             self.took_ns.setdefault(length, []).append(fresh.take())
         shorter, longer = self.lengths
@@ -253,12 +233,7 @@ class ShortSteps:
 def refuse_unfinished(fresh: FreshSteps, said_ns: float) -> tuple[str, ...]:
     """Raise CaseError if a long step takes less than its tokens or passes require.
 
-    Args:
-        fresh: takes steps of the case, which are longer than those whose outputs are compared.
-        said_ns: the reported time of a step.
-
-    Returns:
-        A warning if steps take much longer now than in the measurement.
+    Return a warning if steps take much longer now than in the measurement.
     """
     short, slack_ns = ShortSteps(fresh), fresh.single.slack_ns
     for _ in range(_FEW_TRIES):

@@ -1,19 +1,9 @@
-"""Bounds for values other than the step's time: what lies beyond one cannot be. Pure.
+"""Bounds of values that a session reports or the kernel counts: values beyond one are removed.
 
-A session tells some values itself: how long it built, what its device's allocator holds, what its
-device's timers show. Others are read from the kernel, and are wrong if another process does the
-work. Each check compares such values with what a case must take at least. A value beyond its bound
-is removed, and the reason is kept.
-
-No check is close to what was measured: 21 tiny models on four engines had 1.3 to 125 times the
-bytes that a step reads, and first steps of 1.03 to 9.3 times the fastest one.
-
-The parts of a step compared with the step: timed in a pass of their own, they must add up.
-
-Splitting a step synchronises between its parts, so the pass that splits is never the headline one.
-Where the parts then come to another time than the whole, they are no times of that step.
-
-Rates of operations that no device reaches: such a time was not the work's. Pure.
+No bound is close to what was measured: 21 tiny models on four engines had 1.3 to 125 times the
+bytes that a step reads, and first steps of 1.03 to 9.3 times the fastest one. Rates of operations
+that no device reaches are refused. A step's parts are timed in a pass of their own, which
+synchronises between them: if they do not add up to the step, the result has a warning.
 """
 
 from __future__ import annotations
@@ -45,7 +35,7 @@ _CORE_FP32, _CORE_NARROW = 0.5e12, 5e13
 
 
 def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
-    """More operations a second than there can be."""
+    """Raise CaseError for more operations a second than the device can do."""
     from accelbench.catalog.cost import flops
 
     try:
@@ -113,7 +103,7 @@ _MEMORY_TIMES = 8.0
 
 @dataclass(frozen=True)
 class KnownFacts:
-    """What is known of a launch without asking its session."""
+    """Facts of a launch that do not come from its session."""
 
     case: Case
     device: Device
@@ -203,9 +193,7 @@ def _too_small(columns: Columns, names: list[str], least: float) -> Found:
 def _weights(facts: KnownFacts, *, counted: bool) -> float | None:
     """Return the bytes of weights that must lie in one process's memory, or None.
 
-    Args:
-        facts: of the launch.
-        counted: only those that a step reads: the others may stay in their file.
+    With `counted` only those that a step reads: the others may stay in their file.
     """
     case = facts.case
     each = _OWN_BYTES if case.model.is_own else bytes_per_weight(case.precision)
@@ -396,10 +384,8 @@ _REQUESTS = (("embed", "retrieve", "generate"), ("prefill", "decode"))
 
 
 def share(row: Mapping[str, Any]) -> float | None:
-    """What the parts add up to, of the step; None where it has none, or one is unknown.
-
-    A request of one token is its prefill alone, and has no parts to add up.
-    """
+    """Return the sum of a step's parts as a share of the step; None if a part is unknown."""
+    # A request of one token is its prefill alone, and has no parts to add up.
     whole = step_ms(row)
     times = [row.get(f"{name}_ms") for name in _names(row)]
     known = [float(time) for time in times if time is not None]

@@ -1,6 +1,6 @@
-"""Judge by an engine's evidence whether a case was computed in the requested precision.
+"""Evidence of the device and the precision of a case, judged by the conductor.
 
-The conductor judges it. An engine reports in the details of its evidence what it opened and ran:
+An engine reports in the details of its evidence what it opened and ran:
 
     computed_in          share of the products by type, as its own profile or program has them
     computed_in_unknown  why it cannot report that
@@ -9,14 +9,9 @@ The conductor judges it. An engine reports in the details of its evidence what i
     weight_shares        share of the weights by type
 
 The first entry that shows anything decides. Types have NumPy's names or the usual short names. An
-engine that reports none of this is not refused: its precision is not proven.
-
-Evidence judged on the conductor's side: against the device that was asked for, by nobody's word.
-
-A runtime tells which devices computed, and of what share of the time. What it says was asked of it
-counts for nothing: a runtime that has misheard, or lies, agrees with itself.
-
-Check that a case that was to be compiled was compiled.
+engine that reports none of this is not refused: its precision is not proven. The device is compared
+with the plan's, not with what the engine says it was asked for: an engine that misheard agrees with
+itself.
 """
 
 from __future__ import annotations
@@ -45,17 +40,12 @@ _CALLABLE = "a callable computes in types of its own choice"
 
 @dataclass(frozen=True)
 class PrecisionProof:
-    """Whether a case was computed in the requested precision.
+    """Whether a case was computed in the requested precision."""
 
-    Attributes:
-        word: the column precision_proof; None if no precision was asked of the case.
-        why: why it is not proven, or why there is no word.
-        warnings: the same as a warning of the result.
-    """
-
+    #: the column precision_proof; None if no precision was asked of the case.
     word: PrecisionWord | None
-    why: str = ""
-    warnings: tuple[str, ...] = ()
+    why: str = ""  # why it is not proven, or why there is no word
+    warnings: tuple[str, ...] = ()  # the same as a warning of the result
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -71,17 +61,9 @@ class PrecisionProof:
 def prove_precision(case: Case, report: Mapping[str, Any], verdict: Verdict) -> PrecisionProof:
     """Return whether evidence and outputs prove the precision of a case.
 
-    Evidence decides. Without evidence, outputs that are as exact as only fp32 can be prove fp32. A
-    narrow case with outputs as exact as that is never proven.
-
-    Args:
-        case: the measured case.
-        report: its evidence, as the worker sent it.
-        verdict: the result of comparing its outputs.
-
-    Raises:
-        CaseError: precision_changed, if evidence shows another precision, or if outputs do and no
-            evidence shows the requested one; bad_evidence, if evidence contradicts itself.
+    Evidence decides. Without it, outputs as exact as only fp32 can be prove fp32. A narrow case
+    with such outputs is never proven. Raises CaseError: precision_changed if another precision is
+    shown, bad_evidence if evidence contradicts itself.
     """
     if case.model.format is FileFormat.CALLABLE:
         return PrecisionProof(None, _CALLABLE)
@@ -221,15 +203,10 @@ _ADDS_UP = 0.01
 
 
 def proved(report: Any, target: str) -> dict[str, Any]:
-    """Evidence that the work ran where it was asked to, to be kept with the result.
+    """Return a worker's evidence that the work ran on the device of the plan.
 
-    Args:
-        report: what a worker sent.
-        target: the device of the plan.
-
-    Raises:
-        CaseError: no device is named (no_proof), what is said of them cannot be (bad_evidence), or
-            they are others (fallback).
+    Raises CaseError: no_proof if no device is named, bad_evidence if the report contradicts itself,
+    fallback if other devices are named.
     """
     if not isinstance(report, Mapping):
         raise _no_proof("the runtime gave none")
@@ -279,7 +256,7 @@ def _refuse_elsewhere(evidence: Evidence, report: Mapping[str, Any]) -> None:
 
 
 def _where(evidence: Evidence) -> str:
-    """The devices, with their share of the time where it is told."""
+    """Return the devices with their shares of the time, if they are known."""
     shares = evidence.shares
     return ", ".join(
         f"{device} ({shares[device]:.0%})" if device in shares else device
@@ -314,13 +291,7 @@ _NOT_PROVEN = (
 def refuse_uncompiled(case: Case, details: Mapping[str, Any], compile_ms: Any) -> tuple[str, ...]:
     """Raise CaseError if nothing was compiled although that was asked for.
 
-    Args:
-        case: what was measured.
-        details: of the evidence.
-        compile_ms: the reported time of compilation; None if there is none.
-
-    Returns:
-        A warning if nothing shows that the case was compiled.
+    Return a warning if neither graphs nor `compile_ms` show that the case was compiled.
     """
     if not case.compiled:
         return ()

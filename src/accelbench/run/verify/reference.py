@@ -1,11 +1,8 @@
-"""The reference: the same model, weights and inputs in fp32 on the CPU with pytorch.
+"""The reference: the same model, weights and inputs in fp32 on the CPU with PyTorch.
 
-Of a model that is a file it is that file as it is, by the engine that defines its format, with
-nothing in it rewritten.
-
-It works in a worker of its own, before the worker that measures is opened, so that
-neither its memory nor its caches are touched. A case that is itself fp32 on the CPU
-with pytorch is its own reference.
+The reference of a model file is that file as it is, run by the engine that defines its format. It
+runs in its own worker, before the worker that measures is opened, so that neither memory nor caches
+are touched. A case that is itself fp32 on the CPU with PyTorch is its own reference.
 """
 
 from __future__ import annotations
@@ -53,7 +50,8 @@ _HARMLESS = frozenset({"threads"})
 
 
 class NoReferenceError(Exception):
-    """Why there is none, as the rest of a sentence; `reason` is that of what it has met."""
+    """Why there is no reference, as the rest of a sentence; `reason` is the worker's reason
+    code."""
 
     def __init__(self, why: str, reason: str = "") -> None:
         super().__init__(why)
@@ -81,16 +79,12 @@ _UNITS = {"cpu": CPU, "openvino": replace(CPU, hardware="openvino", unit="cpu")}
 
 
 def _unit(case: Case) -> Device:
-    """Where a reference is asked."""
     hardware = case.target.hardware
     return _UNITS.get(hardware) or replace(CPU, hardware=hardware)
 
 
 def reference_of(case: Case) -> Case:
-    """The same in fp32 on the CPU with pytorch; of a file, itself on the CPU as it is.
-
-    Of a callable it is itself, or what its owner says is right.
-    """
+    """Return a case's reference: in fp32 on the CPU with PyTorch; a file or a callable itself."""
     options = {name: value for name, value in case.options.items() if name in _OPTIONS}
     target, precision = Target(_RUNTIME, "cpu"), "fp32"
     if case.model.graph is not None:
@@ -105,10 +99,8 @@ def reference_of(case: Case) -> Case:
 
 
 def otherwise(reference: Case, error: NoReferenceError) -> Case | None:
-    """Another reference where one has not come about; None where there is none.
-
-    Of an ONNX graph with operators that ONNX Runtime no longer has: itself, converted.
-    """
+    """Return another reference if one failed, or None: an ONNX graph with old operators,
+    converted."""
     graph = reference.model.graph
     if error.reason != "operator" or graph is None or graph.format is not FileFormat.ONNX:
         return None
@@ -118,16 +110,15 @@ def otherwise(reference: Case, error: NoReferenceError) -> Case | None:
 
 
 def held_against(reference: Case) -> str:
-    """What a reference is where it is not the model as it is; "" where it is.
-
-    Such a one can show that outputs are right. Where they differ it may be the one that is wrong.
-    """
+    """Return what a reference is if it is not the model as it is; else an empty text."""
+    # Such a reference can show that outputs are right. If they differ, it may be the wrong one.
     converted = set(_CONVERTED.items()) <= set(reference.options.items())
     return "the graph, converted to opset 7 by onnx" if converted else ""
 
 
 def _reference_function(model: ModelSpec) -> ModelSpec:
-    """The callable that a callable is compared with: itself, where its owner names no other."""
+    """Return the callable that a callable is compared with: itself, unless its owner names
+    another."""
     code = model.code
     if code is None or not code.reference:
         return model
@@ -137,7 +128,7 @@ def _reference_function(model: ModelSpec) -> ModelSpec:
 
 
 def is_own(case: Case) -> bool:
-    """Whether a case is already what it would be compared with."""
+    """Return whether a case is its own reference."""
     if case.model.format in _WITHOUT:
         return False
     kept = {name: value for name, value in case.options.items() if name not in _HARMLESS}
@@ -146,7 +137,7 @@ def is_own(case: Case) -> bool:
 
 
 def most_seconds(context: WorkerContext) -> float:
-    """What a reference may take."""
+    """Return how long a reference may take."""
     left, longest = context.budget.left(), LONGEST_SECONDS
     if context.settings.verify in ("require", "only"):
         longest = max(longest, context.settings.timeout)
@@ -154,7 +145,7 @@ def most_seconds(context: WorkerContext) -> float:
 
 
 def seconds(context: WorkerContext, case: Case, steps: int) -> float:
-    """What that many steps of a reference would take, roughly."""
+    """Estimate the seconds of so many steps of a reference."""
     counted = context.cost(Planned(case, CPU))
     shapes = case.shapes
     # Not counted: two operations a weight and token forward, twice that backward.
@@ -166,12 +157,10 @@ def seconds(context: WorkerContext, case: Case, steps: int) -> float:
 
 
 def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) -> Path | None:
-    """Where the reference's weights are kept if the memory does not hold them.
+    """Return the folder for a reference's weights if the memory does not hold them.
 
-    A `wide` one computes in fp64, too: it takes twice the memory, and never the disk.
-
-    Raises:
-        NoReferenceError: a reference is not worth trying.
+    A `wide` one computes in fp64 too: it takes twice the memory, and never the disk. Raises
+    NoReferenceError if a reference is not worth trying.
     """
     name = case.target.runtime
     runtime = context.runtimes.get(name)
@@ -211,10 +200,9 @@ def ask(
     requests: Sequence[Mapping[str, Any]],
     wide: bool = False,
 ) -> list[dict[str, Any]]:
-    """Answers of a worker that has the reference open, each with its weights_digest.
+    """Return the answers of a worker with the reference open, each with its weights_digest.
 
-    Raises:
-        NoReferenceError: there is none.
+    Raises NoReferenceError if there is no reference.
     """
     spill = prepare(context, case, steps, wide)
     settings = context.settings
@@ -246,7 +234,6 @@ def ask(
 
 
 def _artefact(context: WorkerContext, case: Case) -> str | None:
-    """What a reference opens that is a file; None where it builds the model itself."""
     runtime = context.runtimes[case.target.runtime]
     if case.model.graph is None or not isinstance(runtime, Importing):
         return None

@@ -1,9 +1,9 @@
 """A reference's outputs as they are kept, and their counterparts in the outputs of another batch.
 
-Every item of a verified batch differs from the others. The reference computes some of them, which
-lie at random positions of the batch. Every axis of an output that grows with the batch holds the
-items one after the other: one entry each, several (items times heads), or one for each other item
-(CLIP's logits, which grow along two axes).
+Every item of a verified batch differs from the others. The reference computes some of them, at
+random positions of the batch. Every axis of an output that grows with the batch has the items one
+after the other: one entry each, several (items times heads), or one for each other item (CLIP's
+logits, which grow along two axes).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReferenceOutputs:
 
 
 def is_number(values: Array) -> bool:
-    """Whether values are measured and may be a little off; else they are decided, like ids."""
+    """Return whether values are measured and may be a little off; ids are decided."""
     return values.dtype.kind in "fc"
 
 
@@ -52,7 +52,7 @@ RIGHT, OTHERS = "right.npz", "other-{}.npz"
 def pick(
     outputs: Mapping[str, Any], draw: int, most: int = MOST_VALUES
 ) -> dict[str, ReferenceOutputs]:
-    """The values to keep; the same `draw` picks the same ones."""
+    """Return the values to keep; the same `draw` picks the same ones."""
     picks = {}
     for name, output in outputs.items():
         whole = np.asarray(output)
@@ -65,7 +65,7 @@ def pick(
 
 
 def save(outputs: Outputs, path: Path) -> None:
-    """Keep what was picked in a file."""
+    """Write the picked values into a file."""
     arrays = {f"values {name}": out.values for name, out in outputs.items()}
     shapes = {f"shape {name}": np.array(out.shape, np.int64) for name, out in outputs.items()}
     places = {f"places {n}": out.places for n, out in outputs.items() if out.places is not None}
@@ -73,7 +73,7 @@ def save(outputs: Outputs, path: Path) -> None:
 
 
 def load(path: Path) -> dict[str, ReferenceOutputs]:
-    """What `save` kept."""
+    """Read what `save` wrote."""
     with np.load(path, allow_pickle=False) as kept:
         names = [key.removeprefix("values ") for key in kept if key.startswith("values ")]
         return {
@@ -88,10 +88,9 @@ def load(path: Path) -> dict[str, ReferenceOutputs]:
 
 @dataclass(frozen=True)
 class Batches:
-    """The items of the input stream that a reference computed, and those of a batch, in order.
+    """The items of the input stream that a reference computed, and those of a batch, in order."""
 
-    If both have as many, they have to be the same.
-    """
+    # If both have as many, they have to be the same.
 
     reference: tuple[int, ...] = (0,)
     found: tuple[int, ...] = (0,)
@@ -126,13 +125,7 @@ def fits(shape: tuple[int, ...], kept: ReferenceOutputs, batches: Batches) -> bo
 
 
 def item_axis(shape: tuple[int, ...], right: tuple[int, ...], batches: Batches) -> int | None:
-    """Return the first axis along which an output has its items, or None if it has none.
-
-    Args:
-        shape: the output's, which fits.
-        right: the reference's.
-        batches: the items of both.
-    """
+    """Return the first axis along which an output that fits has its items, or None."""
     reference, found = len(batches.reference), len(batches.found)
     for number, (size, other) in enumerate(zip(shape, right, strict=True)):
         if size % found == 0 and size * reference == other * found:
@@ -177,14 +170,7 @@ def pairs(output: Array, kept: ReferenceOutputs, batches: Batches) -> Pairs:
 
 
 def rows_of(output: Array, right: tuple[int, ...], rows: Array, batches: Batches) -> Array:
-    """Cut rows out of a batch's output, as if the batch had been of these only.
-
-    Args:
-        output: it fits.
-        right: the shape of the reference's.
-        rows: the rows to keep.
-        batches: the items of both.
-    """
+    """Cut rows out of a batch's output that fits, as if the batch had been of these only."""
     cut = np.asarray(output)
     for number, (size, other) in enumerate(zip(cut.shape, right, strict=True)):
         if size != other:
@@ -193,5 +179,5 @@ def rows_of(output: Array, right: tuple[int, ...], rows: Array, batches: Batches
 
 
 def _blocks(rows: Array, per: int) -> Array:
-    """The indices of rows along an axis that has so many entries for each."""
+    """Return the indices of rows along an axis that has so many entries for each."""
     return (rows[:, None] * per + np.arange(per)).reshape(-1)

@@ -1,10 +1,9 @@
-"""What the cells of a run are compared with: a reference's outputs, and what rounding costs it.
+"""References of a run's cases: the outputs they are compared with, and what rounding costs.
 
-The reference — fp32 on the CPU with pytorch, same weights, same seeded inputs — leaves its
-outputs, and those for other inputs, in a file before the worker that measures is opened.
-Where a cell is of a narrow precision it also says how far off it is itself when what it
-multiplies is rounded to that; where an fp32 cell is further off than another order of
-summation explains, how far it is from itself in fp64, or by the last places of its inputs.
+Before the worker that measures is opened, a reference stores its outputs, and those for other
+inputs, in a file. For a narrow precision it also reports how far off it is itself with rounded
+products. If an fp32 case is further off than another order of summation explains, it reports how
+far it is from itself in fp64, or with inputs that are off by their last places.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ _BY = {
 
 @dataclass(frozen=True)
 class OwnRounding:
-    """How far rounding alone takes a reference's outputs; none where nobody can say."""
+    """How far rounding alone takes a reference's outputs; empty if that is not known."""
 
     by: str = ""
     errors: Mapping[str, float] = field(default_factory=dict)
@@ -68,7 +67,7 @@ class OwnRounding:
 
 @dataclass(frozen=True)
 class CellReference:
-    """Where a reference's outputs are, or why there are none."""
+    """The folder of a reference's outputs, or why there is none."""
 
     items: tuple[int, ...]  # of the input stream
     folder: Path | None = None
@@ -79,7 +78,7 @@ class CellReference:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a reference is asked for: a case with as many items as a batch."""
+    """A question to a reference: a case with as many items as a batch."""
 
     case: Case
     items: tuple[int, ...]
@@ -105,11 +104,9 @@ class References:
         self.draw = int.from_bytes(os.urandom(4), "little")
 
     def gather(self, context: WorkerContext, case: Case, batches: Sequence[int]) -> None:
-        """Have what a case is compared with, which goes on to be measured at these batches.
-
-        Of a file or an owner's code nothing is known of whether an item's outputs are its own
-        alone: each batch has a reference of its own.
-        """
+        """Have the reference of a case that will be measured at these batches."""
+        # Whether an item's outputs of a file or of a user's code are its own alone is not known:
+        # each batch has its own reference.
         if case.model.is_own:
             for batch in dict.fromkeys(batches):
                 own = _of_items(case, batch)
@@ -140,7 +137,7 @@ class References:
                 self._asked[_question(case)] = converted
 
     def _ask_for(self, context: WorkerContext, case: Case, asked: _Asked) -> CellReference:
-        """Have a reference leave its outputs, unless it has, or has failed to."""
+        """Have a reference store its outputs, unless it has, or has failed to."""
         precision = narrowed(case.precision)
         key = (asked.key, precision or "")
         kept = self._kept.get(asked.key)
@@ -165,10 +162,8 @@ class References:
         return kept
 
     def doubt(self, context: WorkerContext, case: Case, items: Sequence[int]) -> bool:
-        """Have other items computed for a case, and compare it with these until `trust`.
-
-        Returns whether the reference has computed them.
-        """
+        """Have other items computed, and compare a case with these until `trust`; return if that
+        worked."""
         asked = self._asked[_question(case)]
         asked = _Asked(_of_items(asked.case, len(items)), tuple(items))
         self._doubted[case.case_id] = asked
@@ -187,7 +182,7 @@ class References:
         return asked
 
     def of(self, case: Case) -> CellReference | None:
-        """What a case is compared with; None where it was never gathered."""
+        """Return what a case is compared with; None if it was never gathered."""
         asked = self._asked_of(case)
         return None if asked is None else self._kept.get(asked.key)
 
@@ -199,17 +194,16 @@ class References:
         return self._rounded.get((asked.key, narrowed(case.precision) or ""))
 
     def fp64(self, context: WorkerContext, case: Case) -> float:
-        """How far the reference is from itself in fp64; 0 where nobody can say."""
+        """Return how far the reference is from itself in fp64; 0 if that is not known."""
         return self._from_itself(context, self._asked_before(case), FP64).get("error") or 0.0
 
     def own_rounding(self, context: WorkerContext, case: Case) -> OwnRounding:
-        """How far rounding alone takes each of a reference's outputs in a case's precision.
-
-        Of a narrow precision that is known. In fp32 a module is asked in fp64, and where that says
-        nothing by the last places of its inputs; a file the other way about, as no engine has its
-        graph in fp64. Of a callable nobody can say: what it is compared with is another function
-        of its owner's, and neither need be given numbers.
-        """
+        """Return how far rounding alone takes each of a reference's outputs in a case's
+        precision."""
+        # For a narrow precision that is known. In fp32 a module is asked in fp64, and if that shows
+        # nothing by the last places of its inputs; a file in the other order, as no engine has its
+        # graph in fp64. A callable is compared with another function of its owner's, and neither
+        # need get numbers.
         asked = self._asked_before(case)
         model = asked.case.model
         if model.format is FileFormat.CALLABLE:
@@ -231,7 +225,7 @@ class References:
         return self._moved[key]
 
     def drawn(self, context: WorkerContext, case: Case) -> frozenset[str]:
-        """Outputs of which the reference's own differ from run to run, by more than rounding."""
+        """Return outputs of the reference that differ from run to run by more than rounding."""
         asked = self._asked_before(case)
         if asked.key not in self._drawn:
             answer = self._again(context, asked, "drawn")
@@ -241,7 +235,7 @@ class References:
     def _again(
         self, context: WorkerContext, asked: _Asked, what: str, wide: bool = False
     ) -> Mapping[str, Any]:
-        """Ask a reference that has left its outputs something more; nothing where it cannot say."""
+        """Ask a reference that has stored its outputs something more; empty if it cannot answer."""
         folder = self._kept[asked.key].folder
         assert folder is not None
         context.observer.progress(Progress("reference"))
@@ -259,10 +253,8 @@ class References:
         }  # fmt: skip
 
     def comparison(self, context: WorkerContext, case: Case) -> Mapping[str, Any]:
-        """Return the request to the worker that has measured a case.
-
-        While items are doubted, it compares what it has kept of them.
-        """
+        """Return the request to the worker that has measured a case, about items in doubt if
+        there are any."""
         yardstick = self.of(case)
         assert yardstick is not None
         return {
@@ -293,18 +285,17 @@ def _affordable(context: WorkerContext, case: Case) -> int:
 
 
 def _numbers(answer: Mapping[str, Any]) -> dict[str, float]:
-    """Of an answer's errors those that are numbers."""
     errors = answer.get("errors") or {}
     return {name: error for name, error in errors.items() if error is not None}
 
 
 def batchless(case: Case) -> str:
-    """A case at whatever batch."""
+    """Return the id of a case at any batch."""
     return _of_items(case, 0).case_id
 
 
 def _question(case: Case) -> str:
-    """What shares a reference: a case at whatever batch, of an owner's model at its own alone."""
+    """Return what shares a reference: a case at any batch; a user's model only at its own."""
     return case.case_id if case.model.is_own else batchless(case)
 
 

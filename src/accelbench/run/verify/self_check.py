@@ -1,14 +1,10 @@
 """A model compared with itself: same seed, same outputs; other inputs or weights, other outputs.
 
-What ignores its inputs or its weights is no model: its time is nobody's. The
-check runs after everything of a case is measured, once a worker, at the
-smallest batch.
-
-Weights are asked of engines that hold them where they can be changed (`WeightPerturbable`: PyTorch,
-JAX). Of an engine that opens a file, verification tells: its outputs have to be PyTorch's
-with these weights, and those of other weights are not. For every tiny model of the catalogue
-they are 0.93 or more off, where fp32 may be 0.0002 and int8, the widest, 0.5. What is not
-verified shows `verification=not_done`, and then nobody has asked its weights.
+A model that ignores its inputs or weights is not real, and its time is worthless. The check runs
+after everything of a case is measured, once a worker, at the smallest batch. Weights are changed in
+engines that hold them (`WeightPerturbable`). For engines that open a file verification shows it:
+outputs of other weights are 0.93 or more off for every tiny model, where fp32 may be 0.0002 and
+int8 0.5.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ _BEYOND_CHANCE = 10.0
 
 @dataclass(frozen=True)
 class SelfCheck:
-    """What was seen. None: it could not be asked."""
+    """The result of a self-check; None if something could not be asked."""
 
     outputs_digest: str
     repeatable: bool
@@ -53,12 +49,12 @@ class SelfCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing speaks against the model being real."""
+        """Whether nothing shows that the model is not real."""
         return self.inputs_matter is not False and self.weights_matter is not False
 
     @property
     def verdict(self) -> str:
-        """As the column self_check says it."""
+        """The value of the column self_check."""
         if not (self.ok and self.repeatable):
             return "failed"
         judged = self.inputs_matter or self.weights_matter
@@ -66,17 +62,16 @@ class SelfCheck:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What the conductor is told."""
+        """What the conductor gets."""
         return {"verdict": self.verdict, "outputs_digest": self.outputs_digest}
 
     def warnings(self) -> list[str]:
-        """What a reader should know."""
         if self.repeatable:
             return []
         return ["The same seeded inputs gave other outputs the second time."]
 
     def refuse(self, model: str) -> None:
-        """Raise CaseError where the model is not real."""
+        """Raise CaseError if the model is not real."""
         ignored = [
             what
             for what, matters in (("inputs", self.inputs_matter), ("weights", self.weights_matter))
@@ -91,12 +86,12 @@ class SelfCheck:
 
 
 def right_seed(seed: int) -> int:
-    """The seed of what is compared with a reference."""
+    """Return the seed of inputs that are compared with a reference."""
     return seed ^ _RIGHT_SEED
 
 
 def other_seed(seed: int) -> int:
-    """One that draws other inputs than the job's."""
+    """Return a seed that draws other inputs than the job's."""
     return seed ^ _OTHER_SEED
 
 
@@ -118,13 +113,8 @@ def self_check(
 ) -> SelfCheck:
     """Run a case's seeded inputs twice, other inputs once, and other weights once.
 
-    Args:
-        session: the open model.
-        case: what was measured.
-        seed: the job's own, which other inputs must not be drawn from.
-        steps: times steps of inputs that were never seen, and gives what the last one left.
-        left: what a step of the seeded inputs left: where that is the outputs to the last bit, the
-            second run has been.
+    `steps` times steps of new inputs and returns what the last one left; `left` is what a step of
+    the seeded inputs left, which saves the second run if it is the outputs to the last bit.
     """
     inputs = session.prepare(case)
     first = seen(session, case, inputs)
@@ -159,11 +149,9 @@ def self_check(
 
 
 def _of_same_draws(session: Session, case: Case, seed: int) -> tuple[bool | None, bool | None]:
-    """Whether inputs and weights matter where each run draws the same; None where none can tell.
-
-    Of means nothing is said: a model whose inputs change less than what it draws, such as one that
-    masks most of them by chance, is as real as any.
-    """
+    """Return whether inputs and weights matter if each run draws the same; None if not known."""
+    # A model whose inputs change less than what it draws, such as one that masks most of them by
+    # chance, is as real as any.
     if not isinstance(session, DrawRepeatable):
         return None, None
     with session.same_draws():
@@ -183,7 +171,6 @@ def _of_same_draws(session: Session, case: Case, seed: int) -> tuple[bool | None
 
 
 def _wide(values: Any) -> Any:
-    """As numbers that can be subtracted: truths cannot."""
     array = np.asarray(values)
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
@@ -198,7 +185,7 @@ def _same_bits(left: Sketches, right: Sketches) -> bool:
 
 
 def _matters(first: StepOutputs, again: StepOutputs, changed: StepOutputs) -> bool | None:
-    """Whether a change changed the outputs; None where they are no numbers that could tell."""
+    """Return whether a change changed the outputs; None if they cannot show it."""
     if not any(np.size(values) for values in first.outputs.values()) and not first.digest:
         return None  # a callable that returns nothing
     if not _differ(first, changed):
@@ -214,13 +201,13 @@ def _matters(first: StepOutputs, again: StepOutputs, changed: StepOutputs) -> bo
 
 
 def _is_nan(values: Any) -> bool:
-    """Whether every value is NaN: a real model's too, where its numbers overflow."""
+    """Return whether every value is NaN: a real model's too, if its numbers overflow."""
     array = np.asarray(values)
     return is_number(array) and array.size > 0 and bool(np.isnan(array).all())
 
 
 def _distance(output: Any, other: Any) -> float:
-    """How far two outputs are apart on average; infinite where one alone is a number."""
+    """Return the mean distance of two outputs; infinite if only one is a number."""
     if np.shape(output) != np.shape(other):
         return float("inf")
     apart = far_apart(_wide(output), _wide(other))
@@ -228,7 +215,7 @@ def _distance(output: Any, other: Any) -> float:
 
 
 def _differ(first: StepOutputs, second: StepOutputs) -> bool:
-    """Whether any value differs; a NaN is equal to a NaN, but for where bits are compared."""
+    """Return whether any value differs; NaNs are equal unless bits are compared."""
     if first.digest:
         return first.digest != second.digest
     base, other = first.outputs, second.outputs
@@ -239,11 +226,8 @@ def _differ(first: StepOutputs, second: StepOutputs) -> bool:
 
 
 def _has_telling_weights(case: Case, first: StepOutputs) -> bool:
-    """Whether other weights must give other outputs.
-
-    Of an owner's module nobody knows that it has any, nor that a class that it picks would be
-    another one.
-    """
+    """Return whether other weights must give other outputs."""
+    # A user's module may have none, or pick the same class with others.
     if not case.model.is_own:
         return True
     floats = any(np.asarray(values).dtype.kind in "fc" for values in first.outputs.values())
@@ -251,7 +235,7 @@ def _has_telling_weights(case: Case, first: StepOutputs) -> bool:
 
 
 def _inputs_vary(case: Case) -> bool:
-    """Whether another seed draws other inputs at all; labels are for the loss, not the model."""
+    """Return whether another seed draws other inputs; labels are for the loss, not the model."""
     how = case.model.training if case.mode is Mode.TRAINING else None
     labels = {label.name for label in how.labels} if how else set()
     return any(

@@ -1,27 +1,22 @@
-"""Whether the steps that are timed are the steps that are verified.
+"""Check that the timed steps are the verified steps, and that a batch's items are all computed.
 
-A session is asked for its outputs and for its times by different calls, and a runtime can do the
-work of one and not of the other. So what timed steps leave is compared with the outputs:
+A session gives outputs and times by different calls, and an engine can do the work of only one. So
+what timed steps leave is compared with the outputs, except for rounding:
 
-    the case's own inputs   what the last block of the steady state left; how many blocks there
-                            are, and how long they are, is decided by the noise
-    inputs never seen       what a block of a random number of steps left
+    the case's own inputs   what the last block of the steady state left; noise decides how many
+                            blocks there are and how long they are
+    new inputs              what a block of a random number of steps left
 
-Both have to be equal to what `outputs` gives of the same inputs — which verification holds
-against the reference — but for the rounding of the precision. Of a request or an image, whose
-outputs are compared by a short one, a short one's steps are timed for it.
+It has to be there when it is asked for: an engine that computes it first has not kept it. If
+outputs are compared by a short request or image, the steps of a short one are timed for it.
 
-And it has to be there when it is asked for: who has to compute it first has not kept it.
+Items of a batch that the reference has not computed are compared with each other:
 
-Checks of a batch's items against each other, for items that the reference has not computed.
+    copies         Two items with different inputs do not have the same outputs.
+    another order  Run again in another order, each item keeps its outputs.
 
-copies        Two items with different inputs do not have the same outputs. An engine that computes
-              some items and copies them is seen, whichever they are.
-another order The batch is run again with its items in another order. Each item keeps its outputs,
-              unless they depend on where the item lies.
-
-Neither convicts: the outputs of a saturated model coincide, and a tie may be decided either way.
-Items in doubt are computed by the reference, and judged like all others.
+Neither convicts: outputs of a saturated model coincide, and a tie may be decided either way. Items
+in doubt are computed by the reference, and judged like all others.
 """
 
 from __future__ import annotations
@@ -94,37 +89,34 @@ _AFAR_NS, _AFAR_AGAIN_NS = 12e6, 4e6
 
 
 class RandomSource(Protocol):
-    """What a runtime cannot foresee."""
+    """A source of numbers that an engine cannot foresee."""
 
     def randint(self, a: int, b: int) -> int:
-        """A whole number of these and all between."""
-        ...
+        """Return a whole number from a to b."""
 
 
 def compared_whole(case: Case) -> bool:
-    """Whether a step of the case is as long as the one whose outputs are compared."""
+    """Return whether a step of the case is as long as the one whose outputs are compared."""
     return shortened(case) == case
 
 
 def right_of(case: Case, outputs: Mapping[str, Any]) -> dict[str, Sketch]:
-    """Of outputs what steps keep: of a request, some logits of each item."""
+    """Return the part of outputs that steps keep: of a request, some logits of each item."""
     if case.generates and "logits" in outputs:
         outputs = {**outputs, "logits": np.asarray(outputs["logits"])[..., :KEPT_LOGITS]}
     return sketch(outputs, MOST_VALUES)
 
 
 def tells(right: Sketches) -> bool:
-    """Whether there is a number to be compared with: where all are NaN, so is what nobody computed.
-
-    Of outputs with numbers these alone are judged.
-    """
+    """Return whether there is a number to compare: NaN everywhere is also what was not computed."""
+    # Of outputs with numbers only these are judged.
     numbers = [output.values for output in right.values() if is_number(output.values)]
     return not numbers or any(bool(np.isfinite(values).any()) for values in numbers)
 
 
 @dataclass(frozen=True)
 class StepOutputs:
-    """Outputs of one run."""
+    """The outputs of one run."""
 
     outputs: Mapping[str, Any]  # whole; some values of each where they lie far away
     sketches: Sketches
@@ -132,7 +124,7 @@ class StepOutputs:
 
 
 def seen(session: Session, case: Case, inputs: Any) -> StepOutputs:
-    """Outputs of a run, looked at where they lie if that is far away."""
+    """Return the outputs of a run, sketched in the engine's process if that is another one."""
     if isinstance(session, RemoteOutputs):
         glance: Glance = session.glance(inputs, MOST_VALUES)
         values = {name: output.values for name, output in glance.outputs.items()}
@@ -142,13 +134,10 @@ def seen(session: Session, case: Case, inputs: Any) -> StepOutputs:
 
 
 def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | None) -> None:
-    """Raise CaseError where what timed steps left is not what outputs are.
+    """Raise CaseError if what timed steps left differs from the outputs.
 
-    Args:
-        case: what was measured.
-        left: by the steps.
-        right: outputs of the same inputs.
-        other: of other inputs: how far outputs can be apart; None where no inputs change them.
+    `left` is by the steps, `right` of the same inputs, `other` of other inputs, if they change
+    outputs.
     """
     if not left:
         raise _wrong("they left none")
@@ -188,20 +177,13 @@ def refuse_other_sizes(own: Sketches, others: Sketches) -> None:
 
 
 class UnseenSteps:
-    """Steps of inputs that nobody has seen, timed as those that are measured; once a worker."""
+    """Timed steps of new inputs; once a worker."""
 
     def __init__(
         self, session: Session, clock: Clock, wall: Clock | None, said_ns: float, by: RandomSource
     ) -> None:
-        """Nothing is asked yet.
-
-        Args:
-            session: has to be `LastStepOutputs`.
-            clock: the one that its blocks are timed by.
-            wall: one that it does not own.
-            said_ns: what a step is said to take.
-            by: decides how many steps.
-        """
+        """Ask nothing yet. `wall` is a clock that the session does not own; `by` decides how
+        many steps."""
         assert isinstance(session, LastStepOutputs)
         self._kept = session
         self._is_afar = isinstance(session, OutOfProcess)
@@ -243,8 +225,7 @@ class UnseenSteps:
     def refuse_recomputed(self, right: Sketches) -> None:
         """Raise CaseError if what a step left is computed only when it is asked for.
 
-        Args:
-            right: the outputs, whose sizes bound the cost of a fetch.
+        The sizes of the outputs, `right`, bound the cost of a fetch.
         """
         for number in range(_TRIES):
             question_ns = max(0, min(self._beside))
@@ -274,14 +255,7 @@ class UnseenSteps:
 
 
 def refuse_short(session: Session, case: Case, seed: int, unseen: UnseenSteps) -> None:
-    """Of a request or an image: the steps of a short one, which is what outputs are compared of.
-
-    Args:
-        session: the open model.
-        case: what was measured.
-        seed: one whose inputs were never seen, nor the next one's.
-        unseen: times the steps.
-    """
+    """Check the steps of a short request or image, by new inputs of `seed` and the next one."""
     short = shortened(case)
     other = seen(session, short, session.prepare(short, seed)).sketches
     inputs = session.prepare(short, seed + 1)
@@ -323,14 +297,8 @@ def copied_items(
 ) -> list[int]:
     """Return some items of a batch whose outputs are those of another item.
 
-    Pairs of which the reference has computed both are left out.
-
-    Args:
-        outputs: a batch's, which agree with the reference as far as that goes.
-        right: the reference's.
-        batches: the items of both.
-        precision: that the engine computes in. In a narrow one, few values coincide by chance.
-        draw: decides which values are looked at, and which items are returned.
+    Pairs that the reference has computed are left out. `draw` decides which values are compared,
+    and which items are returned. In a narrow precision few values coincide by chance.
     """
     random = np.random.default_rng([draw, 2])
     known = np.zeros(len(batches.found), bool)
@@ -349,7 +317,7 @@ def copied_items(
 
 
 def _are_near(values: Array) -> Array:
-    """Which pairs of items are copies: a square of truths."""
+    """Return which pairs of items are copies, as a matrix."""
     wide = np.nan_to_num(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
         wide = wide - wide.mean(axis=0)
@@ -368,14 +336,9 @@ def moved_items(
     of_reference: tuple[int, ...],
     precision: str,
 ) -> list[int]:
-    """Return some items whose outputs differ between two runs of the same batch.
+    """Return some items whose outputs differ between two runs of a batch in different orders.
 
-    Args:
-        runs: the outputs of both by the order of the items, which are numbered from 0.
-        right: the reference's outputs.
-        others: the reference's outputs for other inputs, which differences are measured by.
-        of_reference: the items that the reference has computed.
-        precision: that the engine computes in.
+    Differences are measured by `others`, the reference's outputs for other inputs.
     """
     most = tolerance_of(precision).most
     for name in judged_outputs(right):
@@ -397,7 +360,7 @@ def moved_items(
 def _sorted(
     output: Any, right: tuple[int, ...], order: Sequence[int], batches: Batches
 ) -> Array | None:
-    """A row of values for each item, by its number."""
+    """Return a row of values for each item, by its number."""
     by_number = rows_of(np.asarray(output), right, np.argsort(order), batches)
     most = _VALUES // len(order) + 1
     return _by_item(by_number, right, batches, most, np.random.default_rng(0))
@@ -406,7 +369,7 @@ def _sorted(
 def _by_item(
     output: Any, right: tuple[int, ...], batches: Batches, most: int, random: np.random.Generator
 ) -> Array | None:
-    """A row of values for each item; None if an output has no items or no values."""
+    """Return a row of values for each item; None if an output has no items or no values."""
     array = np.asarray(output)
     axis = item_axis(array.shape, right, batches)
     if axis is None or not array.size:

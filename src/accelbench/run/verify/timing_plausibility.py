@@ -1,8 +1,6 @@
-"""Check that the reported time is the time of the work: no early returns, no remembered outputs.
+"""Check that the reported time is the time of the work, after everything of a case is measured.
 
-The checks run after everything of a case is measured:
-
-    implausible      more operations a second than any such device can do (peak_rates.py)
+    implausible      more operations a second than any such device can do (plausibility.py)
     cached           every first step with new inputs takes clearly longer than steps with inputs
                      that were used before (cached_outputs.py)
     unsynchronised   a step returns before its work is done: its outputs are there only later
@@ -10,11 +8,10 @@ The checks run after everything of a case is measured:
     work_skipped     a step takes less in blocks than alone (block_lengths.py), or the time of
                      outputs grows with the batch and the time of a step does not
 
-The first applies to every case. The others run once a worker, and again if the batch has become
-several times as large. The last look at outputs of `unsynchronised` and `work_skipped` is for
-sessions whose steps cannot be compared with outputs: other sessions have shown by their steps that
-all work is done. A case is refused only if every try speaks against it: on a loaded machine noise
-spoils most tries, but never all. docs/measuring.md lists what was caught and what was not.
+The first applies to every case; the others run once a worker, and again if the batch has become
+several times as large. The last look at outputs is for sessions whose steps cannot be compared with
+outputs. A case is refused only if every try speaks against it: on a loaded machine noise spoils
+most tries, but never all. docs/measuring.md lists what was caught and what was not.
 """
 
 from __future__ import annotations
@@ -74,7 +71,7 @@ _TIMES_SLOWER, _FETCHED_PER_S, _BESIDE_NS = 4.0, 0.2e9, 5e6
 
 @dataclass(frozen=True)
 class TimingLook:
-    """What was seen of a runtime at one batch size."""
+    """Findings about an engine at one batch size."""
 
     batch: int
     step_ns: float  # as said
@@ -84,7 +81,7 @@ class TimingLook:
 
 @dataclass
 class TimingWatch:
-    """Looks at one worker's runtime: at its first case, and where cases have become larger."""
+    """Checks of one worker's engine: at its first case, and if cases have become larger."""
 
     device: Device
     clock: Clock
@@ -93,7 +90,7 @@ class TimingWatch:
     _last: TimingLook | None = field(default=None, init=False)
 
     def wants(self, case: Case, said_ns: float) -> bool:
-        """Whether a case, of which steps were said to take so long, is worth a look."""
+        """Return whether a case whose steps took so long is worth a check."""
         if case.mode is Mode.TRAINING:  # a step leaves other weights, and starting anew is dear
             return False
         if self._last is None:
@@ -118,21 +115,12 @@ class TimingWatch:
         steady: Any = None,
         own: Callable[[], Any] | None = None,
     ) -> tuple[str, ...]:
-        """Raise CaseError if the measured time of a step cannot be the time of its work.
+        """Raise CaseError if the measured time of a step cannot be the time of its work; return
+        warnings.
 
-        Args:
-            session: the open model.
-            case: what was measured.
-            said_ns: the reported time of a step.
-            alone: whether no other batch will be measured that this one could be compared with.
-            question: the most steps that were asked for at once in the steady state.
-            known: inputs that were used before, and times of single steps with them.
-            verified_nbytes: bytes of the outputs, if those of timed steps were compared with them.
-            steady: the inputs of the steady state, if they may be used once more.
-            own: gives inputs like those, prepared anew if need be; None if others may take longer.
-
-        Returns:
-            Warnings.
+        `alone` if no other batch is measured; `known` are inputs that were used before, and times
+        of single steps with them; `verified_nbytes` the size of outputs that were compared with
+        timed steps; `own` gives inputs like the steady ones, unless others may take longer.
         """
         refuse_implausible(case, self.device, said_ns)
         if not self.wants(case, said_ns):
@@ -170,7 +158,7 @@ class TimingWatch:
 
 
 def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: float) -> TimingLook:
-    """Somebody who wants outputs waits for steps that were said to be over."""
+    """Raise CaseError if outputs wait for steps that were reported as done."""
     inputs = session.prepare(case)
     # This one also waits for what the checks before have left queued.
     nbytes = _seen_bytes(session, inputs)
@@ -206,15 +194,13 @@ def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: f
 
 
 def _is_behind(longer_ns: float, said_ns: float, idle_ns: float) -> bool:
-    """Whether a wait shows that work was pending.
-
-    Outputs that take long, and so vary by much, may take twice as long.
-    """
+    """Return whether a wait shows that work was pending."""
+    # Outputs that take long, and so vary by much, may take twice as long.
     return longer_ns >= max(_PENDING_SHARE * said_ns, idle_ns, _PENDING_NS)
 
 
 def _enough(said_ns: float, wait_ns: float) -> int:
-    """How many steps to queue: honest ones take little time, dishonest ones not too much."""
+    """Return how many steps to queue: honest ones take little time, dishonest ones not too much."""
     least, most = _STEPS
     wanted = min(_QUEUED_NS / max(said_ns, 1.0), _QUEUED_MOST_NS / max(wait_ns, 1.0))
     return round(min(max(wanted, least), most))
@@ -223,12 +209,11 @@ def _enough(said_ns: float, wait_ns: float) -> int:
 def refuse_skipped(
     session: Session, case: Case, clock: Clock, small: TimingLook, large: TimingLook
 ) -> None:
-    """Outputs that are verified have to be computed; what a step leaves out, they do not.
-
-    That a step's time does not grow proves nothing: a device that is not full does eight
-    items in the time of one. But then it does so for the outputs too. What these cost beside,
-    whatever the batch, is in both looks.
-    """
+    """Raise CaseError if the time of verified outputs grows with the batch and a step's does
+    not."""
+    # That a step's time does not grow proves nothing: a device that is not full does eight items in
+    # the time of one. But then it does so for the outputs too. What these cost beside, whatever the
+    # batch, is in both looks.
     inputs = session.prepare(case)
     fetched = max(large.nbytes - small.nbytes, 0) / _FETCHED_PER_S * 1e9
     allowed = min(small.waits_ns) + _TIMES_SLOWER * large.step_ns + fetched + _BESIDE_NS
@@ -247,10 +232,8 @@ def refuse_skipped(
 
 
 def _smaller(session: Session, case: Case, clock: Clock) -> TimingLook | None:
-    """A look at an eighth of the batch, where no other was measured; None where there is none.
-
-    What is made for one batch alone cannot be asked, nor what would be compiled for another.
-    """
+    """Return a look at an eighth of the batch, or None."""
+    # An engine made for one batch cannot be asked, nor one that would compile for another.
     batch = case.shapes.batch // _TIMES_LARGER
     if not batch or case.compiled:
         return None
@@ -265,7 +248,7 @@ def _smaller(session: Session, case: Case, clock: Clock) -> TimingLook | None:
 
 
 def _seen_bytes(session: Session, inputs: Any) -> int:
-    """How many bytes a run's outputs are, which are looked at where they lie if that is far."""
+    """Return the bytes of a run's outputs, without fetching them from another process."""
     glance = getattr(session, "glance", None)
     if glance is not None:
         return int(glance(inputs, 1).nbytes)
@@ -273,7 +256,7 @@ def _seen_bytes(session: Session, inputs: Any) -> int:
 
 
 def _waits(waited: Callable[[], float]) -> list[float]:
-    """One wait; of short ones three, whose median stands one strike."""
+    """Return one wait; of short ones three, whose median stands one disturbance."""
     waits = [waited()]
     return waits if waits[0] > _SHORT_NS else [*waits, waited(), waited()]
 

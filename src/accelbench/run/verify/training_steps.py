@@ -1,7 +1,5 @@
 """Check that each timed training step trains on the whole batch.
 
-The losses of ten untimed steps are verified elsewhere. The timed training is checked three times:
-
     between blocks       every trainable weight has changed since the last check
     after the last one   random single steps report the loss of the whole batch, and change the
                          weights as the session predicts; the session undoes its prediction
@@ -9,7 +7,8 @@ The losses of ten untimed steps are verified elsewhere. The timed training is ch
                          steps are known to train
 
 No check changes a sample: weights are read between blocks, when no time is measured. All checks
-take at most a hundredth of the time.
+take at most a hundredth of the time. The losses of ten untimed steps are verified in
+convergence.py.
 """
 
 from __future__ import annotations
@@ -54,17 +53,11 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Limits:
-    """The largest differences of a step from its prediction.
+    """The largest differences of a step from its prediction."""
 
-    Attributes:
-        loss: of the loss, relative to itself.
-        of_first: of the loss, relative to the first loss, because small losses are rounded.
-        move: of a weight's change, relative to the change.
-    """
-
-    loss: float
-    of_first: float
-    move: float
+    loss: float  # of the loss, relative to itself
+    of_first: float  # of the loss, relative to the first loss, because small losses are rounded
+    move: float  # of a weight's change, relative to the change
 
 
 #: Half of a batch changed the loss by 1 % and more. AdamW and momentum make a single gradient a
@@ -95,13 +88,8 @@ class TrainingSteps:
     """Checks of one case's training steps; they raise CaseError if the steps do not train."""
 
     def __init__(self, session: Session, case: Case, wall: Clock) -> None:
-        """Store what the checks need; nothing is asked of the session yet.
-
-        Args:
-            session: the open model, which has to be a TrainingProbe.
-            case: what is measured.
-            wall: a clock that the session does not own.
-        """
+        """Store what the checks need. The session has to be a TrainingProbe, and must not own
+        `wall`."""
         assert isinstance(session, TrainingProbe)
         self._session = session
         self._probe: TrainingProbe = session
@@ -155,11 +143,7 @@ class TrainingSteps:
     ) -> TrainingVerdict:
         """Check single steps, starting from the weights after the measurement.
 
-        Args:
-            clock: the clock that times blocks.
-            device: the device of the session.
-            question: the largest request for steps.
-            said_ns: the reported time of a step.
+        `question` is the largest request for steps, `said_ns` the reported time of a step.
         """
         if not self._losses or self.inputs is None:
             return TrainingVerdict(False, (_NO_LOSSES,))
@@ -288,12 +272,7 @@ class WeightMoves:
     """The weights that a training changes; empty for a session that does not show its weights."""
 
     def __init__(self, session: Session, draw: int) -> None:
-        """Read the weights as they are.
-
-        Args:
-            session: the open model, prepared for training.
-            draw: chooses the values that are read.
-        """
+        """Read the weights of a session prepared for training; `draw` chooses the values."""
         self._probe = session if isinstance(session, TrainingProbe) else None
         self._draw = draw
         self._before = read_weights(self._probe, draw) if self._probe is not None else {}

@@ -1,9 +1,4 @@
-"""What verification says of a cell, as columns and reasons.
-
-How far outputs may be from their reference, by precision, and how near only fp32 is. Pure.
-
-The conductor reads this too: nothing heavy is imported.
-"""
+"""Verdicts on outputs, and the errors that precisions may cost; the conductor imports this too."""
 
 from __future__ import annotations
 
@@ -34,7 +29,7 @@ ONE_WAY = "a value of its inputs may decide its way ({}), and one way only was c
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a cell's outputs."""
+    """The verdict on a case's outputs."""
 
     word: str  # as the column verification says it
     why: str = ""  # what is wrong, or why nothing was compared
@@ -45,13 +40,11 @@ class Verdict:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns of a result."""
         figures = {"verification_error": self.error, "verification_tolerance": self.tolerance}
         return {"verification": self.word, **{k: v for k, v in figures.items() if v is not None}}
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why there is no figure."""
         names = ("verification_error", "verification_tolerance")
         return {} if self.error is not None else dict.fromkeys(names, self.why)
 
@@ -60,7 +53,7 @@ ITSELF = Verdict(REFERENCE, "it is the reference itself")
 
 
 def judged(answer: Mapping[str, Any]) -> Verdict:
-    """What a worker's comparison comes to."""
+    """Return the verdict on a worker's comparison."""
     error, tolerance, errors = answer["error"], answer["tolerance"], answer["errors"]
     if answer["wrong"]:
         return Verdict(FAILED, answer["wrong"], tolerance=tolerance)
@@ -77,13 +70,13 @@ def judged(answer: Mapping[str, Any]) -> Verdict:
 
 
 def large(error: float | None) -> float:
-    """One that is no number is larger than any."""
+    """Return an error, or infinity if it is not a number."""
     return float("inf") if error is None else error
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What a precision may cost."""
+    """The cost of a precision."""
 
     most: float  # of what the inputs move, whatever the model
     least: float  # allowed to each model, however little rounding moves it
@@ -108,12 +101,12 @@ _TIMES_ROUNDED = 4.0
 
 
 def tolerance_of(precision: str) -> Tolerance:
-    """What a precision may cost, autocast like the type it narrows to."""
+    """Return the tolerance of a precision; autocast has that of the type it narrows to."""
     return TOLERANCES[narrowed(precision) or "fp32"]
 
 
 def compute_tolerance(precision: str, rounded: float | None) -> float:
-    """The error that is allowed to a model, which rounding alone moves by so much."""
+    """Return the error that is allowed to a model that rounding alone moves by so much."""
     costs = tolerance_of(precision)
     if rounded is None:
         return costs.most
@@ -121,17 +114,10 @@ def compute_tolerance(precision: str, rounded: float | None) -> float:
 
 
 def is_unrounded(precision: str, error: float, rounded: float) -> bool:
-    """Return whether outputs agree as only fp32 agrees, though rounding costs the model more.
-
-    Both have to hold: the error would pass in fp32, and it is below the geometric mean of what
-    rounding to fp32 and to the precision cost. In bf16 and int8 that is 1/256 of the model's own
-    `rounded`, in fp16 1/90. A model that rounding hardly moves has a `rounded` that is as small.
-
-    Args:
-        precision: the one that was asked for.
-        error: how far the outputs are from the reference's.
-        rounded: how far the reference is from itself if it is rounded to that precision.
-    """
+    """Return whether outputs agree as only fp32 agrees, though rounding costs the model more."""
+    # Both have to hold: the error would pass in fp32, and it is below the geometric mean of what
+    # rounding to fp32 and to the precision cost. In bf16 and int8 that is 1/256 of the model's own
+    # `rounded`, in fp16 1/90. A model that rounding hardly moves has a `rounded` that is as small.
     whole, narrow = TOLERANCES["fp32"], tolerance_of(precision)
     if narrow is whole:
         return False

@@ -1,20 +1,16 @@
-"""Verification: outputs compared with the reference's, of every case that was measured.
+"""Verification: the outputs of every measured case compared with the reference's.
 
-After a case is timed, its worker runs the reference's items, as many of them as its batch
-has, and says how far the outputs are off (`agreement.py`). What is wrong is no result: its
-time would be of something else. Training is verified by its losses, which convergence
-compares anyway.
+After a case is timed, its worker runs as many of the reference's items as its batch has, and
+reports how far the outputs are off (`agreement.py`). Wrong outputs make the case fail. Training is
+verified by its losses.
 
-Outputs that rounding alone takes further than is allowed: nothing can be compared with them.
-
-Some models amplify rounding beyond every tolerance. timm's starnet_s1 with random weights
-multiplies branches block after block: PyTorch in fp32 is 0.17 to 0.28 from itself in fp64 over
-four draws of inputs, one unit in the last place of the inputs moves it by 0.19 to 0.31, and ONNX
-Runtime, OpenVINO and the same graph without optimisations are 0.16 to 0.33 off: at most 1.23 times
-as much. No engine is wrong by that, nor is any shown to be right.
-
-A fault is no rounding. All zeros are 0.71 to 0.91 off there, outputs of other inputs 1.0, and fp32
-that is silently computed in bf16 0.65 to 1.0; so an engine has to lie where roundings lie.
+Some models amplify rounding beyond every tolerance: outputs that rounding alone takes so far cannot
+be compared. timm's starnet_s1 with random weights multiplies branches block after block: PyTorch in
+fp32 is 0.17 to 0.28 from itself in fp64 over four draws of inputs, one unit in the last place of
+the inputs moves it by 0.19 to 0.31, and ONNX Runtime, OpenVINO and the same graph without
+optimisations are 0.16 to 0.33 off: at most 1.23 times as much. A fault is larger: all zeros are
+0.71 to 0.91 off there, outputs of other inputs 1.0, and fp32 that is silently computed in bf16 0.65
+to 1.0.
 """
 
 from __future__ import annotations
@@ -53,11 +49,10 @@ _HALF, _ROUNDINGS_BEYOND = 0.5, 2.0
 
 
 def undetermined(verdict: Verdict, own_rounding: OwnRounding) -> Verdict | None:
-    """A verdict of outputs that miss the tolerance by what rounding does; None where it stays.
-
-    Each output that misses it is compared with its own: that one is not determined excuses no
-    other.
-    """
+    """Return the verdict on outputs that miss the tolerance by rounding; None if the verdict
+    stays."""
+    # Each output that misses it is compared with its own rounding: one that is not determined
+    # excuses no other.
     tolerance = verdict.tolerance
     if tolerance is None:
         return None
@@ -80,7 +75,7 @@ def undetermined(verdict: Verdict, own_rounding: OwnRounding) -> Verdict | None:
 
 
 def explained(moved: float) -> float:
-    """How far off an output may be that rounding moves by so much."""
+    """Return how far off an output may be that rounding moves by so much."""
     return min(_ROUNDINGS * moved, max(_HALF, _ROUNDINGS_BEYOND * moved))
 
 
@@ -97,7 +92,7 @@ _MOST_ROUNDINGS = 50.0
 
 
 class Verifications:
-    """What was found of the cells of a run."""
+    """The verdicts on a run's cases."""
 
     def __init__(self) -> None:
         self.yardsticks = References()
@@ -106,7 +101,7 @@ class Verifications:
         self._alone: set[str] = set()  # cells that are another graph at each batch
 
     def gather(self, context: WorkerContext, planned: Planned, batches: Sequence[int]) -> None:
-        """Have what a case is compared with, or a reason why there is nothing."""
+        """Have the reference of a case, or a reason why there is none."""
         case = planned.case
         if context.settings.verify == "off" or _scripted(context, case):
             return
@@ -114,11 +109,11 @@ class Verifications:
             self.yardsticks.gather(context, case, batches)
 
     def at_each_batch(self, planned: Planned) -> None:
-        """What runs it is made for one batch size: one that is wrong says nothing of another."""
+        """Note that a case is another graph at each batch: a wrong one says nothing of another."""
         self._alone.add(_cell(planned))
 
     def known(self, context: WorkerContext, planned: Planned) -> Verdict | None:
-        """What is known without asking the worker; None where it is still to be asked."""
+        """Return the verdict that is known without asking the worker, or None."""
         if context.settings.verify == "off":
             return Verdict(NOT_DONE, NOT_ASKED_FOR)
         if _scripted(context, planned.case):
@@ -153,11 +148,7 @@ class Verifications:
     ) -> Mapping[str, Any]:
         """Return the comparison that decides: that of the items in doubt, if they are wrong.
 
-        Args:
-            context: of the launch.
-            planned: the case.
-            answer: the comparison with the items that the reference has computed.
-            ask: asks the worker that has measured.
+        `answer` is the comparison with the items that the reference has computed.
         """
         if not answer.get("doubted"):
             return answer
@@ -169,10 +160,7 @@ class Verifications:
     def judge(self, planned: Planned, answer: Mapping[str, Any], other_way: str = "") -> Verdict:
         """Return the verdict on a worker's outputs, and remember it.
 
-        Args:
-            planned: the case.
-            answer: the comparison that decides.
-            other_way: the line of code that decides for a way which no drawn input took.
+        `other_way` is the line of code that decides for a way which no drawn input took.
         """
         verdict, other = judged(answer), self.held_against(planned.case)
         verdict = replace(verdict, rounded=self._cost_of_rounding(planned.case, answer))
@@ -184,29 +172,25 @@ class Verifications:
         return self._keep(planned, verdict)
 
     def _cost_of_rounding(self, case: Case, answer: Mapping[str, Any]) -> float | None:
-        """Return the error that a narrow precision alone costs, or None if it shows nothing.
-
-        A file that is run as it is stored is compared with itself, which rounds the same numbers.
-        Decisions, such as token ids, may agree by chance.
-        """
+        """Return the error that a narrow precision alone costs, or None if it shows nothing."""
+        # A file that is run as it is stored is compared with itself, which rounds the same numbers.
+        # Decisions, such as token ids, may agree by chance.
         if case.as_stored or not answer.get("numeric", True) or self.yardsticks.of(case) is None:
             return None
         return self.yardsticks.rounded(case)
 
     def held_against(self, case: Case) -> str:
-        """What a case is compared with where it is not the model as it is; "" where it is."""
+        """Return what a case is compared with if that is not the model as it is; else an empty
+        text."""
         yardstick = self.yardsticks.of(case)
         return "" if yardstick is None else yardstick.other
 
     def give_up(self, planned: Planned, why: str) -> Verdict:
-        """Remember that a worker could not say."""
+        """Remember that a worker could not be asked."""
         return self._keep(planned, Verdict(NOT_DONE, f"running it to compare failed: {why}"))
 
     def reconsider(self, context: WorkerContext, planned: Planned, verdict: Verdict) -> Verdict:
-        """A verdict that the reference's own rounding may explain, or numbers that it draws.
-
-        The reference is asked only where it would matter.
-        """
+        """Return a verdict that the reference's own rounding or random numbers may explain."""
         if verdict.word != FAILED or not verdict.errors:
             return verdict
         case = planned.case
@@ -221,7 +205,7 @@ class Verifications:
     def _rounded(
         self, context: WorkerContext, planned: Planned, verdict: Verdict
     ) -> Verdict | None:
-        """In fp32: how far the reference is from itself in fp64."""
+        """Accept an fp32 error that the reference's own distance from fp64 explains."""
         error, tolerance = verdict.error, verdict.tolerance
         if error is None or tolerance is None or planned.case.precision != "fp32":
             return None
@@ -234,10 +218,9 @@ class Verifications:
         return Verdict(OK, "", error, allowed, verdict.errors)
 
     def _drawn(self, context: WorkerContext, planned: Planned, verdict: Verdict) -> Verdict | None:
-        """Of a model that draws numbers as it runs, such as dropout that is left on.
-
-        What the reference itself gives otherwise each time says nothing; the rest has to be right.
-        """
+        """Ignore outputs that the reference draws anew each time, such as dropout that is left
+        on."""
+        # The rest has to be right.
         drawn = self.yardsticks.drawn(context, planned.case)
         rest = {name: error for name, error in verdict.errors.items() if name not in drawn}
         if len(rest) == len(verdict.errors):
@@ -250,7 +233,7 @@ class Verifications:
         return Verdict(OK, "", worst, verdict.tolerance, rest)
 
     def forget(self, planned: Planned) -> None:
-        """A cell is tried in another way: what was found of it holds no more."""
+        """Forget the verdict on a case that is tried in another way."""
         self._found.pop(_key(planned), None)
         self._wrong.pop(_cell(planned), None)
 
@@ -266,7 +249,7 @@ def _scripted(context: WorkerContext, case: Case) -> bool:
 
 
 def _key(planned: Planned) -> str:
-    """A case on one device: that cuda:0 is right says nothing of cuda:1."""
+    """Return the key of a case on one device: that cuda:0 is right says nothing of cuda:1."""
     return f"{planned.case.case_id} {planned.device}"
 
 

@@ -1,10 +1,9 @@
-"""What a worker checks of a case when everything of it is measured, in the order of what it costs.
+"""A worker's checks of a case after its measurement, in the order of their cost.
 
-the model against itself     `self_check`, once a worker: what holds at the smallest batch holds
-                             for the model
-steps against outputs        `timed_steps`, every case with steps that are short enough
-time against work            `timing_plausibility`, where there is something to compare it with
-training steps               `training_steps`, every case that trains
+the model against itself   `self_check`, once a worker: it holds for the model
+steps against outputs      `timed_steps`, every case with steps that are short enough
+time against work          `timing_plausibility`, if there is something to compare with
+training steps             `training_steps`, every case that trains
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _UNREAD = NotAvailable("nothing reads the times of the worker's threads")
 
 @dataclass(frozen=True)
 class CheckedCase:
-    """What was found of a case that stands."""
+    """The result of a case's checks."""
 
     self_check: Mapping[str, Any] | None  # None: an earlier case of the worker had it
     warnings: tuple[str, ...]
@@ -76,7 +75,7 @@ class CheckedCase:
 
 @dataclass(frozen=True)
 class _TimesLook:
-    """What is known of a case before its times are compared with its work."""
+    """Facts of a case that are known before its times are compared with its work."""
 
     unseen: UnseenSteps | None  # steps of new inputs
     checked: SelfCheck | None  # None: an earlier case of the worker had it
@@ -84,7 +83,7 @@ class _TimesLook:
 
 
 class CaseChecks:
-    """One opened model's; each raises CaseError where a case cannot stand."""
+    """Checks of one opened model; each raises CaseError if a case fails it."""
 
     def __init__(
         self,
@@ -95,16 +94,8 @@ class CaseChecks:
         wall: Clock | None,
         read_times: Callable[[], ThreadTimes | NotAvailable] = lambda: _UNREAD,
     ) -> None:
-        """Nothing is asked yet.
-
-        Args:
-            session: the open model.
-            device: where it is.
-            seed: the job's.
-            clock: the one that blocks are timed by.
-            wall: one that the session does not own; None where time is a script's, and nobody's.
-            read_times: reads how long the threads of the worker ran and waited.
-        """
+        """Ask nothing yet. `wall` is a clock that the session does not own; None if time is a
+        script's."""
         self.wall = wall
         self._read_times = read_times
         self._session = session
@@ -120,7 +111,7 @@ class CaseChecks:
         self.training: TrainingSteps | None = None  # of the case that was measured last
 
     def watch(self, case: Case) -> Callable[[Block], None]:
-        """Begin a case; return what hears of each of its blocks."""
+        """Begin a case; return a listener for its blocks."""
         self.training = None
         trains = case.mode is Mode.TRAINING and isinstance(self._session, TrainingProbe)
         if not trains or self.wall is None:
@@ -129,12 +120,7 @@ class CaseChecks:
         return self.training.note
 
     def steady_state_over(self, question: Question | None = None, inputs: Any = None) -> None:
-        """Keep what the last block left, before the session is asked anything else.
-
-        Args:
-            question: how the most steps were asked for at once.
-            inputs: what the steps were of.
-        """
+        """Keep what the last block left, before the session is asked anything else."""
         self._asked, self._steady = question, inputs
         if self.training is not None:
             self.training.inputs = inputs
@@ -143,12 +129,9 @@ class CaseChecks:
             self._left = self._session.stepped(MOST_VALUES)
 
     def of(self, case: Case, said_ns: float, alone: bool) -> CheckedCase:
-        """Check a case.
+        """Check a case whose step took `said_ns`.
 
-        Args:
-            case: it was measured.
-            said_ns: what a step is said to take.
-            alone: whether no other batch will be measured that this one could be compared with.
+        `alone` if no other batch will be measured that this one could be compared with.
         """
         trained = self._trained(case, said_ns)
         try:
@@ -176,14 +159,10 @@ class CaseChecks:
     def _compare_times(
         self, case: Case, said_ns: float, alone: bool, look: _TimesLook
     ) -> tuple[tuple[str, ...], bool]:
-        """Raise CaseError if times and work contradict each other.
-
-        If other processes had the CPUs meanwhile for longer than this one, nothing is proven: the
-        times must not be used then.
-
-        Returns:
-            Warnings, and whether that is the case.
-        """
+        """Raise CaseError if times and work contradict each other; return warnings, and whether
+        it was too busy."""
+        # If other processes had the CPUs for longer than this one, nothing is proven, and the times
+        # must not be used.
         before = self._read_times()
         unseen, warnings = look.unseen, tuple[str, ...]()
         try:
@@ -221,18 +200,15 @@ class CaseChecks:
         return tuple(dict.fromkeys(warnings)), False
 
     def _steady_inputs(self, case: Case) -> Any:
-        """Return the inputs of the steady state if others are drawn as they were, else None.
-
-        Inputs like an example may take another time. Engines elsewhere may have given theirs up.
-        """
+        """Return the inputs of the steady state if others are drawn as they were, else None."""
+        # Inputs similar to an example may take another time. Other processes may have dropped
+        # theirs.
         is_drawn = bool(case.model.inputs) and case.mode is Mode.INFERENCE
         return None if isinstance(self._session, OutOfProcess) or not is_drawn else self._steady
 
     def _own_inputs(self, case: Case) -> Callable[[], Any] | None:
-        """Return what gives inputs like those of the steady state.
-
-        None if others may honestly take longer: a user's model may decide by their values.
-        """
+        """Return a function that gives inputs like those of the steady state, or None."""
+        # A user's model may decide by their values: other inputs may honestly take longer.
         if case.model.is_own or not case.model.inputs:
             return None
         steady = self._steady_inputs(case)
@@ -251,14 +227,7 @@ class CaseChecks:
     def _refuse_quicker(
         self, case: Case, said_ns: float, unseen: UnseenSteps, checked: SelfCheck
     ) -> tuple[str, ...]:
-        """Compare the reported time with steps of new inputs, whose outputs can be compared.
-
-        Args:
-            case: what was measured.
-            said_ns: what a step is said to take.
-            unseen: steps of new inputs that left right outputs.
-            checked: the self-check.
-        """
+        """Compare the reported time with steps of new inputs, whose outputs can be compared."""
         watch, question = self._watch, self._asked
         if watch is None or question is None or checked.others is None:
             return ()
@@ -273,13 +242,7 @@ class CaseChecks:
     def _refuse_thinned(
         self, case: Case, said_ns: float, unseen: UnseenSteps | None
     ) -> tuple[str, ...]:
-        """Where time is not compared with work, what a step takes alone is asked all the same.
-
-        Args:
-            case: what was measured.
-            said_ns: what a step is said to take.
-            unseen: steps of it of which some may have been alone.
-        """
+        """Compare steps in blocks with single steps, also if time is not compared with work."""
         watch, question = self._watch, self._asked
         if watch is None or question is None or question.alone or case.mode is Mode.TRAINING:
             return ()
@@ -298,7 +261,7 @@ class CaseChecks:
         return refuse_thinned(single, inputs, question, said_ns, self._own_inputs(case))
 
     def _unseen_steps(self, case: Case) -> list[str]:
-        """What a reader should know of a runtime that keeps nothing of its steps."""
+        """Return a warning about an engine that keeps nothing of its steps."""
         keeps = isinstance(self._session, LastStepOutputs) or case.mode is Mode.TRAINING
         if keeps or self._watch is None:
             return []
@@ -309,7 +272,7 @@ class CaseChecks:
         return [text]
 
     def _keeps(self, case: Case) -> bool:
-        """Whether what timed steps left can be compared with outputs."""
+        """Return whether what timed steps left can be compared with outputs."""
         keeps = self._watch is not None and isinstance(self._session, LastStepOutputs)
         return keeps and case.mode is Mode.INFERENCE and self._repeatable
 
@@ -354,8 +317,7 @@ class CaseChecks:
     def _refuse_other_tokens(self, case: Case, said_ns: float, own: Sketches) -> UnseenSteps | None:
         """Raise CaseError if timed requests do not leave the tokens of their outputs.
 
-        Returns:
-            Steps of new inputs as long as those of the case, if there are any.
+        Return steps of new inputs as long as those of the case, if there are any.
         """
         if not case.generates:
             return None
@@ -367,7 +329,6 @@ class CaseChecks:
     def _refuse_unfinished(
         self, case: Case, said_ns: float, checked: SelfCheck | None
     ) -> tuple[str, ...]:
-        """Compare the time of a long request or image with short ones."""
         if checked is None or checked.others is None or compared_whole(case):
             return ()
         if not self._keeps(case) or self._asked is None:
@@ -389,12 +350,11 @@ class CaseChecks:
 
 
 def _nbytes(sketches: Sketches) -> int:
-    """Return the bytes of the outputs that were sketched."""
     return sum(math.prod(s.shape) * s.values.itemsize for s in sketches.values())
 
 
 def _changes_inputs(case: Case) -> CaseError:
-    """Of steps whose outputs are others each time, as each finds what the one before left."""
+    """Return the error of a model whose calls change their inputs for the next call."""
     return CaseError(
         CHANGED,
         f"each call of {case.model.id} changes what it is called with, and the next makes something"

@@ -1,6 +1,6 @@
-"""The worker's energy pass: a meter that a thread reads while the session steps.
+"""The worker's energy pass: a thread reads a meter while the session steps.
 
-It comes after everything that is timed: each reading takes the interpreter's lock.
+It comes after everything that is timed, because each reading takes the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -27,12 +27,8 @@ _POWER_SECONDS = 0.1
 
 
 class MeterThread:
-    """A meter that is read from a thread; of alike readings of a counter the first alone is kept.
-
-    Args:
-        meter: what is read.
-        seconds: between two readings.
-    """
+    """A meter that a thread reads every few milliseconds; repeated values of a counter are
+    dropped."""
 
     def __init__(self, meter: EnergyMeter, seconds: float | None = None) -> None:
         self._meter = meter
@@ -85,13 +81,7 @@ class MeterThread:
 
 
 def devices_of(case: Case, device: Device, machines: int) -> list[Device] | NotAvailable:
-    """The devices that the processes of a case run on, or why not all of them can be metered.
-
-    Args:
-        case: what a step is.
-        device: of the case: that of the first process.
-        machines: that take part; a meter counts nothing of another's.
-    """
+    """Return the devices of a case's processes, or why not all of them can be metered."""
     if case.world_size == 1 or (device.hardware == "cpu" and machines == 1):
         return [device]
     if machines > 1:
@@ -114,15 +104,7 @@ def measured_energy(
     step_ns: float,
     phase: Callable[[str], None],
 ) -> EnergyReport:
-    """Energy of a case on an open session, or why there is none.
-
-    Args:
-        session: the open model.
-        case: what a step is.
-        devices: where it runs.
-        step_ns: what a step took.
-        phase: hears of the windows.
-    """
+    """Return the energy of a case on an open session, or why there is none."""
     meter = energy_meter_of(devices)
     if isinstance(meter, NotAvailable):
         return no_energy(meter.reason)

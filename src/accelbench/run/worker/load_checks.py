@@ -1,4 +1,4 @@
-"""The worker's threads while steps are measured: did they get a CPU, and are they as many as told.
+"""The worker's threads while steps are measured.
 
 waiting   if other processes had the CPUs for longer than the threads ran, the times are mostly
           those of other work: the quality is unusable
@@ -52,7 +52,7 @@ KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_":
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What the threads' times say about a measurement."""
+    """Findings about a measurement from the times of its threads."""
 
     columns: Mapping[str, Any] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)  # of columns that are absent
@@ -83,15 +83,8 @@ class SideChecks:
         read_times: ReadTimes = read_thread_times,
         read_pages: Callable[[], PageUse | None] = read_page_use,
     ) -> None:
-        """Check nothing yet.
-
-        Args:
-            session: the open model.
-            job: what it was opened for.
-            wall: a clock that the session does not own; None if the time is a script's.
-            read_times: reads the times of the worker's threads.
-            read_pages: reads how many memory pages the worker touched.
-        """
+        """Check nothing yet. `wall` is a clock that the session does not own; None if time is a
+        script's."""
         self._session, self._job, self._wall = session, job, wall
         self._in_process = not isinstance(session, OutOfProcess)
         self._is_alone = self._in_process and not isinstance(session, RankExchange)
@@ -103,11 +96,7 @@ class SideChecks:
         self._pages_after: PageUse | None = None
 
     def judge_opening(self, opening_ns: int) -> dict[str, str]:
-        """Return the reasons for which build or load cannot have taken what the session tells.
-
-        Args:
-            opening_ns: what opening took by the worker's clock.
-        """
+        """Return why build or load cannot have taken what the session reports."""
         told = {f"{what}_ms": ns / 1e6 for what, ns in self._session.timings.items()}
         return self._kept(told, self._known(self._job.case, opening_ns=opening_ns))[1]
 
@@ -170,13 +159,9 @@ class SideChecks:
 def judge(use: ThreadUse, threads: int | None, computes: bool = False) -> LoadReport:
     """Judge what the threads did in the steady state.
 
-    The conductor warns of the waiting, because it knows what else ran on the machine.
-
-    Args:
-        use: of the threads.
-        threads: as many as the engine names; None if that is not compared.
-        computes: whether these threads have to do the work of a step.
+    `threads` is the engine's own number, `computes` whether these threads have to do a step's work.
     """
+    # The conductor warns of the waiting, because it knows what else ran on the machine.
     warnings, reasons = [], {}
     active = (use.ran_ns + use.waited_ns) / use.wall_ns
     if computes and use.wall_ns >= _LEAST_NS and active < _LEAST_ACTIVE:
@@ -200,14 +185,7 @@ def judge(use: ThreadUse, threads: int | None, computes: bool = False) -> LoadRe
 def judge_pages(
     before: PageUse, after: PageUse, steps: int, variables: Mapping[str, str]
 ) -> LoadReport:
-    """Judge how much memory the steps touched anew, and what the system's part of it cost.
-
-    Args:
-        before: the counters before the first step.
-        after: the counters after the last one.
-        steps: how many steps there were.
-        variables: the environment of this process.
-    """
+    """Judge how much memory the steps touched anew, and what the system's part of it cost."""
     system_s = after.system_s - before.system_s
     used_s = system_s + after.user_s - before.user_s
     faults = (after.faults - before.faults) / max(1, steps)

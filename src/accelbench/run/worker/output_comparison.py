@@ -1,7 +1,7 @@
-"""In a worker: what a reference leaves to be compared with, and the comparison itself.
+"""A worker's comparison of outputs with a reference, and the outputs that a reference leaves.
 
-Nothing here is timed. The inputs differ from those that were timed, so that no engine can have
-remembered their outputs.
+Nothing here is timed. The inputs differ from the timed ones, so no engine can have remembered
+outputs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SMALL_BYTES = 2**26
 
 
 def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave a reference's outputs for its items and for others; say what rounding costs it."""
+    """Store a reference's outputs for its items and for others; return what rounding costs it."""
     case, folder, draw = _asked(request)
     precision = request["rounded"]
     if request["whole"]:
@@ -69,7 +69,7 @@ def left(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, A
 
 
 def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
-    """How far a reference is from itself in fp64."""
+    """Return how far a reference is from itself in fp64."""
     if not isinstance(session, RoundingReference):
         raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
     return _from_itself(
@@ -80,7 +80,7 @@ def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[s
 
 
 def from_last_places(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
-    """How far a reference is from itself where its inputs are off by their last places."""
+    """Return how far a reference is from itself with inputs that are off by their last places."""
 
     def moved(of_seed: int) -> Mapping[str, Any]:
         with last_places_moved():
@@ -93,7 +93,7 @@ def from_last_places(session: Session, seed: int, request: Mapping[str, Any]) ->
 def _from_itself(
     seed: int, request: Mapping[str, Any], again: Callable[[int], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """How far outputs that ought to be a reference's are: at most, where it left several draws."""
+    """Return the largest error of outputs that should be a reference's, over its draws."""
     case, folder, _ = _asked(request)
     right, others = _kept(folder)
     seeds = [right_seed(seed), *(_other(seed, number) for number in range(len(others)))]
@@ -110,7 +110,7 @@ def _from_itself(
 
 
 def drawn(session: Session, seed: int, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Which outputs of a reference are others when the same inputs are run again."""
+    """Return the outputs of a reference that differ when the same inputs are run again."""
     case, folder, draw = _asked(request)
     first, again = (session.outputs(_prepared(session, seed, request)) for _ in range(2))
     held = agree(again, pick(first, draw), _kept(folder)[1], case.precision)
@@ -121,21 +121,14 @@ class OutputComparison:
     """A session's comparisons with references. It keeps the outputs of items in doubt."""
 
     def __init__(self, session: Session, seed: int, wall: Clock | None) -> None:
-        """Prepare to compare.
-
-        Args:
-            session: the open model.
-            seed: the job's.
-            wall: a clock that the session does not own; None if no time passes.
-        """
+        """Prepare to compare; `wall` is a clock that the session does not own."""
         self._session, self._seed, self._wall = session, seed, wall
         self._kept: list[Mapping[str, Any]] = []  # outputs of the items in doubt, of each run
 
     def compare(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Compare a batch with the items that the reference has computed.
+        """Compare a batch, in a random order, with the items that the reference has computed.
 
-        The batch has all of its items in an order that is drawn. The answer names items that are
-        still in doubt; a second request compares those.
+        The answer names items that are still in doubt; a second request compares those.
         """
         yardstick = _Yardstick.of(request)
         if request.get("doubted"):
@@ -210,10 +203,8 @@ class _Yardstick:
         return Batches(self.items, order)
 
     def orders(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return two orders of the batch's items, so that no position is known to be compared.
-
-        If the reference has all items of the batch, they are in order, as for the reference.
-        """
+        """Return two orders of the batch's items, so that no position is known to be compared."""
+        # If the reference has all items of the batch, they are in order, as for the reference.
         batch = self.case.shapes.batch
         if set(range(batch)) <= set(self.items):
             return (tuple(range(batch)),) * 2
@@ -267,7 +258,7 @@ def _finite(errors: Mapping[str, float]) -> dict[str, float | None]:
 def _prepared(
     session: Session, seed: int, request: Mapping[str, Any], of_seed: int | None = None
 ) -> Any:
-    """The inputs of a reference: its items of a seed's stream, by default of what is compared."""
+    """Prepare a reference's items, of the seed of the comparison unless another is given."""
     with choosing(request["items"]):
         case = case_from_json(request["case"])
         return session.prepare(case, right_seed(seed) if of_seed is None else of_seed)
@@ -294,7 +285,7 @@ def _nothing(outputs: Outputs) -> Outputs:
 
 
 def _tells_little(outputs: Outputs) -> bool:
-    """Whether an output is of so few values that one other draw says little of its spread."""
+    """Return whether an output has so few values that one other draw does not show its spread."""
     return any(
         output.is_number and 0 < output.values.size < FEW_VALUES for output in outputs.values()
     )

@@ -1,14 +1,8 @@
-"""In a worker: the session that was timed answers labelled samples, batch after batch.
-
-Nothing here is timed. A last batch that is not full is filled with its last sample, whose further
-answers are left out.
-
-Perplexity of sequences of tokens, and which scores a model's outputs and labels call for.
-
-Scores of samples, from a model's outputs and their labels; what they mean is asked, not guessed.
+"""Task accuracy in a worker: the timed session answers labelled samples; nothing here is timed.
 
 What is measured follows from the shapes: labels of one number a sample and outputs of [batch,
-classes] are a classification. What does not follow is refused with the option that says it.
+classes] are a classification. If it does not follow, the case is refused with the option to set. A
+last batch that is not full repeats its last sample, whose further answers are left out.
 """
 
 from __future__ import annotations
@@ -52,37 +46,29 @@ _TOP = 5
 
 
 class SampleScores(Protocol):
-    """The scores so far."""
+    """Scores of samples, added batch by batch."""
 
     @property
     def metric(self) -> AccuracyMetric:
-        """What they are scores of."""
-        ...
+        """Their metric."""
 
     def add(self, outputs: Outputs, rows: Sequence[Mapping[str, Any]], labels: Array) -> None:
-        """The answers to a batch, of which the first are those of its rows."""
-        ...
+        """Add the answers to a batch; those of its rows come first."""
 
     def values(self) -> Array:
-        """A score of every sample."""
-        ...
+        """Return a score for every sample."""
 
     def details(self) -> dict[str, Any]:
-        """What else the same answers come to."""
-        ...
+        """Return further results of the same answers."""
 
     def notes(self) -> list[str]:
-        """What a reader should know of them."""
-        ...
+        """Return notes for readers."""
 
 
 class ClassScores:
-    """Of a classification: one label a sample, an output of [batch, classes].
+    """Scores of a classification: one label a sample, an output of [batch, classes].
 
-    Args:
-        metric: top1, top5 or f1.
-        case: whose answers they are.
-        classes: how many the labels are of; None where their numbers are the model's own.
+    `classes` is the number that the labels are of; None if their numbers are the model's own.
     """
 
     def __init__(self, metric: AccuracyMetric, case: Case, classes: int | None = None) -> None:
@@ -95,7 +81,6 @@ class ClassScores:
         self._hits: list[Array] = []
 
     def add(self, outputs: Outputs, rows: Sequence[Mapping[str, Any]], labels: Array) -> None:
-        """The answers to a batch, of which the first are those of its rows."""
         if not self._output:
             self._output = self._chosen(outputs)
         values = outputs[self._output][: len(rows)]
@@ -113,7 +98,8 @@ class ClassScores:
         self._hits.append(within_top(wide, labels.astype(np.int64), _TOP))
 
     def _chosen(self, outputs: Outputs) -> str:
-        """The output that tells classes apart. Raises CaseError where it is not clear which."""
+        """Return the name of the output with the classes; raise CaseError if it is not clear
+        which."""
         batch = self._case.shapes.batch
         fitting = [
             name
@@ -159,7 +145,6 @@ class ClassScores:
             )
 
     def values(self) -> Array:
-        """A score of every sample."""
         cells = np.concatenate(self._cells)
         if self.metric is AccuracyMetric.F1:
             return cells.astype(np.float64)
@@ -173,7 +158,6 @@ class ClassScores:
         return right
 
     def details(self) -> dict[str, Any]:
-        """What else the same answers come to."""
         cells = np.concatenate(self._cells)
         figures: dict[AccuracyMetric, AccuracyFigure] = {
             AccuracyMetric.TOP1: wilson(int(self._right(cells).sum()), len(cells)),
@@ -193,7 +177,6 @@ class ClassScores:
         }
 
     def notes(self) -> list[str]:
-        """What a reader should know of them."""
         cells = np.concatenate(self._cells)
         notes = []
         counts = np.unique(cells // WIDTH, return_counts=True)[1]
@@ -215,11 +198,7 @@ AUTO = "auto"
 
 
 def scores_for(asked: str, labels: Array, case: Case, classes: int | None) -> SampleScores:
-    """What is measured: what was asked for, or what follows from the labels' shape.
-
-    Raises:
-        CaseError: neither says it.
-    """
+    """Return scores by the metric that was asked for, or that follows from the labels' shape."""
     tokens = labels.ndim == 2
     if asked == AUTO and labels.ndim > 2:
         raise CaseError(
@@ -234,11 +213,10 @@ def scores_for(asked: str, labels: Array, case: Case, classes: int | None) -> Sa
 
 
 class TokenScores:
-    """Of a language model: a label a token, an output of [batch, tokens, vocabulary].
+    """Scores of a language model: a label a token, an output of [batch, tokens, vocabulary].
 
-    A label below 0 is of no token that counts, as padding has it. Labels are the tokens themselves,
-    each of which the output before it predicts; or those that come next. Which of the two is read
-    off the data.
+    Labels below 0, such as padding, do not count. Labels are the tokens themselves, each of which
+    the output before it predicts, or the next tokens; the data shows which.
     """
 
     metric = AccuracyMetric.PERPLEXITY
@@ -252,7 +230,6 @@ class TokenScores:
         self._empty = 0
 
     def add(self, outputs: Outputs, rows: Sequence[Mapping[str, Any]], labels: Array) -> None:
-        """The answers to a batch, of which the first are those of its rows."""
         if labels.ndim != 2:
             raise CaseError(
                 "data_mismatch",
@@ -297,7 +274,7 @@ class TokenScores:
         )
 
     def _shifted(self, row: Mapping[str, Any], labels: Array) -> bool:
-        """Whether labels are the tokens of an input themselves, and not those that come next."""
+        """Return whether labels are the tokens of an input themselves, not the next ones."""
         ids = [v for v in row.values() if v.dtype.kind in "iu" and v.shape == labels.shape]
         counted = labels >= 0
         same = any((v == labels)[counted].all() for v in ids)
@@ -314,7 +291,6 @@ class TokenScores:
         return known if self._shifts is None else self._shifts
 
     def values(self) -> Array:
-        """A score of every sequence."""
         if not self._losses:
             raise CaseError(
                 "data_mismatch", "No label is of a token that counts.", "Store others than -100."
@@ -322,7 +298,6 @@ class TokenScores:
         return perplexity_scores(np.array(self._losses), np.array(self._tokens))
 
     def details(self) -> dict[str, Any]:
-        """What else the same answers come to."""
         return {
             "output": self._output,
             "tokens": sum(self._tokens),
@@ -331,7 +306,6 @@ class TokenScores:
         }
 
     def notes(self) -> list[str]:
-        """What a reader should know of them."""
         if not self._empty:
             return []
         return [f"{self._empty} sequences have no label that counts, and are left out."]
@@ -342,7 +316,7 @@ NO_LABELS = "the data has no labels; plain text has its own with --accuracy perp
 
 
 def task_accuracy(session: Session, case: Case, settings: JobSettings) -> dict[str, Any]:
-    """Columns and evidence of a session's accuracy, or the sentence that says why there is none."""
+    """Return columns and evidence of a session's accuracy, or why there is none."""
     try:
         data = labelled_data(settings, case)
         if data is None:
@@ -398,7 +372,6 @@ def _finite(value: float | None) -> float | None:
 def _batches(
     data: LabelledData, size: int
 ) -> Iterator[tuple[Sequence[Mapping[str, Any]], np.ndarray[Any, Any]]]:
-    """Samples, so many at a time, with their labels."""
     walk = data.rows()
     while taken := list(islice(walk, size)):
         yield [row for row, _ in taken], np.stack([label for _, label in taken])

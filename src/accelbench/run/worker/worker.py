@@ -1,22 +1,8 @@
 """The worker: opens one model and measures the cases it is given, smallest batch first.
 
-It answers {"do": "open", "job"} and {"do": "measure", "case", "rules"}; without timing
-anything, {"do": "losses", "case", "steps"} trains without dropout, {"do": "outputs", "case",
-"folder", "draw"} leaves what a reference gives in a folder, {"do": "verify", …} holds
-outputs against that, {"do": "fp64", …} says how far it is from itself in fp64, {"do":
-"last_places", …} by the last places of its inputs, {"do": "profile", "case", "folder"} where a
-step's time goes, {"do": "accuracy", "case"} answers labelled samples, and {"do": "export", …}
-makes an artefact. It ends when the conductor hangs up.
+It answers requests {"do": NAME, …} of the conductor, which `CaseBench` lists, until that hangs up.
 Between blocks it reports and waits for "go": what the conductor then draws or writes disturbs no
 sample.
-
-The losses of a few training steps without dropout, which nobody times.
-
-The worker's memory meter: host memory from the kernel, device memory from the allocator.
-
-The worker's side of a profile: a session opened for it alone, stepped and asked.
-
-What a session itself adds to a measurement: columns, and sentences that a reader should know.
 """
 
 from __future__ import annotations
@@ -26,6 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -164,7 +151,7 @@ WORTH_NS = 500_000_000
 
 
 def profile(session: Session, case: Case, runtime: str, folder: str | None) -> dict[str, Any]:
-    """What the session's engine says of a few steps, or why it says nothing."""
+    """Return the engine's profile of a few steps, or why there is none."""
     if not isinstance(session, Profiling):
         return {"profile": None, "why_not": f"the runtime {runtime} has no profiler"}
     inputs = session.prepare(case)
@@ -187,7 +174,8 @@ def profile(session: Session, case: Case, runtime: str, folder: str | None) -> d
 
 
 class WorkerMeter:
-    """Counts what a model adds to a worker that started with `HostMemory.start()`."""
+    """The memory that a model adds to a worker: of the host by the kernel, of the device by its
+    allocator."""
 
     def __init__(self) -> None:
         self._host = HostMemory.start()
@@ -195,7 +183,7 @@ class WorkerMeter:
         self._sampler: MemorySampler | None = None
 
     def watch(self, session: Session) -> None:
-        """The session whose device memory is counted from now on."""
+        """Count the device memory of this session from now on."""
         self._session = session
         if isinstance(session, OutOfProcess):
             self._host = session.host_memory
@@ -252,10 +240,8 @@ def _current(session: Session) -> Callable[[], int | None]:
 
 
 def _at_most(average: float | None, peak: float | None) -> float | None:
-    """Return the average, but no more than the peak.
-
-    Samples are taken before the peak is reset, so they can be higher.
-    """
+    """Return the average, but no more than the peak."""
+    # Samples are taken before the peak is reset, so they can be higher.
     return average if average is None or peak is None else min(average, peak)
 
 
@@ -278,18 +264,11 @@ def loss_curve(
     wall: Clock | None,
     timed: TrainingSteps | None,
 ) -> dict[str, Any]:
-    """Train from a fresh start; return the losses, and which weights moved.
+    """Train from a fresh start without dropout; return the losses, and which weights moved.
 
-    The steps are asked for in blocks that nobody foresees: what trains in the last step of a block
-    alone has another curve.
-
-    Args:
-        session: the open model, which has to be DropoutSwitchable.
-        request: the case, how many steps, and what a reference does otherwise: nudge, narrow.
-        clock: the one that blocks are timed by.
-        wall: one that the session does not own.
-        timed: the steps of the case that were timed.
+    A reference may get a `nudge` or `narrow` products. `timed` are the steps of the timed case.
     """
+    # Blocks have random lengths: what trains only in the last step of a block has another curve.
     log = LossLog()
     checked = CheckedSession(session, clock, wall, log.note).session
     reference = session if isinstance(session, TrainingReference) else None
@@ -321,7 +300,7 @@ def nudge_inputs(inputs: Any, by: float) -> Any:
 
 
 class Reporter:
-    """Tells the conductor where the measurement stands, and waits while it listens."""
+    """Reports to the conductor, and waits while it listens."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -347,7 +326,7 @@ class Reporter:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """An exception as a result's status, reason, message and advice."""
+    """Return an exception as a result's status, reason, message and advice."""
     if isinstance(error, CaseError):
         return {
             "status": error.status,
@@ -393,7 +372,7 @@ def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said_ns(measurement: Measurement) -> float:
-    """Return the reported time of a step: the smaller of median and mean; of blocks the mean."""
+    """Return the reported time of a step: the smaller of median and mean; for blocks the mean."""
     metrics = measurement.metrics
     mean = float(metrics["latency_mean_ms"])
     return min(float(metrics.get("latency_p50_ms") or mean), mean) * 1e6
@@ -410,15 +389,8 @@ class CaseBench:
         read_times: ReadTimes = read_thread_times,
         read_pages: Callable[[], PageUse | None] = read_page_use,
     ) -> None:
-        """Open nothing yet.
-
-        Args:
-            runtime: the engine.
-            reporter: hears of each measurement.
-            wall: a clock that the runtime does not own; the system's unless given.
-            read_times: reads the times of the worker's threads.
-            read_pages: reads how many memory pages the worker touched.
-        """
+        """Open nothing yet. `wall` is a clock that the engine does not own; the system's by
+        default."""
         self._runtime = runtime
         self._reporter = reporter
         # A script's time is nobody's.
@@ -438,10 +410,10 @@ class CaseBench:
             "open": self._open,
             "measure": self._measure,
             "losses": self._losses,
-            "outputs": self._outputs,
-            "fp64": self._fp64,
-            "last_places": self._last_places,
-            "drawn": self._drawn,
+            "outputs": partial(self._as_reference, left),
+            "fp64": partial(self._as_reference, from_fp64),
+            "last_places": partial(self._as_reference, from_last_places),
+            "drawn": partial(self._as_reference, drawn),
             "verify": self._verify,
             "profile": self._profile,
             "accuracy": self._accuracy,
@@ -454,7 +426,7 @@ class CaseBench:
         return {**self._asks[request["do"]](request), "cpu_seconds": self._cpu_seconds()}
 
     def _cpu_seconds(self) -> float:
-        """Of all that is done for this worker, wherever."""
+        """Return the processor time of this worker and of processes that work for it."""
         elsewhere = self._session.cpu_seconds() if isinstance(self._session, OutOfProcess) else 0.0
         return cpu_seconds() + elsewhere
 
@@ -504,7 +476,7 @@ class CaseBench:
         return {}
 
     def close(self) -> None:
-        """Give back what is open; what it has started elsewhere ends with it."""
+        """Close the model; what it has started elsewhere ends with it."""
         if self._session is not None:
             self._session.close()
 
@@ -576,7 +548,6 @@ class CaseBench:
         return 0 if self._wall is None else self._wall.now_ns()
 
     def _energy(self, session: Session, case: Case, step_ns: float) -> EnergyReport:
-        """Energy of the case, where it was asked for."""
         job = self._job
         if job is None or not job.settings.energy:
             return EnergyReport()
@@ -598,17 +569,10 @@ class CaseBench:
         timed = self._checks.training if self._checks is not None else None
         return loss_curve(session, request, self._runtime.clock(), self._wall, timed)
 
-    def _outputs(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return left(self._opened(), self._seed, request)
-
-    def _fp64(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return from_fp64(self._opened(), self._seed, request)
-
-    def _last_places(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return from_last_places(self._opened(), self._seed, request)
-
-    def _drawn(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return drawn(self._opened(), self._seed, request)
+    def _as_reference(
+        self, do: Callable[[Session, int, Mapping[str, Any]], dict[str, Any]], request: Any
+    ) -> dict[str, Any]:
+        return do(self._opened(), self._seed, request)
 
     def _verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
         assert self._comparison is not None  # as the session is there
