@@ -14,8 +14,7 @@ from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.comparing.page import ComparedPage
-from accelbench.report.dashboard.entities.device_pages import DevicePages
-from accelbench.report.dashboard.entities.model_pages import ModelPages
+from accelbench.report.dashboard.entities.pages import DevicePages, ModelPages
 from accelbench.report.dashboard.explore.pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.history.page import HistoryPage

@@ -36,10 +36,10 @@ from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 
 class ExplorePages(SitePages):
-    """Points, and distributions."""
+    """The pages of points and distributions."""
 
     def points(self, request: Request) -> Response:
-        """Points by chosen axes: with a script they say what they are, without one they stand."""
+        """Draw points by chosen axes; a script names the point under the pointer."""
         snapshot, query, chosen, there = self._explored(request)
         known = self._points(snapshot, query, chosen)
         presets = [
@@ -69,20 +69,17 @@ class ExplorePages(SitePages):
         )
 
     def data(self, request: Request) -> Response:
-        """The same as columns, for the script: where each point stands, and what it is."""
+        """Return the points as columns of JSON for the script."""
         snapshot, query, chosen, _ = self._explored(request)
         known = self._points(snapshot, query, chosen)
-        rows = (
-            rows_of(snapshot, query, chosen, MOST_SENT)
-            if known and known.count <= MOST_SENT
-            else known.matches
-            if known
-            else []
-        )
-        return JSONResponse(_columns(rows, known, chosen) if known else {"count": 0})
+        if known is None:
+            return JSONResponse({"count": 0})
+        few = known.count <= MOST_SENT
+        rows = rows_of(snapshot, query, chosen, MOST_SENT) if few else known.matches
+        return JSONResponse(_columns(rows, known, chosen))
 
     def distribution(self, request: Request) -> Response:
-        """How a chosen figure is spread within groups of a chosen field."""
+        """Show the distribution of a figure in groups of a field."""
         snapshot, query = self._requested(request)
         of, by, made = self._spread(request, snapshot, query)
         return self.site.filtered(
@@ -93,24 +90,21 @@ class ExplorePages(SitePages):
             kept=[("of", of), ("by", by)],
             of=of,
             by=by,
-            there=figures_there(snapshot, query, FIGURES),
+            there=figures_there(snapshot, query),
             figures=FIGURES,
             fields=FIELDS,
             picture=made,
         )
 
     def distribution_file(self, request: Request) -> Response:
-        """The same as a file: svg, png or html."""
+        """Return the distribution as a file: svg, png or html."""
         snapshot, query = self._requested(request)
         of, by, made = self._spread(request, snapshot, query)
-        why, key = (
-            "There is nothing to show: no configuration has that figure.",
-            query.query(order=False),
-        )
+        why, key = "No configuration has that figure.", query.query(order=False)
         return self._picture_file(request, snapshot, f"{of}-by-{by}", (key,), made, why)
 
     def colours(self, _: Request) -> Response:
-        """The style sheet of the marks' colours."""
+        """Return the style sheet of the marks' colours."""
         platforms = map(colour_of, registered(HARDWARE))
         sheet = style_sheet([*platforms, *SPARE, *GROUP_COLOURS, REST_COLOUR])
         return Response(sheet, media_type="text/css")
@@ -120,7 +114,7 @@ class ExplorePages(SitePages):
     ) -> tuple[Snapshot, PageQuery, ExploreQuery, Mapping[str, int]]:
         snapshot, query = self._requested(request)
         key = ("figures there", query.query(order=False))
-        there = self._once(snapshot, key, lambda: figures_there(snapshot, query, FIGURES))
+        there = self._once(snapshot, key, lambda: figures_there(snapshot, query))
         usual = next(((x, y) for _, x, y in PRESETS if there[x] and there[y]), PRESETS[0][1:])
         return snapshot, query, explored(dict(request.query_params), usual), there
 
