@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dashboard_world import result, store
+from dashboard_world import new, result, store
 
 from accelbench.store.database import Database
 
@@ -32,8 +32,7 @@ def card(name: str) -> dict[str, str]:
 
 def filled(path: Path) -> Database:
     """Three models on two devices, one of them by two engines as well, and a lonely device."""
-    database = Database(path)
-    database.ensure()
+    database = new(path)
     rows = [
         row
         for model, times in TIMES.items()

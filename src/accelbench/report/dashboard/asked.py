@@ -40,12 +40,13 @@ class ResultColumn:
         return self.order or self.column
 
 
-def _words(name: str, label: str, column: str = "", **more: bool) -> ResultColumn:
-    return ResultColumn(name, label, column or name, group=True, **more)
+def _words(name: str, label: str, column: str = "", *, usual: bool = False) -> ResultColumn:
+    return ResultColumn(name, label, column or name, group=True, usual=usual)
 
 
-def _count(name: str, label: str, column: str = "", **more: bool) -> ResultColumn:
-    return ResultColumn(name, label, column or name, number=True, group=True, **more)
+def _count(name: str, label: str, column: str = "", *, field: bool = False) -> ResultColumn:
+    column = column or name
+    return ResultColumn(name, label, column, number=True, group=True, usual=True, field=field)
 
 
 def _value(name: str, label: str, column: str = "", *, field: bool = False) -> ResultColumn:
@@ -79,7 +80,7 @@ _ALL = (
     _words("device", "Device", "device_name", usual=True),
     _words("runtime", "Runtime", usual=True),
     _words("precision", "Precision", usual=True),
-    _count("batch", "Batch", "batch_size", usual=True, field=True),
+    _count("batch", "Batch", "batch_size", field=True),
     SIZE,
     *_SIZES,
     _words("mode", "Mode", usual=True),
@@ -87,14 +88,14 @@ _ALL = (
     *FIGURES,
     _words("scenario", "Scenario", usual=True),
     _words("compiled", "Compiled", usual=True),
-    _count("threads", "Threads", usual=True, field=True),
-    _count("devices", "Processes", "world_size", usual=True),
+    _count("threads", "Threads", field=True),
+    _count("devices", "Processes", "world_size"),
     _words("machine", "Machine", usual=True),
     _words("provenance", "Provenance", "kind"),
     _words("family", "Family"),
     _words("architecture", "Architecture"),
     _words("model_size", "Size of model"),
-    _count("parameters", "Parameters", field=True),
+    ResultColumn("parameters", "Parameters", "parameters", number=True, group=True, field=True),
     _words("weights", "Weights", usual=True),
     _words("optimizer", "Optimizer", usual=True),
     _words("data", "Data", "data_source", usual=True),
