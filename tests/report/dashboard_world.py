@@ -94,7 +94,7 @@ def store(
     database.fill()
 
 
-def new(path: Path, *results: Mapping[str, Any], run: str = "r", **about: Any) -> Database:
+def stored_in(path: Path, *results: Mapping[str, Any], run: str = "r", **about: Any) -> Database:
     """Return a database with one run of these results, in a folder or at the path of a file."""
     database = Database(path if path.suffix == ".duckdb" else path / "a.duckdb")
     database.ensure()

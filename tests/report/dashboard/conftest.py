@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dashboard_world import new, visitor
+from dashboard_world import stored_in, visitor
 from entity_store import filled
 from starlette.testclient import TestClient
 
@@ -32,4 +32,4 @@ def visited(cards: Database) -> TestClient:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> TestClient:
-    return visitor(new(tmp_path / "empty.duckdb"))
+    return visitor(stored_in(tmp_path / "empty.duckdb"))

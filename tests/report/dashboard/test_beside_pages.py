@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from dashboard_world import new, result, store, visitor
+from dashboard_world import result, store, stored_in, visitor
 from entity_store import (
     FAST,
     SLOW,
@@ -112,7 +112,7 @@ def test_ratios_turn_their_pages(visited: TestClient, monkeypatch: pytest.Monkey
 
 
 def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: Path) -> None:
-    database = new(tmp_path / "several.duckdb")
+    database = stored_in(tmp_path / "several.duckdb")
     times = ((SLOW, "pytorch", 4.0), (SLOW, "onnxruntime", 8.0), (FAST, "pytorch", 2.0))
     rows = [
         row
@@ -175,12 +175,11 @@ def test_more_in_common_than_a_page_takes_is_said(
 def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> None:
     """A 4090 was slower than a 3090 by torch 2.9 against 1.13, where both had run 2.4."""
     old, shared, new = ("torch 1.13 eager", "torch 2.4.0 eager", "torch 2.9.1 eager")
-    database = new(
+    database = stored_in(
         tmp_path / "versions.duckdb",
         *(version(SLOW, engine, ms, "lambda") for engine, ms in ((old, 6.0), (shared, 8.0))),
-        *(
-            version(FAST, engine, ms, "lambda") for engine, ms in ((new, 7.0), (shared, 4.0))
-        ),  # Of this the cards have no version in common; of two as unlike the faster one counts.
+        *(version(FAST, engine, ms, "lambda") for engine, ms in ((new, 7.0), (shared, 4.0))),
+        # Of this the cards have no version in common; of two as unlike the faster one counts.
         *(version(SLOW, engine, ms, "nest") for engine, ms in ((old, 6.0), ("torch 2.0", 5.0))),
         version(FAST, new, 10.0, "nest"),
         run="import-1",
@@ -199,7 +198,7 @@ def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> 
 def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> None:
     """The median of two engines was of 500 of 912, which were float."""
     names = [f"m{number}" for number in range(600)]
-    database = new(
+    database = stored_in(
         tmp_path / "many.duckdb",
         *(
             version(SLOW, engine, ms, name, runtime=engine)
@@ -216,7 +215,7 @@ def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> Non
 
 def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> None:
     """The two with most figures had nothing in common, and a visitor was told so."""
-    database = new(tmp_path / "pairs.duckdb")
+    database = stored_in(tmp_path / "pairs.duckdb")
     ran = {"alone": "abcde", "many": "fghi", "some": "gh", "few": "f"}
     store(
         database,
@@ -233,7 +232,7 @@ def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> No
 
 
 def test_one_device_alone_is_held_against_none(tmp_path: Path) -> None:
-    database = new(tmp_path, result())
+    database = stored_in(tmp_path, result())
     site = visitor(database)
     assert "No other device was measured" in text(site.get("/device/A%20processor").text)
     assert "There is one device" in text(site.get("/devices").text)
@@ -258,7 +257,7 @@ def test_what_is_not_there_is_said_with_what_is(visited: TestClient) -> None:
 
 def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
     """≠ stood on each imported row: its source calls an engine by its name."""
-    database = new(tmp_path / "engines.duckdb")
+    database = stored_in(tmp_path / "engines.duckdb")
     rows = [
         version(SLOW, engine, ms, "nest", runtime=engine)
         for engine, ms in (("onnx", 4.0), ("tflite", 2.0))
@@ -274,7 +273,7 @@ def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
 def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(
     tmp_path: Path,
 ) -> None:
-    database = new(tmp_path / "own.duckdb")
+    database = stored_in(tmp_path / "own.duckdb")
     for name, torch in ((SLOW, "2.12"), (FAST, "2.13")):
         ran = {"conditions": {"packages": {"torch": torch}}, **card(name)}
         store(database, f"r-{torch}", *launches(4.0, **ran))
@@ -282,7 +281,7 @@ def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(
     assert "earlier runs with the versions of the other device are not compared" in text(
         visitor(database).get(address).text
     )
-    same = new(tmp_path / "same.duckdb")
+    same = stored_in(tmp_path / "same.duckdb")
     for name in (SLOW, FAST):
         ran = {"conditions": {"packages": {"torch": "2.13"}}, **card(name)}
         store(same, f"r-{name}", *launches(4.0, **ran))

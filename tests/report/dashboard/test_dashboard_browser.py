@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from barriers import barriers, hosts
 from chrome import Chrome
-from dashboard_world import begin, new, result, served, store
+from dashboard_world import begin, result, served, store, stored_in
 from entity_store import FAST, SLOW, filled, launches
 from playwright.sync_api import Route
 
@@ -250,7 +250,7 @@ def test_everything_works_without_a_script(tab: Chrome, address: str) -> None:
 
 
 def test_a_run_that_goes_on_is_followed(tab: Chrome, tmp_path: Path) -> None:
-    database = new(tmp_path / "live.duckdb")
+    database = stored_in(tmp_path / "live.duckdb")
     with Journal.create(database.journals, "now") as journal, served(database) as site:
         begin(journal, "now", plan=[{}], settings={"launches": 2})
         tab.go(f"{site}/run/now")
@@ -297,7 +297,7 @@ _BEYOND = """[...document.querySelectorAll("table.results td.figure")].filter((c
 
 
 def test_qualities_stay_within_their_cells_at_1280_pixels(tab: Chrome, tmp_path: Path) -> None:
-    database = new(tmp_path / "wide.duckdb")
+    database = stored_in(tmp_path / "wide.duckdb")
     card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 4090 Laptop GPU"}
     processor = {"hardware": "cpu", "device_name": "AMD EPYC 9355 32-Core Processor"}
     kinds = [

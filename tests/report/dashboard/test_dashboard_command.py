@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from dashboard_world import new, result
+from dashboard_world import result, stored_in
 
 from accelbench.cli import main
 from accelbench.report.dashboard import serve
@@ -51,7 +51,7 @@ def asked(address: str, **headers: str) -> tuple[int, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    new(tmp_path / "accelbench.duckdb", result())
+    stored_in(tmp_path / "accelbench.duckdb", result())
     return tmp_path
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import new, result, store, visitor
+from dashboard_world import result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.analysis.run_noise import Histories
@@ -30,7 +30,7 @@ TIMES = {
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    made = new(tmp_path_factory.mktemp("compared") / "a.duckdb")
+    made = stored_in(tmp_path_factory.mktemp("compared") / "a.duckdb")
     rows = [
         result(
             runtime=runtime,
@@ -194,7 +194,7 @@ def test_an_axis_has_few_round_ticks(ends: tuple[float, float]) -> None:
 
 
 def test_a_browsers_names_wrap_whatever_they_are(tmp_path: Path) -> None:
-    made = new(tmp_path)
+    made = stored_in(tmp_path)
     long = "a" * 300
     store(made, "r", result(model=long), result(model=long, runtime="onnxruntime"))
     found = re.findall(r'id="pick-([0-9a-f]{16})"', visitor(made).get("/results").text)
@@ -218,7 +218,7 @@ def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(
 
 
 def test_intervals_are_named_where_there_are_some(tmp_path: Path) -> None:
-    made = new(tmp_path / "single.duckdb")
+    made = stored_in(tmp_path / "single.duckdb")
     ends = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
     theirs = {"provenance": "imported", "samples": {}, **ends}
     store(made, "r", result(**theirs), result(runtime="onnxruntime", **theirs))
@@ -270,7 +270,7 @@ def test_scenarios_are_not_held_against_each_other() -> None:
 
 
 def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
-    database = new(tmp_path)
+    database = stored_in(tmp_path)
     unlike = result(precision="fp16", batch_size=4)
     store(database, "r", result(), result(batch_size=2), unlike)
     found = cells.every(taken(database, "now"), PageQuery())
@@ -285,7 +285,7 @@ def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
 
 def test_quantised_outputs_are_said_in_the_row(tmp_path: Path) -> None:
     """int8 stood beside fp32 as twice as fast, and nothing said that its outputs were unknown."""
-    database = new(tmp_path)
+    database = stored_in(tmp_path)
     unverified = {"verification": "not_done", "verification_error": None}
     store(
         database,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import HOSTILE, hostile, new, result, store, world
+from dashboard_world import HOSTILE, hostile, result, store, stored_in, world
 from starlette.testclient import TestClient
 
 from accelbench.exchange.prices import Prices
@@ -59,7 +59,7 @@ def test_what_nobody_measured_what_is_emulated_and_what_failed_have_none(
 
 
 def test_several_devices_and_a_cost_of_its_own(tmp_path: Path) -> None:
-    database = new(tmp_path / "b.duckdb")
+    database = stored_in(tmp_path / "b.duckdb")
     card = {"hardware": "cuda", "device_name": "NVIDIA A100", "throughput": 1000.0}
     store(
         database,
@@ -97,7 +97,7 @@ def test_without_prices_there_is_no_column(database: Database) -> None:
 
 
 def test_a_cell_says_by_which_price_and_what_a_training_step_costs(tmp_path: Path) -> None:
-    database = new(
+    database = stored_in(
         tmp_path / "t.duckdb", result(mode="training", latency_mean_ms=500.0, throughput=1.6)
     )
     store(database, "g", result(hardware="rocm", device_name="MI300X"))

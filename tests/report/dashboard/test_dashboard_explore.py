@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from chrome import Chrome
-from dashboard_world import new, result, served, store, visitor
+from dashboard_world import result, served, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.report.charts.axes import ChartAxis
@@ -51,7 +51,7 @@ def explored(database: Database) -> None:
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    made = new(tmp_path_factory.mktemp("explored") / "e.duckdb")
+    made = stored_in(tmp_path_factory.mktemp("explored") / "e.duckdb")
     explored(made)
     return made
 
@@ -231,7 +231,7 @@ def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path: Path) -> Non
     from accelbench.report.dashboard.asked import PageQuery
     from accelbench.report.dashboard.snapshots import cells, snapshot
 
-    made = new(tmp_path / "m.duckdb")
+    made = stored_in(tmp_path / "m.duckdb")
     one = [result(model="aa")]
     three = [result(model="zz", batch_size=n) for n in (1, 2, 4)]
     store(made, "m", *one, *three)
@@ -274,7 +274,7 @@ def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: 
 
 
 def test_a_precision_that_nobody_said_is_no_data(tmp_path: Path) -> None:
-    database = new(tmp_path, result(precision=None, provenance="imported"))
+    database = stored_in(tmp_path, result(precision=None, provenance="imported"))
     text = page(visitor(database), "/explore")
     assert "None" not in text.partition("The front as a table")[2]
 

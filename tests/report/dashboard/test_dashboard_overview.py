@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import begin, new, result, store, visitor, world
+from dashboard_world import begin, result, store, stored_in, visitor, world
 from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, Fact
@@ -43,7 +43,7 @@ def launches(**changes: Any) -> list[dict[str, Any]]:
 
 
 def two_engines(path: Path) -> Database:
-    return new(path, *launches(ms=8.0), *launches(ms=4.0, runtime="onnxruntime"), run="both")
+    return stored_in(path, *launches(ms=8.0), *launches(ms=4.0, runtime="onnxruntime"), run="both")
 
 
 def test_the_first_page_answers_in_sentences_with_links_to_what_they_rest_on(
@@ -84,7 +84,7 @@ def test_a_newest_run_that_is_not_judged_is_not_said_to_be_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of more results than are compared with each other at once there is no check."""
-    database = new(
+    database = stored_in(
         tmp_path / "many.duckdb", *launches(ms=8.0, started_at="2026-01-01T00:00:00Z"), run="then"
     )
     store(database, "now", *launches(ms=8.0, started_at="2026-02-01T00:00:00Z"))
@@ -96,7 +96,7 @@ def test_a_newest_run_that_is_not_judged_is_not_said_to_be_the_first(
 
 
 def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path: Path) -> None:
-    database = new(tmp_path / "threads.duckdb")
+    database = stored_in(tmp_path / "threads.duckdb")
     rows = [
         row
         for threads in (1, 2)
@@ -110,7 +110,7 @@ def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path: Path) ->
 
 
 def test_a_store_with_nothing_to_say_says_so(tmp_path: Path, empty: TestClient) -> None:
-    database = new(tmp_path / "one.duckdb", *launches(ms=8.0), run="one")
+    database = stored_in(tmp_path / "one.duckdb", *launches(ms=8.0), run="one")
     assert "Nothing here says enough for a finding" in overview(visitor(database))
     page = overview(empty)
     assert "Nothing is measured here yet" in page

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
-from statistics import median
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pytest
-from dashboard_world import new, result, store, visitor
+from dashboard_world import result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.analysis.ratios import interval_within
@@ -40,7 +38,7 @@ TIMES = {
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    made = new(tmp_path_factory.mktemp("table") / "a.duckdb")
+    made = stored_in(tmp_path_factory.mktemp("table") / "a.duckdb")
     rows = [
         result(
             runtime=runtime,
@@ -154,26 +152,8 @@ def test_every_column_can_be_shown_and_grouped_by(site: TestClient) -> None:
         assert site.get(f"/results?group={name}").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("filters", "fits"),
-    [
-        ("latency-max=5", lambda ms, batch: ms <= 5),
-        ("latency-min=5&latency-max=20", lambda ms, batch: 5 <= ms <= 20),
-        ("batch-min=2", lambda ms, batch: batch >= 2),
-        ("throughput-min=200&batch-max=1", lambda ms, batch: 1e3 * batch / ms >= 200 and batch < 2),
-    ],
-)
-def test_numbers_filter(site: TestClient, filters: str, fits: object) -> None:
-    assert callable(fits)
-    wanted = sum(fits(sum(times) / 3, batch) for (_, batch), times in TIMES.items())
-    page = site.get(f"/results?provenance=measured&status=ok&model=bert&{filters}").text
-    assert len(keys(page)) == wanted
-    assert len(site.get(f"/cells.csv?model=bert&{filters}").text.splitlines()) == wanted + 1
-    assert 'aria-label="Filters that are set"' in page
-
-
 def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
-    made = new(tmp_path)
+    made = stored_in(tmp_path)
     cards = ("NVIDIA H100", "NVIDIA A100")
     rows = [
         result(hardware="cuda", device_name=name, device_fingerprint=name, latency_p50_ms=1.0)
@@ -216,7 +196,7 @@ def test_columns_are_those_in_which_rows_differ_and_the_rest_is_said_once(site: 
 
 def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
     """Scenario, threads and machine pushed them out of a page of 1440 pixels."""
-    made = new(tmp_path, result(), result(batch_size=2, threads=4, scenario="offline"))
+    made = stored_in(tmp_path, result(), result(batch_size=2, threads=4, scenario="offline"))
     page = visitor(made).get("/results").text
     headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
     assert headings == [
@@ -226,7 +206,7 @@ def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
 
 
 def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -> None:
-    made = new(tmp_path)
+    made = stored_in(tmp_path)
     rows = [result(batch_size=n + 1, latency_p50_ms=1.0 + n) for n in range(210)]
     store(made, "run", *rows)
     site = visitor(made)
@@ -276,7 +256,7 @@ def test_an_interval_is_that_of_the_launches(snapshot: Snapshot) -> None:
 
 
 def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
-    made = new(tmp_path)
+    made = stored_in(tmp_path)
     row = result(latency_std_ms=0.4, effective_sample_count=50.0, latency_mean_ms=8.5)
     store(made, "run", row)
     (cell,) = taken(made, "now").ask("SELECT * FROM cell")
@@ -290,7 +270,7 @@ def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
 
 
 def test_a_single_figure_has_none(tmp_path: Path) -> None:
-    made = new(tmp_path)
+    made = stored_in(tmp_path)
     nothing = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
     store(made, "run", result(**nothing, sample_count=None))
     (cell,) = taken(made, "now").ask("SELECT * FROM cell")
@@ -298,60 +278,8 @@ def test_a_single_figure_has_none(tmp_path: Path) -> None:
     assert 'class="sure"' not in visitor(made).get("/results").text
 
 
-def figures(snapshot: Snapshot, figure: str, **values: object) -> list[float]:
-    """The figures of one group, in a question of its own."""
-    where = " AND ".join(f"{name} = ?" for name in values)
-    rows = snapshot.ask(
-        f"SELECT {figure} AS figure FROM cell WHERE {where} AND status = 'ok'"
-        " AND kind = 'measured' AND quality <> 'unusable'",
-        list(values.values()),
-    )
-    return [float(str(row["figure"])) for row in rows]
-
-
-@pytest.mark.parametrize(("figure", "best"), [("latency", min), ("throughput", max)])
-def test_groups_are_what_sql_says(snapshot: Snapshot, figure: str, best: object) -> None:
-    assert callable(best)
-    page = grouping.grouped(snapshot, query_of(f"group=runtime&figure={figure}"))
-    by_batch = figure == "latency"  # of a batch: never of batches of different sizes
-    assert list(dict.fromkeys(group.values["runtime"] for group in page.groups)) == [
-        *("onnxruntime", "openvino", "pytorch")
-    ]
-    assert all(("batch" in group.values) == by_batch for group in page.groups)
-    for group in page.groups:
-        more = {"batch_size": group.values["batch"]} if by_batch else {}
-        known = figures(snapshot, figure, runtime=group.values["runtime"], **more)
-        assert group.known == len(known)
-        assert group.best == pytest.approx(best(known))
-        assert group.median == pytest.approx(median(known))
-        assert (group.low, group.high) == pytest.approx((min(known), max(known)))
-        assert group.cell is not None
-        assert group.cell["runtime"] == group.values["runtime"]
-    counts = Counter[str]()
-    for group in page.groups:
-        counts[str(group.values["runtime"])] += group.count
-    assert counts == {"onnxruntime": 3, "openvino": 2, "pytorch": 3}
-
-
-@pytest.mark.parametrize("by", ["best", "median"])
-def test_a_pivot_is_what_sql_says(snapshot: Snapshot, by: str) -> None:
-    query = query_of(f"group=batch&group=runtime&as=pivot&by={by}&model=bert")
-    page = grouping.grouped(snapshot, query)
-    assert list(page.across) == ["onnxruntime", "openvino", "pytorch"]
-    for row in page.rows:
-        for runtime in page.across:
-            known = figures(snapshot, "latency", batch_size=row.value, runtime=runtime)
-            group = row.groups.get(str(runtime))
-            if not known:
-                assert group is None
-                continue
-            assert group is not None
-            wanted = min(known) if by == "best" else median(known)
-            assert getattr(group, by) == pytest.approx(wanted)
-
-
 def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path: Path) -> None:
-    made = new(tmp_path / "many.duckdb")
+    made = stored_in(tmp_path / "many.duckdb")
     names = [f"model-{n:03d}" for n in range(105)]
     rows = [
         result(model=name, threads=threads, latency_p50_ms=1.0 + n + (threads or 0))
@@ -409,7 +337,7 @@ def test_a_pivot_is_a_page(site: TestClient) -> None:
 
 
 def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> None:
-    made = new(tmp_path)
+    made = stored_in(tmp_path)
     rows = [
         result(batch_size=n, throughput_unit=unit) for n, unit in ((1, "tokens/s"), (2, "images/s"))
     ]
@@ -421,7 +349,7 @@ def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> N
 
 
 def test_groups_never_mix_training_with_inference(tmp_path: Path) -> None:
-    made = new(tmp_path)
+    made = stored_in(tmp_path)
     rows = [
         result(mode=mode, threads=threads, throughput=rate, series_key=f"{mode}{threads}")
         for mode, threads, rate in (
@@ -496,7 +424,9 @@ NAMES = ("bert", "bert-large", "distilbert", "Bert")
 
 @pytest.fixture(scope="module")
 def named(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
-    return visitor(new(tmp_path_factory.mktemp("names"), *(result(model=name) for name in NAMES)))
+    return visitor(
+        stored_in(tmp_path_factory.mktemp("names"), *(result(model=name) for name in NAMES))
+    )
 
 
 def models(page: str) -> set[str]:
@@ -523,7 +453,7 @@ def test_letters_are_letters_all_the_same(named: TestClient) -> None:
 
 
 def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path: Path) -> None:
-    database = new(tmp_path / "int8.duckdb")
+    database = stored_in(tmp_path / "int8.duckdb")
 
     def launches(precision: str, ms: float, **changes: object) -> list[dict[str, object]]:
         return [
@@ -552,7 +482,7 @@ def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path: Path) ->
 
 def test_every_device_can_be_chosen(tmp_path: Path) -> None:
     """60 of 158 devices were offered, and the page did not mention the others."""
-    database = new(tmp_path)
+    database = stored_in(tmp_path)
     names = [f"Card {number:03d}" for number in range(MOST_CHOICES + 25)]
     rows = [
         result(hardware="cuda", device_name=name, device_fingerprint=name, case_id=name)
@@ -572,12 +502,14 @@ def test_every_device_can_be_chosen(tmp_path: Path) -> None:
 
 
 def test_few_values_have_no_list_below_them(tmp_path: Path) -> None:
-    database = new(tmp_path, result(), result(hardware="cuda", device_name="A card", case_id="b"))
+    database = stored_in(
+        tmp_path, result(), result(hardware="cuda", device_name="A card", case_id="b")
+    )
     assert "device-more" not in visitor(database).get("/results").text
 
 
 def test_an_unusable_cell_shows_its_own_reason_alone(tmp_path: Path) -> None:
-    database = new(tmp_path, result(quality="unusable", unexplained_share=0.7))
+    database = stored_in(tmp_path, result(quality="unusable", unexplained_share=0.7))
     site = visitor(database)
     (address,) = set(re.findall(r'href="(/cell/[0-9a-f]{16})"', site.get("/results").text))
     for page in (site.get(address).text, site.get("/model/bert-tiny").text):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from dashboard_world import OTHER, new, result, store, visitor
+from dashboard_world import OTHER, result, store, stored_in, visitor
 from duckdb import DuckDBPyConnection, DuckDBPyRelation
 from starlette.testclient import TestClient
 
@@ -35,7 +35,7 @@ def cells(database: Database, columns: str = "*") -> list[dict[str, object]]:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
-    return new(tmp_path)
+    return stored_in(tmp_path)
 
 
 def test_the_newest_run_is_the_cell_whatever_the_order(database: Database) -> None:

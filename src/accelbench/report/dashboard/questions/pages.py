@@ -27,6 +27,7 @@ from accelbench.query.filters import in_catalogue
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.predicted_measured import PREDICTED_MEASURED
 from accelbench.report.charts.words import safe
+from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.questions.forms import (
     FIGURES,
     PREDICT,
@@ -37,6 +38,7 @@ from accelbench.report.dashboard.questions.forms import (
     models_of,
 )
 from accelbench.report.dashboard.site import Site, SitePages
+from accelbench.report.dashboard.snapshots.cells import largest_models
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.full_report.contents import CAPTION, HEADERS, score_rows
 from accelbench.report.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
@@ -322,20 +324,11 @@ class QuestionPages(SitePages):
                     "`accelbench models` lists what there is.",
                 )
 
-    def _offered(self, snapshot: Snapshot) -> dict[str, list[str]]:
-        columns = {"models": "model", "hardware": "hardware", "runtimes": "runtime"}
-        columns |= {"precisions": "precision"}
-        return {
-            name: [
-                str(row["value"])
-                for row in snapshot.ask(
-                    f"SELECT {column} AS value, count(*) AS n FROM cell"  # noqa: S608
-                    f" WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
-                    f" LIMIT {_MOST_OFFERED}"
-                )
-            ]
-            for name, column in columns.items()
-        }
+    def _offered(self, snapshot: Snapshot) -> Mapping[str, Sequence[str]]:
+        known = snapshot.known
+        models = largest_models(snapshot, PageQuery(), _MOST_OFFERED)
+        offered = {"models": [name for name, _ in models], "hardware": known["hardware"]}
+        return {**offered, "runtimes": known["runtime"], "precisions": known["precision"]}
 
     def predictions(self, request: Request) -> Response:
         """Show predictions against measurements, and batch scaling."""
