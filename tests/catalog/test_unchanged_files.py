@@ -41,11 +41,11 @@ def needing(package: str) -> pytest.MarkDecorator:
 
 
 FORMATS = [
-    pytest.param(ncnn, FileFormat.NCNN, "net.bin", marks=needing("ncnn")),
+    pytest.param(ncnn, FileFormat("ncnn"), "net.bin", marks=needing("ncnn")),
     pytest.param(tflite, FileFormat.TFLITE, "net.tflite", marks=needing("ai_edge_litert")),
     pytest.param(
         executorch,
-        FileFormat.EXECUTORCH,
+        FileFormat("executorch"),
         "net.pte",
         marks=[needing("executorch"), pytest.mark.full],
     ),

@@ -209,7 +209,7 @@ def test_our_own_runtimes_are_what_the_project_registers() -> None:
 
 def test_plugins_of_this_repository_have_extras_of_their_names() -> None:
     assert set(installed().engine_packages) == OF_PLUGINS
-    assert {kind.value for kind in FileFormat} & OF_PLUGINS == OF_PLUGINS  # `file_models.kinds`
+    assert set(FileFormat.known()) & OF_PLUGINS == OF_PLUGINS & set(devices.cards())
 
 
 def test_the_dashes_of_our_own_tell_them_apart() -> None:

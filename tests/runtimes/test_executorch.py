@@ -64,7 +64,7 @@ def test_no_offset_leads_out_of_a_program_unnoticed() -> None:
 
 def test_an_offset_before_the_mark_may_look_like_anything(tmp_path: Path) -> None:
     assert content()[:1] == b"<"
-    assert format_of(written(tmp_path)) is FileFormat.EXECUTORCH
+    assert format_of(written(tmp_path)) is FileFormat("executorch")
     (tmp_path / "page.pte").write_bytes(b"<html></html>")
     with pytest.raises(FileRefusedError, match="begins as XML or HTML"):
         format_of(tmp_path / "page.pte")

@@ -33,8 +33,8 @@ from accelbench.core.protocols import Absent, Device, Job, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.run.verify.self_check import self_check
 from accelbench.runtimes.jax import JaxRuntime
-from accelbench.runtimes.jax.engine_errors import case_errors
-from accelbench.runtimes.jax.procedures.base import Model
+from accelbench.runtimes.jax.procedures import Model
+from accelbench.runtimes.jax.session import case_errors
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 CPU = Device("cpu", "a processor")

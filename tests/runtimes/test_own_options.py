@@ -28,7 +28,7 @@ RUNTIMES: tuple[Runtime, ...] = (
     BrowserRuntime(), LitertRuntime(), NcnnRuntime(), ExecutorchRuntime(),
 )  # fmt: skip
 #: Runtimes that open files alone, which nothing is converted to.
-OF_FILES = {"litert": FileFormat.TFLITE, "ncnn": FileFormat.NCNN}
+OF_FILES = {"litert": FileFormat.TFLITE, "ncnn": FileFormat("ncnn")}
 #: What an option is of, where it changes nothing without that.
 BESIDE = {"compile_mode": {"compile": True}}
 OWN = [(one, option) for one in RUNTIMES for option in one.info.options]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from accelbench.runtimes.jax import profile as jax_profile
-from accelbench.runtimes.jax.profile import Event
+from accelbench.runtimes.jax import programs as jax_profile
+from accelbench.runtimes.jax.programs import Event
 from accelbench.runtimes.onnxruntime import profile as ort_profile
 from accelbench.runtimes.openvino.profile import CountedRequest
 from accelbench.runtimes.pytorch import profile as torch_profile

@@ -35,23 +35,15 @@ _PACKAGES = {
     "onnx-qnn-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "onnxruntime"),
     "ir": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino"),
     "ir-int8": ("torch", "transformers", "diffusers", "onnxscript", "onnx", "openvino", "nncf"),
-    "tflite": ("ai-edge-litert",),
-    "ncnn": ("ncnn",),
-    "pte": ("executorch",),
 }
 FORMATS = tuple(_PACKAGES)
-#: What a file is as an artefact, where it is no graph in ONNX.
-_OF_FILES = {
-    FileFormat.OPENVINO: "ir",
-    FileFormat.TFLITE: "tflite",
-    FileFormat.NCNN: "ncnn",
-    FileFormat.EXECUTORCH: "pte",
-}
+#: Files that are artefacts of another name than their format's.
+_OF_FILES = {FileFormat.OPENVINO: "ir", FileFormat.PT2: BASE, FileFormat.CALLABLE: BASE}
 
 
 def format_of_file(kind: FileFormat) -> str:
     """Return the format of the artefact that a file is."""
-    return _OF_FILES.get(kind, BASE)
+    return _OF_FILES.get(kind, kind)
 
 
 @dataclass(frozen=True)
@@ -126,13 +118,14 @@ class Recipe:
 
 def versions(format: str) -> dict[str, str]:  # noqa: A002
     """The installed packages that decide what a format becomes."""
-    return packages(version, _PACKAGES[format])
+    return packages(version, _PACKAGES.get(format) or FileFormat(format).packages)
 
 
 @cache
 def all_versions() -> Mapping[str, str]:
     """Those that decide what any format becomes, or opens it."""
-    return packages(version, sorted({name for names in _PACKAGES.values() for name in names}))
+    known = (*_PACKAGES.values(), *(kind.packages for kind in FileFormat.known()))
+    return packages(version, sorted({name for names in known for name in names}))
 
 
 def _fingerprint(weights: str, model: ModelSpec) -> Any:

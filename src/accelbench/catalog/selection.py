@@ -34,7 +34,7 @@ from accelbench.catalog.code_models.models import name_of as code_name_of
 from accelbench.catalog.file_models.folders import CONFIG, is_folder_word, model_of_folder
 from accelbench.catalog.file_models.folders import described as folder_notes
 from accelbench.catalog.file_models.given_inputs import NO_INPUT, OPTION, GivenInput, said_of
-from accelbench.catalog.file_models.kinds import FORMATS, is_file_word
+from accelbench.catalog.file_models.kinds import formats_by_suffix, is_file_word
 from accelbench.catalog.file_models.models import described as file_notes
 from accelbench.catalog.file_models.models import model_of_file, path_of
 from accelbench.catalog.file_models.models import name_of as file_name_of
@@ -371,7 +371,7 @@ def is_model_word(word: str) -> bool:
     return (
         known_as(word) is not None
         or (code is not None and code.is_file)
-        or Path(word).suffix.lower() in FORMATS
+        or Path(word).suffix.lower() in formats_by_suffix()
         or is_package_word(word)
         or is_folder_word(word)
     )

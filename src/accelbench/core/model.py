@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from accelbench.core.axes import Part, with_axes
 from accelbench.core.identity import digest, said
@@ -71,29 +72,87 @@ class Training:
     config: Mapping[str, Any] = field(default_factory=dict)  # added to the model's own
 
 
-class FileFormat(StrEnum):
-    """Formats of model files that are measured."""
+_declared: dict[str, FileFormat] = {}
 
-    ONNX = "onnx"
-    OPENVINO = "openvino"
-    TFLITE = "tflite"
-    PT2 = "pt2"
-    NCNN = "ncnn"
-    EXECUTORCH = "executorch"
-    CALLABLE = "callable"
 
-    @property
-    def graph(self) -> str:
-        """What such a file is, in a sentence."""
-        return {
-            "onnx": "ONNX graph",
-            "openvino": "OpenVINO graph",
-            "tflite": "TensorFlow Lite model",
-            "pt2": "program of torch.export",
-            "ncnn": "ncnn network",
-            "executorch": "ExecuTorch program",
-            "callable": "Python callable",
-        }[self.value]
+class FileFormat(str):
+    """The name of a format of model files, with what its declaration says of it.
+
+    Ours are declared below; a plugin declares its own where its engine's card names it.
+
+    Attributes:
+        graph: what such a file is, in a sentence.
+        suffix: how its files end.
+        packages: distributions whose versions decide how it is opened.
+        largest: bytes of the largest file that there can be.
+        mark: bytes 4 to 8 of its files, if it is a flatbuffer.
+        uncounted: why no operators are read from it; empty if they are.
+        reference_engine: the engine that computes the outputs to compare with.
+        reference_hardware: the hardware that this engine computes them on.
+        reference_options: the options that it computes them with.
+        unverifiable: why there is nothing to compare with; empty if there is.
+    """
+
+    ONNX: ClassVar[FileFormat]
+    OPENVINO: ClassVar[FileFormat]
+    TFLITE: ClassVar[FileFormat]
+    PT2: ClassVar[FileFormat]
+    CALLABLE: ClassVar[FileFormat]
+
+    graph: str = "file"
+    suffix: str = ""
+    packages: tuple[str, ...] = ()
+    largest: int = 2**31
+    mark: bytes = b""
+    uncounted: str = ""
+    reference_engine: str = ""
+    reference_hardware: str = "cpu"
+    reference_options: Mapping[str, str] = MappingProxyType({})
+    unverifiable: str = ""
+
+    def __new__(cls, name: str) -> FileFormat:
+        return _declared.get(name) or super().__new__(cls, name)
+
+    @classmethod
+    def declare(cls, name: str, graph: str, **facts: Any) -> FileFormat:
+        """Make a format known; `facts` are the other attributes."""
+        made = _declared[name] = cls(name)
+        vars(made).update(facts, graph=graph)
+        return made
+
+    @classmethod
+    def known(cls) -> tuple[FileFormat, ...]:
+        """Return every format that is declared."""
+        return tuple(_declared.values())
+
+
+# Protobuf holds 2 GiB; an OpenVINO graph's XML has none of the weights in it.
+FileFormat.ONNX = FileFormat.declare(
+    "onnx",
+    "ONNX graph",
+    suffix=".onnx",
+    reference_engine="onnxruntime",
+    reference_options={"optimization": "disabled"},
+)
+FileFormat.OPENVINO = FileFormat.declare(
+    "openvino",
+    "OpenVINO graph",
+    suffix=".xml",
+    largest=2**29,
+    reference_engine="openvino",
+    reference_hardware="openvino",
+)
+FileFormat.TFLITE = FileFormat.declare(
+    "tflite",
+    "TensorFlow Lite model",
+    suffix=".tflite",
+    packages=("ai-edge-litert",),
+    mark=b"TFL3",
+    reference_engine="litert",
+    reference_options={"kernels": "reference"},
+)
+FileFormat.PT2 = FileFormat.declare("pt2", "program of torch.export", suffix=".pt2", largest=2**40)
+FileFormat.CALLABLE = FileFormat.declare("callable", "Python callable")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,19 @@ from accelbench.core.protocols import Job, RuntimeInfo, Session, Support
 from accelbench.runtimes.shared.file_engine import FileEngine
 from accelbench.runtimes.shared.refusals import no
 
+PTE = FileFormat.declare(
+    "executorch",
+    "ExecuTorch program",
+    suffix=".pte",
+    packages=("executorch",),
+    largest=2**33,
+    mark=b"ET12",
+    uncounted="a program holds what each backend made of its operators, in the backend's own form",
+    reference_engine="executorch",
+    unverifiable="a program holds what was made for one backend, and not the model that it was"
+    " lowered from",
+)
+
 
 class ExecutorchRuntime(FileEngine):
     """Runs ExecuTorch programs as they were lowered."""
@@ -20,7 +33,7 @@ class ExecutorchRuntime(FileEngine):
         precisions=("fp32", "fp16", "int8"),
         isolation="spawn",
         consumes="onnx",
-        files=(FileFormat.EXECUTORCH,),
+        files=(PTE,),
         reader="accelbench_executorch.reader",
         generates=False,
         title="ExecuTorch",

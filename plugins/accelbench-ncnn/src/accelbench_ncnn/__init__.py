@@ -17,6 +17,16 @@ KERNELS = ("optimized", "plain")
 #: Processors whose layers ncnn has in fp16.
 _HALF = ("arm64", "aarch64")
 
+PARAM = FileFormat.declare(
+    "ncnn",
+    "ncnn network",
+    suffix=".param",
+    packages=("ncnn",),
+    largest=2**26,  # its text has none of the weights in it
+    reference_engine="ncnn",
+    reference_options={"kernels": "plain"},
+)
+
 
 class NcnnRuntime(FileEngine):
     """Runs ncnn networks as they are."""
@@ -29,7 +39,7 @@ class NcnnRuntime(FileEngine):
         precisions=("fp32", "fp16", "bf16", "int8"),
         isolation="fork",
         consumes="onnx",
-        files=(FileFormat.NCNN,),
+        files=(PARAM,),
         reader="accelbench_ncnn.reader",
         preload=("accelbench_ncnn.session",),
         options=(RuntimeOption("kernels", "how it computes", choices=KERNELS, default=KERNELS[0]),),

@@ -31,11 +31,8 @@ _NEEDS = {
     FileFormat.PT2: ("torch", "torch"),
 }
 
-#: Files that are measured, by how their names end.
-FORMATS = {
-    ".onnx": FileFormat.ONNX, ".xml": FileFormat.OPENVINO, ".tflite": FileFormat.TFLITE,
-    ".pt2": FileFormat.PT2, ".param": FileFormat.NCNN, ".pte": FileFormat.EXECUTORCH,
-}  # fmt: skip
+#: Files that plugins of this project measure, and the extras that bring them.
+_OF_PLUGINS = {".param": "ncnn", ".pte": "executorch"}
 _EXPORT = "Export the model to ONNX (torch.onnx.export), and name that file."
 _BY_TENSORRT = (
     "Name the ONNX file it is of, which TensorRT compiles here by --hardware cuda"
@@ -77,19 +74,7 @@ _OTHERS: dict[str, tuple[str, str]] = {
         ),
     ),
 }
-#: What protobuf can hold; XML and ncnn's text have none of the weights in them.
-_LARGEST = {
-    FileFormat.ONNX: 2**31, FileFormat.OPENVINO: 2**29, FileFormat.TFLITE: 2**31,
-    FileFormat.PT2: 2**40, FileFormat.NCNN: 2**26, FileFormat.EXECUTORCH: 2**33,
-}  # fmt: skip
-#: Why no operators are read from some.
-UNCOUNTED = {
-    FileFormat.EXECUTORCH: "a program holds what each backend made of its operators, in the"
-    " backend's own form",
-}
 _LFS_POINTER = b"version https://git-lfs"
-#: Marks of formats that are flatbuffers, after four bytes.
-_MARKS = {FileFormat.TFLITE: b"TFL3", FileFormat.EXECUTORCH: b"ET12"}
 #: How files begin that a graph's name was put on.
 _OTHER_BEGINNINGS = {
     b"PK\x03\x04": "a zip archive",
@@ -116,14 +101,26 @@ class FileRefusedError(AccelbenchError):
         return self.message[:1].lower() + self.message[1:] if plain else self.message
 
 
+def formats_by_suffix() -> dict[str, FileFormat]:
+    """Return the formats that are measured, plugins' included, by how their files end."""
+    cards()  # plugins declare theirs where their cards are
+    return {kind.suffix: kind for kind in FileFormat.known() if kind.suffix}
+
+
 def is_file_word(word: str) -> bool:
     """Return whether a word means a file: by its suffix, or because the file exists."""
     path = Path(word).expanduser()
-    return path.suffix.lower() in {*FORMATS, *_OTHERS} or path.is_file()
+    known = {*formats_by_suffix(), *_OF_PLUGINS, *_OTHERS}
+    return path.suffix.lower() in known or path.is_file()
 
 
 def format_of(path: Path) -> FileFormat:
-    """Return the format of a file by its name and first bytes, or raise FileRefusedError."""
+    """Return the format of a file by its name and first bytes.
+
+    Raises:
+        FileRefusedError: it is not measured.
+        MissingExtraError: a plugin measures it that is not installed.
+    """
     suffix = path.suffix.lower()
     if not path.exists():
         raise FileRefusedError("There is no such file.", "Check its path.")
@@ -135,9 +132,12 @@ def format_of(path: Path) -> FileFormat:
     if suffix in _OTHERS:
         why, advice = _OTHERS[suffix]
         raise FileRefusedError(f"Files of {suffix} are not read: {why}.", advice)
-    kind = FORMATS.get(suffix)
+    kind = formats_by_suffix().get(suffix)
+    if kind is None and suffix in _OF_PLUGINS:
+        extra = _OF_PLUGINS[suffix]
+        raise MissingExtraError(f"accelbench-{extra}", extra, f"Measuring {suffix} files")
     if kind is None:
-        known = ", ".join(FORMATS)
+        known = ", ".join({**formats_by_suffix(), **_OF_PLUGINS})
         raise FileRefusedError("It is no model's file.", f"Files of {known} are read.")
     if not path.is_file():
         raise FileRefusedError("It is no file.", "Name the file itself.")
@@ -160,7 +160,7 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
             "It is a pointer of Git LFS, not the file itself.", "Fetch the file: git lfs pull"
         )
     # Four bytes of an offset come before it: any, such as the "<" of 60.
-    marked = kind in _MARKS and begins[4:8] == _MARKS[kind]
+    marked = bool(kind.mark) and begins[4:8] == kind.mark
     others = {} if marked else dict(_OTHER_BEGINNINGS)
     if kind is FileFormat.PT2:
         del others[b"PK\x03\x04"]
@@ -174,11 +174,11 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
                 _EXPORT,
             )
     unlike = kind is FileFormat.OPENVINO and not begins.startswith(b"<")
-    if unlike or (kind in _MARKS and not marked):
+    if unlike or (kind.mark and not marked):
         raise FileRefusedError(f"It is no {kind.graph}, whatever its name says.", _EXPORT)
-    if size > _LARGEST[kind]:
+    if size > kind.largest:
         raise FileRefusedError(
-            f"It is larger than {_LARGEST[kind] / 2**30:g} GiB, which no {kind.graph} is.",
+            f"It is larger than {kind.largest / 2**30:g} GiB, which no {kind.graph} is.",
             "Keep the weights in a file beside the graph.",
         )
 
@@ -209,8 +209,7 @@ def refuse_missing_reader(kind: FileFormat, needed_for: str) -> None:
     elif (card := _card_reading(kind)) is not None:
         package, extra = card.package, card.extra
     else:
-        # Plugins of this project are called as the format that they read.
-        raise MissingExtraError(f"accelbench-{kind.value}", kind.value, needed_for)
+        raise MissingExtraError(f"accelbench-{kind}", kind, needed_for)
     if find_spec(package) is None:
         raise MissingExtraError(package, extra, needed_for)
 
@@ -219,7 +218,7 @@ def reader_of(kind: FileFormat) -> Any:
     """Import the module that reads a format, and return it."""
     card = None if kind in _NEEDS else _card_reading(kind)
     return import_module(
-        f"accelbench.catalog.file_models.{kind.value}_file" if card is None else card.reader
+        f"accelbench.catalog.file_models.{kind}_file" if card is None else card.reader
     )
 
 

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalog.file_models.kinds import (
-    UNCOUNTED,
     FileRefusedError,
     format_of,
     reader_of,
 )
 from accelbench.catalog.file_models.unchanged import digest_of, stamp_of
-from accelbench.catalog.graph_files.opening import GRAPHS
+from accelbench.catalog.graph_files.opening import graph_name
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
@@ -42,7 +41,7 @@ def look(path: Path) -> dict[str, Any]:
     digest = digest_of(files)
     if (stamp_of([path]), stamp_of(files)) != (before, stamp):
         raise FileRefusedError("It was changed while it was read.", "Wait until it is whole.")
-    return {"format": kind.value, "digest": digest, "stamp": stamp, **answer}
+    return {"format": kind, "digest": digest, "stamp": stamp, **answer}
 
 
 def _bound(path: Path) -> None:
@@ -77,15 +76,15 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _counted(path: Path, kind: FileFormat, shapes: Mapping[str, Any]) -> dict[str, Any]:
-    if kind not in GRAPHS:
-        return {"uncounted": UNCOUNTED.get(kind, f"no operators are read from a {kind.graph}")}
+    if kind.uncounted:
+        return {"uncounted": kind.uncounted}
     from accelbench.catalog.graph_files.costs import counted
     from accelbench.catalog.graph_files.steps import UntracedError
 
     if sys.platform != "win32":
         signal.alarm(_COUNTING_SECONDS)  # ends the process: what was looked at has been told
     try:
-        return {"counted": counted(path, GRAPHS[kind], shapes)}
+        return {"counted": counted(path, graph_name(kind), shapes)}
     except UntracedError as error:
         message = error.message.rstrip(".")
         return {"uncounted": message[:1].lower() + message[1:]}

@@ -9,16 +9,12 @@ from accelbench.catalog.file_models.kinds import reader_of
 from accelbench.catalog.graph_files.steps import FileInput, GraphSizes, GraphStep
 from accelbench.core.model import FileFormat
 
-ONNX, OPENVINO, TORCH_EXPORT = "onnx", "openvino", "torch.export"
-TFLITE, NCNN = "tflite", "ncnn"
-#: Formats whose operators are read, and what each is called in answers.
-GRAPHS = {
-    FileFormat.ONNX: ONNX,
-    FileFormat.OPENVINO: OPENVINO,
-    FileFormat.PT2: TORCH_EXPORT,
-    FileFormat.TFLITE: TFLITE,
-    FileFormat.NCNN: NCNN,
-}
+ONNX, OPENVINO, TFLITE, TORCH_EXPORT = "onnx", "openvino", "tflite", "torch.export"
+
+
+def graph_name(kind: FileFormat) -> str:
+    """Return what graphs of a format are called in answers."""
+    return TORCH_EXPORT if kind is FileFormat.PT2 else kind
 
 
 class FileGraph(Protocol):

@@ -143,10 +143,11 @@ def _show(choices: Sequence[ModelChoice]) -> None:
 
 
 def _files(folder: Path) -> list[ModelChoice]:
-    from accelbench.catalog.file_models.kinds import FORMATS
+    from accelbench.catalog.file_models.kinds import formats_by_suffix
 
+    known = formats_by_suffix()
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in FORMATS)
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in known)
     except OSError:
         return []
     return [ModelChoice(path.name, "file here") for path in paths if path.is_file()]

@@ -11,8 +11,8 @@ from typing import Any
 from accelbench.catalog.file_models.folders import CONFIG as CONFIG_FILE
 from accelbench.catalog.file_models.folders import config_model
 from accelbench.catalog.file_models.given_inputs import IMAGE, SEQUENCE
-from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.catalog.graph_files.opening import GRAPHS
+from accelbench.catalog.file_models.kinds import FileRefusedError, formats_by_suffix
+from accelbench.catalog.graph_files.opening import graph_name
 from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
@@ -23,7 +23,6 @@ from accelbench.core.vocabulary import Architecture, Family
 from accelbench.predict.cases import FROM_FILE, sizes_of
 from accelbench.predict.graph_files.reading import (
     EXPORT_IT,
-    FORMATS,
     digest_of,
     format_of,
     refuse_missing,
@@ -89,7 +88,8 @@ class FileModel:
 def names_a_file(name: str) -> bool:
     """Whether a word that is no model's name is that of a file or folder."""
     path = Path(name)
-    return path.suffix.lower() in FORMATS or path.exists()
+    kind = formats_by_suffix().get(path.suffix.lower())
+    return path.exists() or (kind is not None and not kind.uncounted)
 
 
 def file_model(name: str, sizes: Sequence[Shapes]) -> FileModel:
@@ -120,7 +120,7 @@ def refused(name: str, error: UntracedError) -> UsageError:
 
 def _of_graph(name: str, path: Path, sizes: Sequence[Shapes]) -> FileModel:
     refuse_missing(form := format_of(path))
-    kind = GRAPHS[form]
+    kind = graph_name(form)
     keys = list(dict.fromkeys((shapes.sequence, shapes.image) for shapes in sizes))
     answer = _answer(path, keys)
     axes = set(answer["axes"])

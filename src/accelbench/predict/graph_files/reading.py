@@ -19,7 +19,7 @@ from typing import Any
 from accelbench.catalog.file_models import kinds
 from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
 from accelbench.catalog.graph_files.costs import fused
-from accelbench.catalog.graph_files.opening import GRAPHS, FileGraph, opened
+from accelbench.catalog.graph_files.opening import FileGraph, graph_name, opened
 from accelbench.catalog.graph_files.steps import (
     GraphStep,
     OperatorSignature,
@@ -33,7 +33,6 @@ from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
 from accelbench.predict.signatures import PassTrace
 
-FORMATS = [suffix for suffix, kind in kinds.FORMATS.items() if kind in GRAPHS]
 EXPORT_IT = (
     "Give an ONNX graph (.onnx), OpenVINO's .xml, a .pt2 of torch.export, a .tflite or a .param"
     " of ncnn."
@@ -82,15 +81,15 @@ def format_of(path: Path) -> FileFormat:
         kind = kinds.format_of(path)
     except kinds.FileRefusedError as error:
         raise UntracedError(error.message, error.advice) from error
-    if kind not in GRAPHS:
-        raise UntracedError(f"No operators are read from it: {kinds.UNCOUNTED[kind]}.", EXPORT_IT)
+    if kind.uncounted:
+        raise UntracedError(f"No operators are read from it: {kind.uncounted}.", EXPORT_IT)
     return kind
 
 
 def refuse_missing(kind: FileFormat) -> None:
     """Raise MissingExtraError where what reads a format is not installed."""
     if kind is not FileFormat.PT2:  # the JSON in it is read without torch
-        kinds.refuse_missing_reader(kind, f"Reading a graph in {GRAPHS[kind]}")
+        kinds.refuse_missing_reader(kind, f"Reading a graph in {graph_name(kind)}")
 
 
 def digest_of(path: Path) -> str:
@@ -105,7 +104,7 @@ def read(path: Path, grid: Sequence[Sizes]) -> dict[str, Any]:
     Raises:
         UntracedError: its operators are not known; of single sizes the answer says it.
     """
-    graph = opened(path, GRAPHS[format_of(path)])
+    graph = opened(path, graph_name(format_of(path)))
     if graph.weights > _MOST_ELEMENTS:
         raise UntracedError(f"It claims {graph.weights:,} weights, which no machine holds.")
     axes = axes_of(graph.inputs)

@@ -58,23 +58,10 @@ class NoReferenceError(Exception):
         self.reason = reason
 
 
-#: Of files, by whom and where and with which options they are run as they are.
-_OF_FILES: Mapping[FileFormat, tuple[Target, Mapping[str, Option]]] = {
-    FileFormat.ONNX: (Target("onnxruntime", "cpu"), {"optimization": "disabled"}),
-    FileFormat.OPENVINO: (Target("openvino", "openvino"), {}),
-    FileFormat.TFLITE: (Target("litert", "cpu"), {"kernels": "reference"}),
-    FileFormat.NCNN: (Target("ncnn", "cpu"), {"kernels": "plain"}),
-    FileFormat.EXECUTORCH: (Target("executorch", "cpu"), {}),
-}
 #: Of ONNX graphs that ONNX Runtime does not open as they are: it gives all outputs that the package
 #: onnx stores beside such. Its own evaluator does, too, but takes the axis of an old `Add` for the
 #: last, without a word.
 _CONVERTED: Mapping[str, Option] = {"opset": "converted"}
-#: Of formats that can be run in one way alone: why nothing is to be compared with them.
-_WITHOUT: Mapping[FileFormat, str] = {
-    FileFormat.EXECUTORCH: "a program holds what was made for one backend, and not the model that"
-    " it was lowered from"
-}
 _UNITS = {"cpu": CPU, "openvino": replace(CPU, hardware="openvino", unit="cpu")}
 
 
@@ -88,8 +75,9 @@ def reference_of(case: Case) -> Case:
     options = {name: value for name, value in case.options.items() if name in _OPTIONS}
     target, precision = Target(_RUNTIME, "cpu"), "fp32"
     if case.model.graph is not None:
-        target, as_it_is = _OF_FILES[case.model.graph.format]
-        options |= as_it_is
+        form = case.model.graph.format
+        target = Target(form.reference_engine, form.reference_hardware)
+        options |= form.reference_options
         precision = "int8" if case.model.graph.precision == "int8" else "fp32"
     if case.model.format is FileFormat.CALLABLE:
         # Where it computes is its own affair: a reference is asked on the same platform.
@@ -129,7 +117,7 @@ def _reference_function(model: ModelSpec) -> ModelSpec:
 
 def is_own(case: Case) -> bool:
     """Return whether a case is its own reference."""
-    if case.model.format in _WITHOUT:
+    if case.model.format is not None and case.model.format.unverifiable:
         return False
     kept = {name: value for name, value in case.options.items() if name not in _HARMLESS}
     unit = Target(case.target.runtime, case.target.hardware)
@@ -165,8 +153,8 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     name = case.target.runtime
     runtime = context.runtimes.get(name)
     wanted = case.model.format
-    if wanted is not None and wanted in _WITHOUT:
-        raise NoReferenceError(_WITHOUT[wanted])
+    if wanted is not None and wanted.unverifiable:
+        raise NoReferenceError(wanted.unverifiable)
     if runtime is None:
         raise NoReferenceError(f"the runtime {name} is not installed here")
     support = runtime.supports(case, _unit(case))

@@ -100,13 +100,10 @@ class JaxRuntime:
         return MonotonicClock()
 
     def open(self, job: Job) -> Session:
-        if job.case.world_size > 1:
-            from accelbench.runtimes.jax.sharded_session import ShardedSession
+        from accelbench.runtimes.jax.session import JaxSession, ShardedSession
 
-            return ShardedSession(job, self.clock())
-        from accelbench.runtimes.jax.session import JaxSession
-
-        return JaxSession(job, self.clock())
+        session = ShardedSession if job.case.world_size > 1 else JaxSession
+        return session(job, self.clock())
 
 
 #: How several devices may share a step.

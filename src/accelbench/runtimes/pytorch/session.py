@@ -44,13 +44,13 @@ from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
-from accelbench.runtimes.pytorch.engine_errors import memory_errors
 from accelbench.runtimes.pytorch.places import TorchPlace, place_for
 from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
 from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
 from accelbench.runtimes.pytorch.procedures.forward import Forward
 from accelbench.runtimes.pytorch.procedures.train import Train
 from accelbench.runtimes.shared.arrays import Inputs
+from accelbench.runtimes.shared.engine_errors import memory_errors
 from accelbench.runtimes.shared.local import LocalSampler
 from accelbench.runtimes.shared.sketches import Sketch, places
 

@@ -1,22 +1,18 @@
 """Torch modules as JAX functions: a table of operators, and a walk over torch's own graph."""
 
-from accelbench.runtimes.jax.lowering import convolutions, elementwise, reductions, shapes
-from accelbench.runtimes.jax.lowering.export import Wrapped
-from accelbench.runtimes.jax.lowering.lower import Arrays, Lowered, Names, lower, weights_of
-from accelbench.runtimes.jax.lowering.shapes import array
-from accelbench.runtimes.jax.lowering.table import OPS, RANDOM
+from accelbench.runtimes.jax.lowering import arithmetic, operators
+from accelbench.runtimes.jax.lowering.lower import (
+    Arrays,
+    Lowered,
+    Names,
+    Wrapped,
+    lower,
+    weights_of,
+)
+from accelbench.runtimes.jax.lowering.operators import OPS, RANDOM, array
 
 #: Each enters its operators into the table when it is imported.
-THEMES = (
-    elementwise,
-    convolutions,
-    elementwise,
-    shapes,
-    convolutions,
-    reductions,
-    reductions,
-    shapes,
-)
+THEMES = (operators, arithmetic)
 
 __all__ = [
     "OPS",
