@@ -14,12 +14,22 @@ from accelbench.analysis.matrix import Availability, Matrix, MatrixCell, MatrixL
 from accelbench.api.comparing import ComparisonTable, HistoryTable
 from accelbench.api.result import Result, StoredTable
 from accelbench.core.visible import visible
+from accelbench.present.document import (
+    Chart,
+    Document,
+    DocumentSection,
+    EvidenceLink,
+    Finding,
+    Findings,
+    Notes,
+    Table,
+    columns,
+)
 from accelbench.report.charts import CHARTS, draw
 from accelbench.report.charts.chart import Picture
-from accelbench.report.full_report.as_markdown import html as report_page
-from accelbench.report.full_report.contents import Figure, Report, Section, Table, Text
 from accelbench.report.matrix import MatrixHeader
 from accelbench.report.matrix import html as matrix_page
+from accelbench.report.pages.document_page import as_html
 from accelbench.report.pages.rendering import HERE, STYLES, rendered
 from hostile_names import NAMES
 
@@ -30,16 +40,18 @@ def drawing(name: str) -> Picture:
 
 
 def report(name: str) -> str:
-    table = Table([name, name], [[name, name]], frozenset({1}), name)
+    table = Table(columns((name, name), {1}), [[name, name]], caption=name)
     blocks = [
-        Text([name]),
-        Text([name], listed=True),
+        Notes([name]),
+        Notes([name], is_list=True),
         table,
-        replace(table, folded=True),
-        Figure(drawing(name), table),
+        replace(table, is_folded=True),
+        Chart(name, name, name, [name], drawing(name).spec, table),
     ]
-    made = Report(name, [name], [Section(name, blocks)])
-    return report_page(made, lambda _: '<svg width="1"><g role="x" id="a"/></svg>')
+    finding = Finding(name, [EvidenceLink(name, "results")], name)
+    section = DocumentSection(name, blocks)
+    made = Document(name, [Notes([name]), Findings([finding]), section])
+    return as_html(made, lambda _: '<svg width="1"><g role="x" id="a"/></svg>')
 
 
 def matrix(name: str) -> str:
@@ -84,7 +96,7 @@ def history_table(name: str) -> str:
 
 
 PAGES: dict[str, Callable[[str], str]] = {
-    "report.html": report,
+    "document_page.html": report,
     "matrix_page.html": matrix,
     "chart_page.html": chart,
     "nothing.svg": nothing,
@@ -139,7 +151,7 @@ def test_text_is_escaped_in_every_page(kind: str, name: str) -> None:
     assert any(shown in one for one in found.texts) == any("plain" in one for one in plain.texts)
 
 
-@pytest.mark.parametrize("kind", ["report.html", "matrix_page.html"])
+@pytest.mark.parametrize("kind", ["document_page.html", "matrix_page.html"])
 def test_a_page_brings_the_style_of_the_dashboard_and_fetches_nothing(kind: str) -> None:
     page = PAGES[kind]("plain")
     base = (STYLES / "base.css").read_text(encoding="utf-8")
