@@ -16,25 +16,53 @@ class Tone(StrEnum):
 
     PLAIN = "plain"
     GOOD = "good"
+    FAIR = "fair"
     WARNING = "warning"
     BAD = "bad"
     OPEN = "open"  # not decided
     FAINT = "faint"
 
 
+@dataclass(frozen=True)
+class Sketch:
+    """A small line with a mark, which a page draws in a cell; in the units of `SKETCH_SIZE`."""
+
+    mark: tuple[float, float]
+    line: Sequence[tuple[float, float]] = ()
+    is_hollow: bool = False
+    rule: float | None = None  # where a dashed line crosses it
+
+
+#: Width, height and margin of a sketch.
+SKETCH_SIZE = (160.0, 28.0, 5.0)
+
+
 class TonedText(str):
-    """A text with a tone, and with further lines below it.
+    """A text with a tone, with further lines below it, and with what only pages show.
 
     A plain text is one line, whatever it contains: a name with a line break must forge no row.
     """
 
-    __slots__ = ("further", "tone")
+    __slots__ = ("details", "further", "sketch", "sort_key", "tone")
     tone: Tone
     further: tuple[str, ...]
+    details: Sequence[tuple[str, str]]  # shown when a reader opens the cell
+    sketch: Sketch | None  # drawn instead of the text, which describes it
+    sort_key: float | None
 
-    def __new__(cls, text: str, tone: Tone = Tone.PLAIN, further: Iterable[str] = ()) -> TonedText:
+    def __new__(
+        cls,
+        text: str,
+        tone: Tone = Tone.PLAIN,
+        further: Iterable[str] = (),
+        *,
+        details: Sequence[tuple[str, str]] = (),
+        sketch: Sketch | None = None,
+        sort_key: float | None = None,
+    ) -> TonedText:
         made = super().__new__(cls, text)
-        made.tone, made.further = tone, tuple(further)
+        made.tone, made.further, made.details = tone, tuple(further), details
+        made.sketch, made.sort_key = sketch, sort_key
         return made
 
 

@@ -25,7 +25,7 @@ from accelbench.present.document import (
     lines_of,
 )
 
-_SIGNS = {Tone.GOOD: "✅ ", Tone.WARNING: "⚠️ ", Tone.BAD: "❌ "}
+_SIGNS = {Tone.GOOD: "✅ ", Tone.FAIR: "✅ ", Tone.WARNING: "⚠️ ", Tone.BAD: "❌ "}
 _OF_VERDICTS = {**_SIGNS, Tone.OPEN: "❔ "}
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from accelbench.analysis.points import points
 from accelbench.present.document import Document, DocumentSection, Finding, Findings, Table
 from accelbench.present.markdown import as_markdown
-from accelbench.report.charts import draw
 from accelbench.report.charts.chart import Subject
 from accelbench.report.full_report.parts import MOST_RESULTS, ReportData, report
 from accelbench.report.pages.document_page import as_html
@@ -47,7 +46,7 @@ def test_each_finding_stands_at_the_head_and_leads_into_the_report() -> None:
     (finding,) = findings(made)
     assert finding.text.startswith("For embedding (batch 1, seq 128), bert-tiny by jax on cpu")
     assert [link.row for link in finding.evidence] == ["c0", "c1"]
-    page = as_html(made, draw.svg)
+    page = as_html(made)
     head = page.partition("<nav")[0]
     assert finding.text in head
     ids = re.findall(r'\bid="([^"]+)"', page)
@@ -80,7 +79,7 @@ def test_a_report_with_nothing_to_say_says_so_in_a_sentence() -> None:
 
 
 def test_paper_breaks_after_the_findings() -> None:
-    page = as_html(report(known(*launches(8.0, "pytorch"))), draw.svg)
+    page = as_html(report(known(*launches(8.0, "pytorch"))))
     assert re.search(r"@media print \{[^@]*\.findings \{ break-after: page", page)
 
 
@@ -97,7 +96,7 @@ def test_of_thousands_the_table_has_what_matters_and_says_how_many_more_there_ar
     assert len(table.rows) == len(table.row_ids) == MOST_RESULTS
     assert f"{len(many) - MOST_RESULTS:,} more, slower ways of the same models" in table.caption
     shown = Document("A title", [DocumentSection("Results", [table])])
-    page = as_html(shown, draw.svg)
+    page = as_html(shown)
     assert "are in the files of <code>accelbench db export csv</code></caption>" in page
     assert "`" not in page
     assert "are in the files of** `accelbench db export csv`\n" in as_markdown(shown)

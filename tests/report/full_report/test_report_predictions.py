@@ -9,7 +9,6 @@ from dashboard_world import result, store
 
 from accelbench.present.document import Chart, DocumentSection, Notes, Table
 from accelbench.present.markdown import as_markdown
-from accelbench.report.charts import draw
 from accelbench.report.full_report.contents import predictions
 from accelbench.report.full_report.parts import report
 from accelbench.report.full_report.report_data import known_in
@@ -60,7 +59,7 @@ def test_both_sections_with_picture_and_scores(database: Database) -> None:
 
 def test_as_html_and_as_markdown(database: Database) -> None:
     made = report(known_in(database, {}, None))
-    page = as_html(made, draw.svg)
+    page = as_html(made)
     assert page.count("<svg role") >= 2
     assert "12 cases" in page
     files = {"predicted-measured": "c/p.png", "batch-scaling": "c/b.png"}

@@ -11,11 +11,10 @@ import pytest
 
 from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
+from accelbench.core.nouns import four_digits
 from accelbench.present.document import Chart, Document, Table
 from accelbench.present.markdown import as_markdown
-from accelbench.report.charts import draw
 from accelbench.report.charts.chart import Subject
-from accelbench.report.full_report.contents import digits
 from accelbench.report.full_report.parts import ReportData, report
 from accelbench.report.pages.document_page import as_html
 from asked_rows import row
@@ -75,8 +74,8 @@ def test_it_says_what_there_is_and_what_there_is_not() -> None:
     made = report(two_platforms())
     assert titles(made)[:3] == ["Summary", "By task", "Results"]
     assert titles(made)[-2:] == ["Environment", "How each figure was computed"]
-    summary = as_html(made, draw.svg).partition("Results")[0]
-    assert "1 were wrong, and have no figures" in as_html(made, draw.svg)
+    summary = as_html(made).partition("Results")[0]
+    assert "1 were wrong, and have no figures" in as_html(made)
     assert "lab (A processor, 2 CPUs, 16 GiB)" in summary
     (results,) = tables(made, "Results")
     assert len(results.rows) == 3
@@ -160,7 +159,7 @@ def test_emulated_times_are_not_shown() -> None:
     made = report(known(measured(1, emulated=True, hardware="webgpu")))
     (results,) = tables(made, "Results")
     assert results.rows[0][1:4] == ["emulated", "n/a", ""]
-    assert "ran on a stand-in: such times mean nothing" in as_html(made, draw.svg)
+    assert "ran on a stand-in: such times mean nothing" in as_html(made)
 
 
 def test_each_picture_has_its_figures() -> None:
@@ -168,7 +167,7 @@ def test_each_picture_has_its_figures() -> None:
     figures = [b for s in made.sections for b in s.blocks if isinstance(b, Chart)]
     assert figures
     assert all(one.table.rows and one.table.is_folded for one in figures)
-    page = as_html(made, draw.svg)
+    page = as_html(made)
     assert page.count("<svg ") == len(figures) == page.count('role="img"')
 
 
@@ -196,7 +195,7 @@ def test_a_hostile_name_is_text_everywhere(name: str) -> None:
     ]
     made = report(replace(known(*rows), source=name), title=name)
     seen = _Seen()
-    page = as_html(made, draw.svg)
+    page = as_html(made)
     seen.feed(page)
     assert not seen.tags & {"script", "img", "iframe", "object", "embed", "link"}
     assert not [one for one in seen.names if one.startswith("on")]
@@ -216,7 +215,7 @@ def test_a_hostile_name_is_text_everywhere(name: str) -> None:
 
 
 def test_it_is_one_file_that_fetches_nothing() -> None:
-    page = as_html(report(two_platforms()), draw.svg)
+    page = as_html(report(two_platforms()))
     assert "default-src 'none'" in page
     addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
@@ -224,7 +223,7 @@ def test_it_is_one_file_that_fetches_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(23964.2, "23,964"), (2400.0, "2400"), (0.00081234, "0.0008123")],
+    [(23964.2, "23,964"), (2400.0, "2,400"), (0.00081234, "0.0008123")],
 )
 def test_no_large_figure_has_an_exponent(value: float, said: str) -> None:
-    assert digits(value) == said
+    assert four_digits(value) == said

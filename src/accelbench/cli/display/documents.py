@@ -11,9 +11,11 @@ from accelbench.cli.display.terminal import deliver, json_text, print_document
 from accelbench.core.visible import visible
 from accelbench.present.document import (
     Block,
+    Chart,
     Document,
     DocumentSection,
     Facts,
+    Findings,
     GroupedTable,
     Notes,
     Table,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".json", ".md")
 _STYLES = {
     Tone.GOOD: "green",
+    Tone.FAIR: "green",
     Tone.WARNING: "yellow",
     Tone.BAD: "red",
     Tone.OPEN: "magenta",
@@ -121,8 +124,10 @@ def _print(block: Block, console: Console) -> None:
         console.print(_pairs(block, console.width))
     elif isinstance(block, GroupedTable):
         _print_groups(block, console)
+    elif isinstance(block, Findings):
+        _print(Notes([finding.text for finding in block.findings], is_list=True), console)
     else:
-        for part in _parts(block, console.width):
+        for part in _parts(block.table if isinstance(block, Chart) else block, console.width):
             console.print(part)
 
 

@@ -34,7 +34,7 @@ def write(path: Path, report: Document, form: str) -> list[Path]:
     if form == "html":
         from accelbench.report.pages.document_page import as_html
 
-        text = as_html(report, draw.svg)
+        text = as_html(report)
         write_exactly(path, lambda place: _put(place, text))
         return [path]
     from accelbench.present.markdown import as_markdown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from accelbench.core.nouns import NO_DATA, counted
+from accelbench.core.nouns import NO_DATA, counted, four_digits
 from accelbench.present.document import (
     Chart,
     DocumentSection,
@@ -144,12 +144,7 @@ def text_of(value: object) -> str:
     """Return a value as a cell; an absent one is empty."""
     if value is None:
         return ""
-    return digits(value) if isinstance(value, float) else str(value)
-
-
-def digits(value: float) -> str:
-    """Return four digits, or all digits of a large number: 0.1234, 23,960."""
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return four_digits(value) if isinstance(value, float) else str(value)
 
 
 AGAINST_MEASURED = "Predicted against measured"

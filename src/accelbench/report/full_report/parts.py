@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accelbench.analysis.accuracies import (
     AccuracyPlace,
@@ -24,7 +24,7 @@ from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.figures import Statistic, unit_beside, unit_of_all
-from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE
+from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, four_digits
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Json, Row, number, text, texts
 from accelbench.core.visible import without_homes
@@ -46,7 +46,6 @@ from accelbench.report.charts.words import ALIKE, PLACE, PointNames, told
 from accelbench.report.full_report.contents import (
     EXPORT,
     chart_section,
-    digits,
     foremost_findings,
     more_findings,
     predictions,
@@ -216,7 +215,7 @@ def _result_lines_cell(point: Point, name: str, unit: str) -> list[str]:
         name,
         point.kind,
         _time(point) if timed else NOT_APPLICABLE,
-        latency.spread.ends(digits) if timed and latency and latency.spread else "",
+        latency.spread.ends(four_digits) if timed and latency and latency.spread else "",
         rate.rstrip() if timed else NOT_APPLICABLE,
         figure(point.memory),
         figure(first) if timed else NOT_APPLICABLE,
@@ -232,7 +231,7 @@ def _time(point: Point) -> str:
         value, statistic = point.percentile
         return f"{figure(FigureInterval(value))} {statistic}"
     mean = mean_beside(point.rows)
-    named = f" (mean {digits(mean)})" if mean else ""
+    named = f" (mean {four_digits(mean)})" if mean else ""
     if point.latency_by is Statistic.MEAN:
         named = f" {Statistic.MEAN}"
     return f"{figure(point.latency)}{named}"
@@ -240,7 +239,7 @@ def _time(point: Point) -> str:
 
 def figure(span: FigureInterval | None) -> str:
     """A figure, or that there is none."""
-    return NO_DATA if span is None else digits(span.value)
+    return NO_DATA if span is None else four_digits(span.value)
 
 
 #: More models than this are told of in the table alone.
@@ -470,7 +469,7 @@ def _verification(known: ReportData) -> DocumentSection:
     headers = ("configuration", "outputs", "error", "tolerance", "self-check", "workarounds")
     blocks: list[Table | Notes] = [
         Notes([_OUTPUTS]),
-        Table(columns(headers, {2, 3}), rows, **_whole(more), is_folded=len(rows) > 40),
+        _capped(Table(columns(headers, {2, 3}), rows, is_folded=len(rows) > 40), more),
     ]
     warnings = warned(done)
     if warnings:
@@ -482,12 +481,12 @@ def _verification(known: ReportData) -> DocumentSection:
     return DocumentSection("Verification and workarounds", blocks)
 
 
-def _whole(more: int, caption: str = "Every cell") -> dict[str, str]:
-    """Return a caption that names the rows left out, and the command that exports them."""
+def _capped(table: Table, more: int, caption: str = "Every cell") -> Table:
+    """Return the table with a caption that names the rows left out and what exports them."""
     if not more:
-        return {"caption": caption}
+        return replace(table, caption=caption)
     caption = f"{caption}: the worst first; {more:,} more are in the files of"
-    return {"caption": caption, "command": EXPORT}
+    return replace(table, caption=caption, command=EXPORT)
 
 
 def _once(rows: Sequence[Row], *columns: str) -> tuple[list[tuple[Row, str]], int]:
@@ -523,7 +522,7 @@ def _refusals(known: ReportData) -> Iterable[DocumentSection]:
         for row, name in kept
     ]
     headers = ("configuration", "status", "reason", "what happened", "what to do")
-    table = Table(columns(headers), rows, **_whole(more, "And why"))
+    table = _capped(Table(columns(headers), rows), more, "And why")
     yield DocumentSection("Without a figure", [table])
 
 
