@@ -247,7 +247,6 @@ def _table(kind: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> T
 
 
 def _shown(hardware: str, line: MatrixLine) -> TonedText:
-    """Return the level, and below it how fast or by which engines, and the precisions."""
     cell = line.cells[hardware]
     text, tone = _level(cell)
     if hardware == "cpu" and cell.runtimes and line.family:
@@ -271,7 +270,6 @@ def _level(cell: MatrixCell) -> tuple[str, Tone]:
 
 
 def _briefly(models: Sequence[MatrixLine]) -> Iterator[Notes]:
-    """Yield each reason for a missing or low rating once."""
     pairs = [
         (f"{hardware}: {cell.reason}", line.name)
         for line in models

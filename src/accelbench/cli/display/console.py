@@ -42,7 +42,6 @@ class Named(Text):
 
 
 def _breaks(word: re.Match[str], width: int) -> Iterable[int]:
-    """Where a word that is too long is broken: each line has as many pieces as it holds."""
     if cell_len(word[0]) <= width:
         return
     used, at = 0, word.start()

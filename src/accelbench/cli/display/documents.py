@@ -132,7 +132,6 @@ def _print(block: Block, console: Console) -> None:
 
 
 def _hanging(text: Text) -> WordTable:
-    """Return an item of a list, whose further lines are indented."""
     from accelbench.cli.display.word_table import WordTable
 
     grid = WordTable(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
@@ -158,7 +157,7 @@ def _pairs(facts: Facts, width: int) -> Padding:
 
 
 def _wrapped(value: str, width: int) -> list[str]:
-    """Return the lines of a value; what is piped is wrapped too, so that people can read it."""
+    """Return the lines of a value; piped text is wrapped too, so that people can read it."""
     lines = lines_of(value)
     if width <= _LINE:
         return lines
@@ -279,7 +278,6 @@ def _ruled(
 
 
 def _ends(interval: Sequence[str]) -> list[str]:
-    """Return both ends of an interval, each in a line of its own."""
     low, *high = " ".join(interval).split(_TO)
     return [f"{low} …", *high] if high else [low] if low else []
 

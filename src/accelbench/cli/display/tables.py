@@ -35,7 +35,6 @@ def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
-    """Print it where it fits with every word whole; returns whether it does."""
     from rich import box
     from rich.text import Text
 

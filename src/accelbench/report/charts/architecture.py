@@ -33,7 +33,6 @@ _MOST_NAMED = 4
 
 
 def _best(points: Sequence[Point]) -> list[Point]:
-    """Of each model, platform and mode the fastest way and batch, by the time of an item."""
     best: dict[object, Point] = {}
     for point in points:
         row = point.row
@@ -44,10 +43,7 @@ def _best(points: Sequence[Point]) -> list[Point]:
 
 
 def _rank(point: Point) -> tuple[bool, bool, float]:
-    """What is of no use stands for a model only where there is nothing else.
-
-    Nor does what is quantised with a large or an unknown error, as everywhere unasked.
-    """
+    """Rank points: unusable ones, and those quantised with a large or unknown error, come last."""
     assert point.latency is not None
     return not point.usable, not is_exact(point.row), point.latency.value / items(point.row)
 

@@ -96,8 +96,6 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _AnsweredQuestion:
-    """Whatever answered one question, at how many places of an axis, and how often."""
-
     key: object
     points: Sequence[Point]
     places: int
@@ -122,10 +120,7 @@ def _questions(points: Iterable[Point], beside: Comparison) -> list[_AnsweredQue
 def _beside_each_other(
     questions: Iterable[_AnsweredQuestion], comparison: Comparison
 ) -> list[_AnsweredQuestion]:
-    """Of each model and machine its most answered question, where two places answered it.
-
-    Where a chart is of every batch, the same question at each of them.
-    """
+    """Return the question of each model that most places answered; at every batch if asked."""
     best: dict[object, _AnsweredQuestion] = {}
     for one in questions:
         row = one.points[0].row
@@ -146,7 +141,6 @@ def _at_every_batch(
     questions: Iterable[_AnsweredQuestion],
     axis: ComparisonAxis,
 ) -> list[_AnsweredQuestion]:
-    """Each with the same question at other batches, the smallest batch first."""
     but_its_batch = tuple(name for name in axis.alike if name != "batch_size")
 
     def same(one: _AnsweredQuestion) -> object:
@@ -215,7 +209,7 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
 
 
 def _kept(points: Sequence[Point], comparison: Comparison) -> list[Point]:
-    """The fastest where there are too many; those of a platform together, the best first."""
+    """Keep the fastest points, in groups of a platform; of training whole batches."""
 
     def place(point: Point) -> tuple[int, str, float]:
         span = comparison.figure(point)
@@ -252,7 +246,6 @@ def _bars(
 
 
 def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartAxis]:
-    """Lengths begin at zero; panels share them where a short one can still be read."""
     longest = [_longest(bars) for bars in records]
     if max(longest) <= 4 * min(longest):
         longest = [max(longest)] * len(longest)
@@ -260,7 +253,6 @@ def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartA
 
 
 def _longest(bars: Sequence[Record]) -> float:
-    """As long as all figures need, and intervals as far as they are not too long."""
     value = float(max(bar["value"] for bar in bars))
     high = max(bar["high"] or 0.0 for bar in bars)
     return max(value * _ROOM, min(high, value * _FURTHEST))

@@ -150,7 +150,6 @@ def _across(scale: ChartAxis) -> Spec:
 
 
 def _lines(names: Sequence[str]) -> dict[str, Spec]:
-    """How lines are told apart: by colour and, where marks meet, by form."""
     several = dict.fromkeys(names)
     shown = legend(columns=4, symbolSize=90)
     ranges = {"color": GROUP_COLOURS, "shape": GROUP_SHAPES}

@@ -33,14 +33,12 @@ def _compared(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
 
 
 def _title(subject: Subject) -> str:
-    """What a million is of, where all figures count the same."""
     counted = {items_of(point.row) for point in subject.points if point.cost}
     items = safe(counted.pop(), 24) if len(counted) == 1 else "items"
     return f"cost of a million {items}, {subject.sign.strip()}"
 
 
 def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
-    """With the prices of what is drawn, and with what has none."""
     if drawn is None:
         return None
     shown = [row for point in drawn.points for row in point.rows]

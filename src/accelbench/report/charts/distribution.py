@@ -51,7 +51,6 @@ def _launches(subject: Subject) -> list[Launch]:
 
 
 def _countable(point: Point) -> int:
-    """Launches that have samples, whether or not they were asked for: measured ones do."""
     if not point.timed or point.kind != Provenance.MEASURED:
         return 0
     counts = [number(row, "sample_count") for row in point.rows]
@@ -87,7 +86,6 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _parts(shown: Sequence[Launch]) -> list[Point]:
-    """Of each cell the launches that are drawn, with as many samples as were."""
     by_point: dict[int, tuple[str, list[Row]]] = {}
     for point, row, samples in shown:
         _, rows = by_point.setdefault(id(point), (point.machine, []))
@@ -96,7 +94,6 @@ def _parts(shown: Sequence[Launch]) -> list[Point]:
 
 
 def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
-    """What a launch comes to, and its steps, outliers told from the others."""
     point, row, samples = launch
     assert point.latency is not None
     low, high = min(samples), max(samples)
@@ -123,7 +120,6 @@ def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
 
 
 def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
-    """Each launch by its cell, and by its number where a cell has several."""
     cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=68)
     again = len({id(point) for point, _, _ in shown}) < len(shown)
     names = [

@@ -95,7 +95,6 @@ def _layers(
     *,
     labels: bool,
 ) -> list[Spec]:
-    """Bands and marks on rows; the rows of two panels beside each other are named once."""
     reach = ends(records)
     scale = axis(quantity.titled(entries), reach, log=far(reach))
     bars = (record["bar"] for record in records)
@@ -193,7 +192,6 @@ def _records(
 
 
 def _labels(works: Sequence[WorkKey]) -> dict[WorkKey, str]:
-    """The models' names, with their sizes where there is one at several."""
     models = [model for model, _ in works]
     return {
         (model, sizes): safe(
@@ -227,7 +225,7 @@ def _record(entry: PredictedFigures, label: str, way: str, share: float) -> Reco
 
 
 def _short(value: float) -> str:
-    """Two digits and more in as few letters as a field has room for: 0.15, 4.2, 87, 1.2k, 35k."""
+    """Format a value in few letters: 0.15, 4.2, 87, 1.2k, 35k."""
     for above, letter in ((1e6, "M"), (1e3, "k")):
         if value >= above * 0.9995:
             return f"{_two(value / above)}{letter}"
@@ -239,7 +237,6 @@ def _two(value: float) -> str:
 
 
 def _family(name: str, records: Sequence[Record], ways: Sequence[str]) -> Spec:
-    """The heat maps of a family: one a way of running, whose models are named once."""
     models = list(dict.fromkeys(record["model"] for record in records))
     batches = len({record["batch"] for record in records})
     room = max(int(batches * _CELL_WIDE / _HEAD_LETTER), _SHORTEST_LINE)

@@ -204,8 +204,6 @@ _FURTHEST = 8.0
 
 @dataclass(frozen=True)
 class _Drawing:
-    """A panel before its axes: a quantity of a model."""
-
     title: str
     about: str
     quantity_title: str
@@ -272,7 +270,6 @@ def _drawing(
 
 
 def _scale(drawing: _Drawing) -> ChartAxis:
-    """An axis of all figures, and of their bands as far as these do not go too far."""
     return axis(drawing.quantity_title, reach(drawing.records, _FURTHEST), log=True)
 
 

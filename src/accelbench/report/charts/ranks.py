@@ -112,7 +112,6 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _straggler(point: Point, lines: Sequence[RankLine]) -> str:
-    """Which rank the others wait for, and how much more it has to do."""
     work = {line.rank: line.figures["work_ms"] for line in lines if "work_ms" in line.figures}
     ratio = point.metric("straggler_ratio")
     if not work or ratio is None:

@@ -106,7 +106,6 @@ def _costs(accuracies: Mapping[AccuracyPlace, Sequence[Row]]) -> Iterable[str]:
 def _other_weights(
     accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
 ) -> Iterable[str]:
-    """Whose figures are of other weights than their accuracy."""
     timed: dict[AccuracyPlace, set[object]] = {}
     for point in points:
         place = place_of(point.row, point.machine)
@@ -226,7 +225,6 @@ def _result_lines_cell(point: Point, name: str, unit: str) -> list[str]:
 
 
 def _time(point: Point) -> str:
-    """A latency, or the percentile that is all that is known, with its name."""
     if point.latency is None and point.percentile is not None:
         value, statistic = point.percentile
         return f"{figure(FigureInterval(value))} {statistic}"
@@ -316,7 +314,6 @@ def _cheapest(several: Sequence[Point], sign: str) -> str:
 
 
 def _unsure(ordered: Sequence[tuple[Point, str]]) -> str:
-    """What is said where launches do not tell the cheapest from the next."""
     if len(ordered) < 2:
         return ""
     (first, _), (second, name) = ordered[:2]
@@ -482,7 +479,6 @@ def _verification(known: ReportData) -> DocumentSection:
 
 
 def _capped(table: Table, more: int, caption: str = "Every cell") -> Table:
-    """Return the table with a caption that names the rows left out and what exports them."""
     if not more:
         return replace(table, caption=caption)
     caption = f"{caption}: the worst first; {more:,} more are in the files of"
@@ -490,10 +486,9 @@ def _capped(table: Table, more: int, caption: str = "Every cell") -> Table:
 
 
 def _once(rows: Sequence[Row], *columns: str) -> tuple[list[tuple[Row, str]], int]:
-    """One launch of each cell for whatever its launches say of these, with the cell's name.
+    """Return a launch for each distinct statement of a cell, and how many are left out.
 
-    Of those that say the same, the one whose outputs are furthest from the reference's. Of
-    thousands those stay that are furthest of all, and how many do not is told.
+    Of equal statements the launch with the largest error stays; of thousands the largest errors.
     """
     by_key: dict[tuple[object, ...], Row] = {}
     for row in rows:
