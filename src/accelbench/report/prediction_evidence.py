@@ -15,7 +15,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Mode
 from accelbench.report.charts.chart import ChartLabel, Picture, pictured
-from accelbench.report.charts.predicted_marks import predicted_by_batch
+from accelbench.report.charts.predicted import predicted_by_batch
 from accelbench.report.charts.predicted_measured import evaluation_picture
 from accelbench.report.charts.words import left_out
 

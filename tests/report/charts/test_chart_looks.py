@@ -14,7 +14,7 @@ from made_up_charts import result, subject_for, values
 from accelbench.analysis.points import points
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.hardware.common import SPARE, colour_of
-from accelbench.report.charts import CHARTS, compatibility, draw, predicted, ranks, theme
+from accelbench.report.charts import CHARTS, collectives, compatibility, draw, predicted, theme
 from accelbench.report.charts.axes import axis, decades
 from accelbench.report.charts.chart import Roof, Subject, picture
 from accelbench.report.charts.palette import (
@@ -41,7 +41,7 @@ LEAST_DIFFERENCE = 0.075
 OURS = sorted(n for n, p in registered(HARDWARE).items() if p.value.startswith("accelbench."))
 MARKS = [*map(colour_of, OURS), *SPARE, *theme.GROUP_COLOURS, theme.REST_COLOUR]
 FILLS = [*compatibility._LEVELS.values(), predicted._PALE, predicted._FULL]
-FILLS += ranks._COLOURS
+FILLS += collectives._COLOURS
 
 
 def spec_of(name: str, *more: dict[str, Any]) -> dict[str, Any]:

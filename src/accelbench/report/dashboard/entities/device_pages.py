@@ -18,7 +18,7 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.query.calibrations import calibrations
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.speed_ups import SPEED_UPS, speed_ups_picture
+from accelbench.report.charts.spread import SPEED_UPS, speed_ups_picture
 from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.asked import NEWEST_FIRST, PAGE, PageQuery, page_of
 from accelbench.report.dashboard.entities import lists as entities
