@@ -134,6 +134,7 @@ class Notes:
     sentences: Sequence[str]
     is_list: bool = False
     tone: Tone = Tone.PLAIN
+    is_indented: bool = False  # below a heading on a terminal
 
 
 @dataclass(frozen=True)
