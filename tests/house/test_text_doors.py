@@ -85,7 +85,7 @@ def test_every_page_of_a_template_shows_its_text() -> None:
 
 
 #: Who may say that markup is markup: what libraries have drawn goes into a page as it is.
-DRAWN = {"report/full_report/as_markdown.py", "report/charts/draw.py"}
+DRAWN = {"report/pages/document_page.py", "report/charts/draw.py"}
 
 
 def test_nothing_but_drawings_goes_into_a_page_as_it_is() -> None:
@@ -107,7 +107,6 @@ TAGS = re.compile(
 WRITE_MARKDOWN = {
     "present/markdown.py",
     "report/matrix.py",
-    "report/full_report/as_markdown.py",
 }
 
 

@@ -14,9 +14,10 @@ from dashboard_world import result, store, visitor
 
 from accelbench.cli.display.summary import warning_lines
 from accelbench.cli.display.terminal import print_line
-from accelbench.report.full_report.as_markdown import html, markdown
+from accelbench.present.markdown import as_markdown
 from accelbench.report.full_report.parts import report
 from accelbench.report.full_report.report_data import known_in
+from accelbench.report.pages.document_page import as_html
 from accelbench.store.database import Database
 
 #: As a folder may be called: no slash.
@@ -46,14 +47,14 @@ def test_a_class_name_is_text_everywhere(tmp_path: Path, name: str) -> None:
     pages = [site.get(f"/cell/{key}").text for key in sorted(keys)]
     assert len(pages) == 2
     made = report(known_in(database, {}, None))
-    pages.append(html(made, lambda _: "<svg></svg>"))
+    pages.append(as_html(made))
     for page in pages:
         assert "<script>alert" not in page
         assert "\x1b" not in page
         assert "\u202e" not in page
         assert "it is no file" in page or "has no line for the class" in page
 
-    text = markdown(made, {})
+    text = as_markdown(made)
     stream = io.StringIO()
     for line in warning_lines([measured]):
         print_line(line, stream)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.figures import SpreadKind
-from accelbench.core.nouns import NO_DATA, NOT_KNOWN, UNKNOWN_DEVICE, counted, meant
+from accelbench.core.nouns import NO_DATA, NOT_KNOWN, UNKNOWN_DEVICE, counted, four_digits, meant
 from accelbench.core.visible import in_quotes, visible
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
@@ -92,10 +92,6 @@ def words_of(given: Sequence[Any] | str | int) -> list[str]:
 
 
 Line = Mapping[str, Any]
-#: Width and height of a picture in a line, and the room at its ends.
-WIDE, HIGH, EDGE = 160.0, 28.0, 5.0
-#: Lines that a notebook shows; what is beyond is counted.
-SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -152,17 +148,10 @@ class TableLines(Sequence[Line]):
 
 
 def figure_text(value: float | None, unit: str = "") -> str:
-    """A figure with its unit, in four digits; no line ends between the two."""
+    """Return a value with its unit, in four digits; no line ends between the two."""
     if value is None:
         return NO_DATA
-    shown = f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-    return f"{shown}\u00a0{unit}" if unit else shown
-
-
-def across(at: float, most: float, least: float = 0.0) -> float:
-    """Where a value stands in the width of a picture."""
-    share = (at - least) / (most - least) if most > least else 0.5
-    return round(EDGE + share * (WIDE - 2 * EDGE), 1)
+    return f"{four_digits(value)}\u00a0{unit}" if unit else four_digits(value)
 
 
 #: What is drawn of a comparison, by its axis.
@@ -186,21 +175,17 @@ class ComparisonTable(TableLines):
         )
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it, in whatever colours it has."""
-        from accelbench.report.pages.rendering import rendered
+        """Return the table as a notebook shows it."""
+        from accelbench.present.document import Table, columns
+        from accelbench.report.pages.document_page import MOST_ROWS, notebook_table
 
         ends = [line.get(name) for line in self.lines for name in ("speedup", "speedup_high")]
         most = max((float(end) for end in ends if end), default=1.0)
-        return rendered(
-            "compared_table.html",
-            lines=[_told(line, most) for line in self.lines[:SHOWN]],
-            more=max(0, len(self.lines) - SHOWN),
-            axis=self.axis,
-            count=len(self.lines),
-            wide=WIDE,
-            high=HIGH,
-            once=across(1.0, most),
-        )
+        rows = [_cells(line, most) for line in self.lines[:MOST_ROWS]]
+        count = counted(len(self.lines), "configuration")
+        caption = f"{count}, by {self.axis}; above 1 is more items in the same time"
+        table = Table(columns(_HEADS), rows, caption=caption)
+        return notebook_table(table, len(self.lines) - MOST_ROWS, "lines")
 
     def plot(self, chart: str | None = None) -> DrawnChart:
         """A chart of what was compared; which, by the axis where none is named.
@@ -284,33 +269,32 @@ def compare(
     return ComparisonTable(document(groups, axis), asked, axis.name)
 
 
-def _told(line: Line, most: float) -> dict[str, Any]:
-    """What the template shows of a side."""
+_HEADS = (
+    *("configuration", "device", "time of a step", "rate", "peak memory", "times as fast"),
+    *("95 % interval", "from 0", "to know"),
+)
+
+
+def _cells(line: Line, most: float) -> list[str]:
+    from accelbench.report.pages.document_page import figure_cell, interval_cell
+
     ends = [line.get(name) for name in ("speedup_low", "speedup", "speedup_high")]
-    low, middle, high = (None if end is None else across(float(end), most) for end in ends)
     why = line.get("refused") or line.get("cannot_tell") or ""
-    return {
-        "what": title(line),
-        "device": line.get("device_name") or UNKNOWN_DEVICE,
-        "time": _time(line),
-        "latency_ms": line.get("latency_ms"),
-        "rate": figure_text(line.get("throughput"), str(line.get("throughput_unit") or "items/s")),
-        "throughput": line.get("throughput"),
-        "memory": figure_text(line.get("memory_mb"), "MB"),
-        "memory_mb": line.get("memory_mb"),
-        "speed": _speed(line),
-        "speedup": line.get("speedup"),
-        "interval": _interval(line),
-        "low": low,
-        "middle": middle,
-        "high": high,
-        "edge": EDGE,
-        "worth": ", ".join(
-            str(word)
-            for word in (line.get("quality"), why, line.get("not_exact"), *line["differs"][:3])
-            if word
-        ),
-    }
+    about = (line.get("quality"), why, line.get("not_exact"), *line["differs"][:3])
+    rate, memory, interval = line.get("throughput"), line.get("memory_mb"), _interval(line)
+    sketched = ", ".join(filter(None, (_speed(line), interval)))
+    unit = str(line.get("throughput_unit") or "items/s")
+    return [
+        title(line),
+        line.get("device_name") or UNKNOWN_DEVICE,
+        figure_cell(_time(line), line.get("latency_ms")),
+        figure_cell(figure_text(rate, unit), rate),
+        figure_cell(figure_text(memory, "MB"), memory),
+        figure_cell(_speed(line), line.get("speedup")),
+        interval or NO_DATA,
+        interval_cell(sketched, ends, most, rule=1.0),
+        ", ".join(str(word) for word in about if word),
+    ]
 
 
 def _time(line: Line) -> str:
@@ -352,18 +336,14 @@ class HistoryTable(TableLines):
         return "\n".join(visible(f"{line['what']}: {line['said']}") for line in self.lines)
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it, in whatever colours it has."""
-        from accelbench.report.pages.rendering import rendered
+        """Return the table as a notebook shows it."""
+        from accelbench.present.document import Table, columns
+        from accelbench.report.pages.document_page import MOST_ROWS, notebook_table
 
-        return rendered(
-            "history_table.html",
-            lines=[_telling_history_told(line) for line in self.lines[:SHOWN]],
-            more=max(0, len(self.lines) - SHOWN),
-            metric=self.metric,
-            count=len(self.lines),
-            wide=WIDE,
-            high=HIGH,
-        )
+        rows = list(map(_series_cells, self.lines[:MOST_ROWS]))
+        caption = f"{len(self.lines)} series by {self.metric}; drawn from 0, a point a run"
+        table = Table(columns(_SERIES_HEADS), rows, caption=caption)
+        return notebook_table(table, len(self.lines) - MOST_ROWS, "lines")
 
     def plot(self) -> DrawnChart:
         """The figures from run to run.
@@ -425,45 +405,40 @@ def history(
     return HistoryTable([document(series) for series in every], asked, metric)
 
 
-def _telling_history_told(line: Line) -> dict[str, Any]:
-    """What the template shows of a series."""
+_SERIES_HEADS = (
+    *("configuration", "device", "runs", "first", "newest", "interval of its level"),
+    *("from run to run", "what happened"),
+)
+
+
+def _series_cells(line: Line) -> list[str]:
+    from accelbench.report.pages.document_page import course_cell, figure_cell
+
     points: Sequence[Mapping[str, Any]] = line["points"] or [line["newest"]]
-    unit, level = str(line["unit"]), line["newest_level"]
-    return {
-        "what": line["what"],
-        "device": line.get("device_name") or UNKNOWN_DEVICE,
-        "runs": line["point_count"],
-        "first": figure_text(points[0]["value"], unit),
-        "first_value": points[0]["value"],
-        "newest": figure_text(line["newest"]["value"], unit),
-        "newest_value": line["newest"]["value"],
-        "interval": _telling_history_interval(level, unit),
-        "path": _path([float(point["value"]) for point in points]),
-        "dots": _dots([float(point["value"]) for point in points]),
-        "answer": line["answer"] or "",
-        "said": line["said"],
-    }
+    unit, runs = str(line["unit"]), line["point_count"]
+    first, newest = points[0]["value"], line["newest"]["value"]
+    ends = [figure_text(value, unit) for value in (first, newest)]
+    course = course_cell(
+        f"from {ends[0]} to {ends[1]} in {runs} runs", [float(point["value"]) for point in points]
+    )
+    return [
+        line["what"],
+        line.get("device_name") or UNKNOWN_DEVICE,
+        figure_cell(str(runs), runs),
+        figure_cell(ends[0], first),
+        figure_cell(ends[1], newest),
+        _level_interval(line["newest_level"], unit) or NO_DATA,
+        course,
+        line["said"],
+    ]
 
 
-def _telling_history_interval(level: Mapping[str, Any], unit: str) -> str:
+def _level_interval(level: Mapping[str, Any], unit: str) -> str:
     if level["low"] is None or level["high"] is None:
         return NOT_KNOWN if level.get("ends_are") else ""
     ends = f"{figure_text(level['low'])} to {figure_text(level['high'], unit)}"
     is_range = level.get("ends_are") == SpreadKind.RANGE
     return f"{ends}, range of {counted(level['runs'], 'run')}" if is_range else ends
-
-
-def _dots(values: Sequence[float]) -> list[tuple[float, float]]:
-    most = max(values)
-    room = HIGH - 2 * EDGE
-    return [
-        (across(at, len(values) - 1.0), round(HIGH - EDGE - room * value / most, 1))
-        for at, value in enumerate(values)
-    ]
-
-
-def _path(values: Sequence[float]) -> str:
-    return " ".join(f"{x},{y}" for x, y in _dots(values))
 
 
 @dataclass(frozen=True)

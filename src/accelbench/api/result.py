@@ -11,7 +11,7 @@ from accelbench.api.comparing import DrawnChart, asked_of_store, words_of
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.figures import unit_beside, unit_of_all
-from accelbench.core.nouns import NO_DATA, UNKNOWN_DEVICE, meant
+from accelbench.core.nouns import NO_DATA, UNKNOWN_DEVICE, counted, four_digits, meant
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.core.worth import source_of
@@ -70,10 +70,11 @@ class Result:
         return str(self)
 
     def _repr_html_(self) -> str:
-        from accelbench.report.pages.rendering import rendered
+        from accelbench.present.document import Table, columns
+        from accelbench.report.pages.document_page import notebook_table
 
-        cells = [_cells(row, self._unit) for row in self.rows]
-        return rendered("result_table.html", headings=_HEADINGS, rows=cells, notes=self._remarks())
+        rows = [_cells(row, self._unit) for row in self.rows]
+        return notebook_table(Table(columns(_HEADINGS), rows), notes=self._remarks())
 
     @property
     def _unit(self) -> str:
@@ -200,17 +201,10 @@ def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
 
 
 def _figure(value: float | None) -> str:
-    return NO_DATA if value is None else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return NO_DATA if value is None else four_digits(value)
 
 
 Row = Mapping[str, Any]
-
-#: Rows that a notebook shows; what is beyond is counted.
-_SHOWN = 200
-#: Width of the picture of an interval, in its own units.
-_WIDE = 160.0
-#: Room at its ends, for a mark.
-_EDGE = 5.0
 
 
 @dataclass(frozen=True)
@@ -265,20 +259,17 @@ class StoredTable:
         return str(Result("", self.rows))
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it, in whatever colours it has."""
-        from accelbench.report.pages.rendering import rendered
+        """Return the table as a notebook shows it."""
+        from accelbench.present.document import Table, columns
+        from accelbench.report.pages.document_page import MOST_ROWS, notebook_table
 
-        shown = self.rows[:_SHOWN]
+        shown = self.rows[:MOST_ROWS]
         spans = [_span(row) for row in shown]
         longest = max((end for span in spans for end in span[1:] if end is not None), default=0.0)
-        return rendered(
-            "stored_table.html",
-            lines=[_line(row, span, longest) for row, span in zip(shown, spans, strict=True)],
-            arms=any(row.get("arm") for row in shown),
-            sorted_by=self.sorted_by,
-            count=len(self.rows),
-            more=len(self.rows) - len(shown),
-            wide=_WIDE,
+        rows = [_stored_cells(row, span, longest) for row, span in zip(shown, spans, strict=True)]
+        caption = f"{counted(len(self.rows), 'result')}, by {self.sorted_by}"
+        return notebook_table(
+            Table(columns(_STORED_HEADS), rows, caption=caption), len(self.rows) - MOST_ROWS
         )
 
 
@@ -340,46 +331,43 @@ def _span(row: Row) -> Span:
     return name_of(statistic), low, step_of(row, statistic), high
 
 
-def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
-    """What the template shows of a result."""
+_STORED_HEADS = (
+    *("configuration", "arm", "device", "time of a step", "95 % interval", "from 0", "rate"),
+    *("peak memory", "quality"),
+)
+
+
+def _stored_cells(row: Row, span: Span, longest: float) -> list[str]:
     from accelbench.analysis.ratios import mean_beside
-    from accelbench.core.figures import interval_text
+    from accelbench.core.figures import interval_text, unit_of
     from accelbench.core.worth import usable
-    from accelbench.exchange.titles import title
+    from accelbench.report.pages.document_page import figure_cell, interval_cell
 
     statistic, low, middle, high = span
     mean = mean_beside([row]) if statistic else None
-    across = [None if at is None else _across(at, longest) for at in (low, middle, high)]
     provenance = str(row.get("provenance") or "")
-    source = source_of(row)
     marks = [
-        "" if provenance in ("", Provenance.MEASURED) else f"{provenance} {source}".strip(),
+        "" if provenance in ("", Provenance.MEASURED) else f"{provenance} {source_of(row)}".strip(),
         "emulated" if row.get("emulated") else "",
     ]
-    interval = interval_text(low, middle, high, _stored_figure, " ms")
-    return {
-        "what": title(row),
-        "arm": row.get("arm") or "",
-        "device": row.get("device_name") or UNKNOWN_DEVICE,
-        "time": NO_DATA if middle is None else f"{_stored_figure(middle)} ms",
-        "statistic": f"{statistic}, mean {_stored_figure(mean)} ms" if mean else statistic,
-        "interval": interval,
-        "low": across[0],
-        "middle": across[1],
-        "high": across[2],
-        "hollow": provenance != Provenance.MEASURED or not usable(row),
-        "step": middle,
-        "rate": _rate(row),
-        "throughput": None if row.get("emulated") else row.get("throughput"),
-        "memory_mb": row.get("memory_peak_mb"),
-        "memory": _with_unit(row.get("memory_peak_mb"), "MB"),
-        "worth": ", ".join(filter(None, (_worth(row), *marks))),
-    }
-
-
-def _across(at: float, longest: float) -> str:
-    share = at / longest if longest else 0.0
-    return f"{_EDGE + share * (_WIDE - 2 * _EDGE):.1f}"
+    interval = interval_text(low, middle, high, four_digits, " ms")
+    name = f"{statistic}, mean {four_digits(mean)} ms" if mean else statistic
+    time = NO_DATA if middle is None else f"{four_digits(middle)} ms"
+    hollow = provenance != Provenance.MEASURED or not usable(row)
+    rate = None if row.get("emulated") else row.get("throughput")
+    memory = row.get("memory_peak_mb")
+    sketched = ", ".join(filter(None, (time, interval)))
+    return [
+        title(row),
+        row.get("arm") or "",
+        row.get("device_name") or UNKNOWN_DEVICE,
+        figure_cell(f"{time} {name}".rstrip(), middle),
+        interval or NO_DATA,
+        interval_cell(sketched, (low, middle, high), longest, is_hollow=hollow),
+        figure_cell(_with_unit(rate, unit_of(row)), rate),
+        figure_cell(_with_unit(memory, "MB"), memory),
+        ", ".join(filter(None, (_worth(row), *marks))),
+    ]
 
 
 def _worth(row: Row) -> str:
@@ -389,16 +377,5 @@ def _worth(row: Row) -> str:
     return ", ".join(filter(None, (str(row.get("quality") or ""), wrong)))
 
 
-def _rate(row: Row) -> str:
-    from accelbench.core.figures import unit_of
-
-    emulated = row.get("emulated")
-    return _with_unit(None if emulated else row.get("throughput"), unit_of(row))
-
-
 def _with_unit(value: float | None, unit: str) -> str:
-    return NO_DATA if value is None else f"{_stored_figure(value)} {unit}"
-
-
-def _stored_figure(value: float) -> str:
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return NO_DATA if value is None else f"{four_digits(value)} {unit}"

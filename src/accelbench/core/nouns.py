@@ -37,6 +37,11 @@ def digits(value: float) -> str:
     return f"{value:,.{places}f}"
 
 
+def four_digits(value: float) -> str:
+    """Return four digits without an exponent, or all of a large number: 0.1234, 12.3, 23,960."""
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
 def counted(number: int, singular: str, many: str = "") -> str:
     """3 cells, 1 cell."""
     return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"

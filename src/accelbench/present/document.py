@@ -1,7 +1,6 @@
 """A document: the blocks that a command shows, and the same as data. Pure.
 
-A command builds one document. A renderer makes a terminal's text, Markdown, CSV or JSON of it, so
-that no command has a second implementation of its tables and notes.
+A command builds one document. Renderers make a terminal's text, Markdown, HTML, CSV or JSON of it.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Tone(StrEnum):
@@ -16,25 +16,53 @@ class Tone(StrEnum):
 
     PLAIN = "plain"
     GOOD = "good"
+    FAIR = "fair"
     WARNING = "warning"
     BAD = "bad"
     OPEN = "open"  # not decided
     FAINT = "faint"
 
 
+@dataclass(frozen=True)
+class Sketch:
+    """A small line with a mark, which a page draws in a cell; in the units of `SKETCH_SIZE`."""
+
+    mark: tuple[float, float]
+    line: Sequence[tuple[float, float]] = ()
+    is_hollow: bool = False
+    rule: float | None = None  # where a dashed line crosses it
+
+
+#: Width, height and margin of a sketch.
+SKETCH_SIZE = (160.0, 28.0, 5.0)
+
+
 class TonedText(str):
-    """A text with a tone, and with further lines below it.
+    """A text with a tone, with further lines below it, and with what only pages show.
 
     A plain text is one line, whatever it contains: a name with a line break must forge no row.
     """
 
-    __slots__ = ("further", "tone")
+    __slots__ = ("details", "further", "sketch", "sort_key", "tone")
     tone: Tone
     further: tuple[str, ...]
+    details: Sequence[tuple[str, str]]  # shown when a reader opens the cell
+    sketch: Sketch | None  # drawn instead of the text, which describes it
+    sort_key: float | None
 
-    def __new__(cls, text: str, tone: Tone = Tone.PLAIN, further: Iterable[str] = ()) -> TonedText:
+    def __new__(
+        cls,
+        text: str,
+        tone: Tone = Tone.PLAIN,
+        further: Iterable[str] = (),
+        *,
+        details: Sequence[tuple[str, str]] = (),
+        sketch: Sketch | None = None,
+        sort_key: float | None = None,
+    ) -> TonedText:
         made = super().__new__(cls, text)
-        made.tone, made.further = tone, tuple(further)
+        made.tone, made.further, made.details = tone, tuple(further), details
+        made.sketch, made.sort_key = sketch, sort_key
         return made
 
 
@@ -68,10 +96,15 @@ class Table:
     #: Columns of intervals → those of their values, below which they stand if there is no room.
     intervals: Mapping[int, int] = field(default_factory=dict)
     is_compact: bool = False  # a terminal has no lines in it, and one space between columns
+    caption: str = ""
+    command: str = ""  # prints the rows that the table leaves out; ends the caption
+    is_folded: bool = False  # a page shows it when a reader opens it
+    row_ids: Sequence[str] = ()  # the targets of links to its rows
 
     def filled(self) -> list[int]:
-        """Return the columns that have a text in any row."""
-        return [n for n in range(len(self.columns)) if any(row[n] for row in self.rows)]
+        """Return the columns that have a text in any row; all columns of a table without rows."""
+        every = range(len(self.columns))
+        return [n for n in every if not self.rows or any(row[n] for row in self.rows)]
 
 
 @dataclass(frozen=True)
@@ -101,6 +134,7 @@ class Notes:
     sentences: Sequence[str]
     is_list: bool = False
     tone: Tone = Tone.PLAIN
+    is_indented: bool = False  # below a heading on a terminal
 
 
 @dataclass(frozen=True)
@@ -111,14 +145,57 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Chart:
+    """A picture as a Vega-Lite specification, and its data as a table."""
+
+    name: str  # of its file
+    title: str
+    answers: str  # the question that it answers
+    about: Sequence[str]  # the lines below its title
+    spec: Mapping[str, Any]
+    table: Table
+
+
+@dataclass(frozen=True)
+class EvidenceLink:
+    """A link to the section, or to the row of a table, that a finding rests on."""
+
+    text: str
+    section: str
+    row: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A conclusion, what it rests on, and the command to run next."""
+
+    text: str
+    evidence: Sequence[EvidenceLink] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The conclusions at the head of a page."""
+
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True)
 class DocumentSection:
     """Blocks under a heading."""
 
     title: str
-    blocks: Sequence[Table | GroupedTable | Notes | Facts]
+    blocks: Sequence[Table | GroupedTable | Notes | Facts | Chart]
+
+    @property
+    def anchor(self) -> str:
+        """The target of links to it, as Markdown derives it from a heading."""
+        words = self.title.lower().replace(" ", "-")
+        return "".join(letter for letter in words if letter.isalnum() or letter == "-")
 
 
-Block = Table | GroupedTable | Notes | Facts | DocumentSection
+Block = Table | GroupedTable | Notes | Facts | Chart | Findings | DocumentSection
 
 
 @dataclass(frozen=True)
@@ -134,3 +211,8 @@ class Document:
     records: Callable[[], Iterable[Mapping[str, object]]] = list  # the lines of a CSV file
     verdict: str = ""  # the answer in a sentence
     tone: Tone = Tone.PLAIN  # of the verdict
+
+    @property
+    def sections(self) -> list[DocumentSection]:
+        """The blocks that have a heading."""
+        return [block for block in self.blocks if isinstance(block, DocumentSection)]

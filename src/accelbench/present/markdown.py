@@ -1,17 +1,23 @@
-"""A document as Markdown, and the lines of a table in it. Pure."""
+"""A document as Markdown. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from accelbench.core.visible import markdown as escaped
+from accelbench.core.visible import visible
 from accelbench.present.document import (
     Block,
+    Chart,
     Document,
     DocumentSection,
     Facts,
+    Finding,
+    Findings,
     GroupedTable,
     Notes,
+    Table,
     TableColumn,
     TableGroup,
     Tone,
@@ -19,20 +25,23 @@ from accelbench.present.document import (
     lines_of,
 )
 
-_SIGNS = {Tone.GOOD: "✅ ", Tone.WARNING: "⚠️ ", Tone.BAD: "❌ "}
+_SIGNS = {Tone.GOOD: "✅ ", Tone.FAIR: "✅ ", Tone.WARNING: "⚠️ ", Tone.BAD: "❌ "}
 _OF_VERDICTS = {**_SIGNS, Tone.OPEN: "❔ "}
 
 
-def as_markdown(document: Document, level: int = 1) -> str:
+def as_markdown(
+    document: Document, level: int = 1, pictures: Mapping[str, str] | None = None
+) -> str:
     """Return the document as Markdown.
 
     Args:
         document: what is shown.
         level: of its heading, which is its verdict if it has one.
+        pictures: the files of charts by their names; charts without a file are only tables.
     """
     paragraphs = [*_heading(document, level)]
     for block in document.blocks:
-        paragraphs += _paragraphs(block, level + 1)
+        paragraphs += _paragraphs(block, level + 1, pictures or {})
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -45,11 +54,11 @@ def _heading(document: Document, level: int) -> Iterator[str]:
         yield f"{marks} {escaped(document.title)}"
 
 
-def _paragraphs(block: Block, level: int) -> Iterator[str]:
+def _paragraphs(block: Block, level: int, pictures: Mapping[str, str]) -> Iterator[str]:
     if isinstance(block, DocumentSection):
         yield f"{'#' * level} {escaped(block.title)}"
         for inner in block.blocks:
-            yield from _paragraphs(inner, level + 1)
+            yield from _paragraphs(inner, level + 1, pictures)
     elif isinstance(block, Notes):
         sentences = [escaped(sentence, begins=True) for sentence in block.sentences]
         if block.is_list and sentences:
@@ -61,12 +70,48 @@ def _paragraphs(block: Block, level: int) -> Iterator[str]:
             f"- {escaped(name)}: {escaped(' '.join(lines_of(value)))}"
             for name, value in block.pairs
         )
+    elif isinstance(block, Findings):
+        yield f"{'#' * level} Findings"
+        yield "\n".join(map(_finding, block.findings))
     elif isinstance(block, GroupedTable):
         yield from _grouped(block)
+    elif isinstance(block, Chart):
+        if file := pictures.get(block.name):
+            yield f"![{escaped(block.title)}: {escaped(block.answers)}]({file})"
+        yield from _table(block.table)
     else:
-        kept = block.filled()
-        rows = ([row[n] for n in kept] for row in block.rows)
-        yield "\n".join(table_lines([block.columns[n] for n in kept], rows))
+        yield from _table(block)
+
+
+def _finding(finding: Finding) -> str:
+    """Return a line: a pull request shows these, whatever else it folds."""
+    links = dict.fromkeys(f"[{escaped(link.text)}](#{link.section})" for link in finding.evidence)
+    evidence = f" Evidence: {', '.join(links)}." if links else ""
+    command = f" Next: {_code(finding.command)}" if finding.command else ""
+    return f"- {escaped(finding.text, begins=True)}{evidence}{command}"
+
+
+def _code(command: str) -> str:
+    """Return a command between more backticks than it contains: a model's name may have some."""
+    shown = visible(command)
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    room = " " if "`" in (shown[:1], shown[-1:]) else ""
+    return f"{fence}{room}{shown}{room}{fence}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    if table.is_folded:
+        # Within an element of HTML there is no Markdown.
+        command = f" <code>{escaped(table.command)}</code>" if table.command else ""
+        yield f"<details><summary>{escaped(table.caption or 'Table')}{command}</summary>"
+    elif table.caption:
+        command = f" {_code(table.command)}" if table.command else ""
+        yield f"**{escaped(table.caption)}**{command}"
+    kept = table.filled()
+    rows = ([row[n] for n in kept] for row in table.rows)
+    yield "\n".join(table_lines([table.columns[n] for n in kept], rows))
+    if table.is_folded:
+        yield "</details>"
 
 
 def _grouped(table: GroupedTable) -> Iterator[str]:

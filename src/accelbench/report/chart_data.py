@@ -104,7 +104,6 @@ def calibrations_alone(database: Database) -> Subject | None:
 def _with_newer(
     database: Database, rows: Sequence[Row], query: str, values: Sequence[object]
 ) -> list[Row]:
-    """Rows that know how many newer launches of their cell say less, and are not among them."""
     newer = {str(cell): launches for cell, launches in database.query(query, values)[1]}
     if not newer:
         return [*rows]
@@ -115,7 +114,6 @@ def _with_newer(
 
 
 def _with_ranks(database: Database, rows: Sequence[Row]) -> list[Row]:
-    """Rows of several processes with their evidence, which says of each what it took."""
     several = [str(row["result_id"]) for row in rows if (number(row, "world_size") or 1) > 1]
     if not several:
         return [*rows]
@@ -184,7 +182,7 @@ def _samples_in(record: Record) -> list[float]:
 
 
 def _plain(value: object) -> object:
-    """As a database has it: objects of a file know their lines, and are no part of a key."""
+    """Return a file's value as a database has it: without the lines that objects of a file know."""
     if isinstance(value, dict):
         return {name: _plain(member) for name, member in value.items()}
     return [_plain(member) for member in value] if isinstance(value, list) else value

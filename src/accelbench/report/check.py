@@ -86,7 +86,6 @@ def _place(question: CheckedQuestion) -> int:
 
 
 def _is_within(figure: Judged) -> bool:
-    """Return whether a figure changed, by less than counts."""
     if figure.answer is not Judgement.STEADY or figure.low is None or figure.high is None:
         return False
     return not figure.low <= 0.0 <= figure.high
@@ -108,7 +107,6 @@ def set_text(judged: JudgedSet | None) -> str:
 
 
 def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
-    """What was answered of a check that has no answer as a whole."""
     many, left = len(check.questions), counts[Outcome.CANNOT_TELL]
     answered = [one for one in check.questions if one.outcome is not Outcome.CANNOT_TELL]
     named = Counter(map(outcome_text, sorted(answered, key=_place)))
@@ -214,7 +212,6 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
 
 
 def _reasons(check: Check) -> Iterable[str]:
-    """Yield why configurations are open; a reason of many names only their number."""
     open_questions = [one for one in ordered(check) if one.why != one.unusable]
     for why, titles in _titles_by(open_questions, lambda question: question.why).items():
         many = len(titles) > _MOST_NAMED
@@ -271,7 +268,6 @@ def _share(value: float) -> str:
 
 
 def _limits(figures: Sequence[Judged], what: str) -> str:
-    """Return from which change on each metric counts, and which change so many launches find."""
     metrics_by_limits: dict[str, list[str]] = {}
     for name in dict.fromkeys(figure.metric.name for figure in figures):
         own = [figure for figure in figures if figure.metric.name == name]
@@ -338,7 +334,6 @@ def _figure(figure: Judged) -> dict[str, object]:
 
 
 def _times_as_fast(figure: Judged) -> dict[str, float | None]:
-    """The other side's time by this side's, as `compare` has it."""
     if not figure.metric.timed:
         return {}
     low, high = (None if end is None else 1.0 / (1.0 + end) for end in (figure.high, figure.low))

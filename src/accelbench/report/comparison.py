@@ -99,12 +99,10 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
 
 
 def _launch(row: Row) -> dict[str, object]:
-    """Return what a check reads of a launch, without what is not known."""
     return {name: row[name] for name in OF_A_LAUNCH if row.get(name) is not None}
 
 
 def _kind(side: Side) -> dict[str, object]:
-    """What its figures are of, for who compares others with them: of all of its launches."""
     digests = {row["weights_digest"] for row in side.rows if row.get("weights_digest")}
     ways = dict.fromkeys(way for row in side.rows for way in texts(row, "workarounds"))
     return {
@@ -119,7 +117,6 @@ def _error(side: Side) -> float | None:
 
 
 def _accuracy(line: Compared) -> dict[str, object]:
-    """What its outputs are worth against labels, and above its baseline's on the same samples."""
     known = accuracy_among(line.side.rows)
     beside = line.baseline is not None and line.side is not line.baseline
     cost = (
@@ -143,7 +140,6 @@ def _accuracy(line: Compared) -> dict[str, object]:
 
 
 def _alike(side: Side) -> dict[str, object]:
-    """Of how many results that ran alike it is the fastest, and what they range over."""
     low, high, figure = side.range_alike or (None, None, None)
     rates = (low, high) if figure is Statistic.RATE else (None, None)
     times = (None, None) if figure is Statistic.RATE else (low, high)
@@ -157,12 +153,12 @@ def _alike(side: Side) -> dict[str, object]:
 
 
 def _latency(side: Side) -> float | None:
-    """A mean or a median: nobody who reads it may take a tail, or a rate, for one."""
+    """Return a mean or a median, never a tail or a rate."""
     return None if side.step is None or side.step[1] in TAILS else side.step[0]
 
 
 def _item(side: Side) -> float | None:
-    """What is compared; of a rate of many requests at once no time of one is made."""
+    """Return the time that is compared; a rate of many requests at once has none."""
     return side.time_ms if side.step is not None else None
 
 

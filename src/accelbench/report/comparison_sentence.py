@@ -58,7 +58,6 @@ def sentence(base: str, others: Sequence[SideOfRatio]) -> str:
 
 
 def _begun(text: str) -> str:
-    """A sentence with a capital letter where a word of ours begins it; names stay as they are."""
     first = text.partition(" ")[0]
     return text[:1].upper() + text[1:] if first in _OURS else text
 
@@ -81,7 +80,6 @@ def _rounded(end: float, digits: int, way: Callable[[float], int], little: float
 
 
 def _places(end: float, digits: int) -> int:
-    """Of what has more digits before the point fewer stand behind it."""
     return max(0, digits - (end >= _TEN))
 
 
@@ -105,13 +103,11 @@ def names_of(rows: Sequence[Row], machines: Mapping[str, str]) -> list[str]:
 
 
 def _name(parts: Sequence[str]) -> str:
-    """Words in a row; of a place that stands alone, the place."""
     name = " ".join(parts)
     return name.removeprefix("on ").removeprefix("(").removesuffix(")") if len(parts) == 1 else name
 
 
 def _parts(row: Row, machines: Mapping[str, str]) -> dict[str, str]:
-    """Words of a name, by what they are of, in their order."""
     sizes = ((axis.column, axis.page_label) for axis in axes_of(*AS_TOLD))
     places = [short_device(str(row["device_name"]))] if row.get("device_name") else []
     machine = machines.get(text(row, "machine"), "")
@@ -155,7 +151,6 @@ def _pair(base: str, side: SideOfRatio) -> str:
 
 
 def _several(base: str, compared: Sequence[SideOfRatio]) -> str:
-    """Of several the fastest, and by how much; or which of them may be."""
     itself = SideOfRatio(base)
     values = {id(side): side.ratio.value for side in compared if side.ratio}
     every = sorted([itself, *compared], key=lambda one: values.get(id(one), 1.0), reverse=True)
@@ -184,7 +179,6 @@ def _several(base: str, compared: Sequence[SideOfRatio]) -> str:
 
 
 def _resting_on(compared: Sequence[SideOfRatio]) -> str:
-    """Of several ratios, how many nobody knows the spread of launches of; "" of none."""
     single = sum(bool(side.ratio and side.ratio.no_interval) for side in compared)
     within = sum(bool(side.ratio and side.ratio.of == SAMPLES) for side in compared)
     many = len(compared)
@@ -211,7 +205,6 @@ def _named(sides: Sequence[SideOfRatio]) -> str:
 
 
 def _ends(side: SideOfRatio) -> tuple[float, float]:
-    """Where its ratio lies; the base is what the others are compared with."""
     ratio = side.ratio
     if ratio is None:
         return 1.0, 1.0
@@ -238,7 +231,6 @@ def _factor(ratio: Ratio) -> str:
 
 
 def _single(ratio: Ratio) -> str:
-    """What the interval does not know; "" of one of launches."""
     what = "within single launches" if ratio.of == SAMPLES else ratio.no_interval
     return f" ({what})" if what else ""
 

@@ -1,10 +1,7 @@
-"""The compatibility matrix as JSON, as a document, and as one HTML file without network. Pure.
+"""The compatibility matrix as JSON and as a document. Pure.
 
 The JSON has the shape of the selection guide: "model_families" and "models", each with a
 "hardware_compatibility" by platform. docs/matrix-schema.json describes it.
-
-In the HTML page each cell opens to its reason (`<details>`). The marks are plain signs, not emoji:
-without an emoji font those are empty boxes.
 """
 
 from __future__ import annotations
@@ -37,7 +34,6 @@ from accelbench.present.document import (
     Tone,
     TonedText,
 )
-from accelbench.report.pages.rendering import rendered
 
 FORMAT_VERSION = 1
 #: What a matrix without a named precision is of.
@@ -45,7 +41,7 @@ BEST_PRECISION = "each in the best precision that ran"
 
 #: The documents' marks; what is not available is told from what is not compatible.
 _MARKS = {Rating.HIGH: "✅ High", Rating.MEDIUM: "✅ Medium", Rating.LOW: "⚠️ Low"}
-_TONES = {Rating.HIGH: Tone.GOOD, Rating.MEDIUM: Tone.GOOD, Rating.LOW: Tone.WARNING}
+_TONES = {Rating.HIGH: Tone.GOOD, Rating.MEDIUM: Tone.FAIR, Rating.LOW: Tone.WARNING}
 
 
 @dataclass(frozen=True)
@@ -167,41 +163,13 @@ def tells(cell: MatrixCell) -> list[tuple[str, str]]:
 #: The documents' marks as signs of ordinary fonts; U+FE0E asks for the plain form.
 _SIGNS = {"✅": "✓", "⚠️": "⚠\ufe0e", "❌": "✗"}
 
-#: An option's dashes are no place to break a line.
-_OPTION = re.compile(r"(--[a-z][a-z-]*)")
-
-
-def html(matrix: Matrix, about: MatrixHeader) -> str:
-    """The whole page."""
-    return rendered(
-        "matrix_page.html",
-        matrix=matrix,
-        about=about,
-        newest=moment(matrix.newest or "none"),
-        rule=RULE,
-        sign=plain_mark,
-        kind=_kind,
-        pieces=_OPTION.split,
-        precisions=precisions,
-        tells=tells,
-        digits=digits,
-    )
-
 
 def plain_mark(cell: MatrixCell) -> str:
-    """The level with the documents' mark as a plain sign."""
+    """Return the level with the documents' mark as a plain sign."""
     marked = mark(cell)
     for emoji, sign in _SIGNS.items():
         marked = marked.replace(emoji, sign)
     return marked
-
-
-def _kind(cell: MatrixCell) -> str:
-    if cell.rating is not Rating.NONE:
-        return cell.rating.value
-    if cell.token in UNRATED:
-        return "unproven"
-    return "incompatible" if cell.availability is Availability.INCOMPATIBLE else "none"
 
 
 #: Models of a page in a terminal, and names of models that share a reason.
@@ -215,7 +183,12 @@ _LEGEND = (
 
 
 def presented(
-    matrix: Matrix, about: MatrixHeader, *, explain: bool, page: int | None = None
+    matrix: Matrix,
+    about: MatrixHeader,
+    *,
+    explain: bool = False,
+    page: int | None = None,
+    opens: bool = False,
 ) -> Document:
     """Return the matrix as a document: two tables, and the reasons.
 
@@ -224,6 +197,7 @@ def presented(
         about: its header.
         explain: with the rule and the reason of every cell, else those of low ratings, each once.
         page: the only models that are shown; all by default.
+        opens: whether its cells open to their reasons, which are then nowhere else.
     """
     models = matrix.models if page is None else matrix.models[(page - 1) * PAGE : page * PAGE]
     opening = [f"{about}. Newest result: {moment(matrix.newest or 'none')}."]
@@ -239,13 +213,18 @@ def presented(
     others = [
         f"Not in it, another machine: {machine}: --machine {machine.id}" for machine in about.others
     ]
+    rule = DocumentSection("The rule", [Notes(RULE, is_list=True)])
+    reasons: list[Notes | DocumentSection] = [rule]
+    if not opens:
+        families = matrix.families
+        reasons = [*_reasons(families, models), rule] if explain else list(_briefly(models))
     return Document(
         "Compatibility matrix",
         [
             Notes(opening),
             *tables,
             Notes([_LEGEND], tone=Tone.FAINT),
-            *(_reasons(matrix.families, models) if explain else _briefly(models)),
+            *reasons,
             Notes(others, tone=Tone.FAINT),
         ],
         data=lambda: document(matrix, about),
@@ -268,14 +247,14 @@ def _table(kind: str, lines: Sequence[MatrixLine], hardware: Sequence[str]) -> T
 
 
 def _shown(hardware: str, line: MatrixLine) -> TonedText:
-    """Return the level, and below it how fast or by which engines, and the precisions."""
     cell = line.cells[hardware]
     text, tone = _level(cell)
     if hardware == "cpu" and cell.runtimes and line.family:
         ways = [*cell.runtimes]
     else:
         ways = [] if cell.speed is None else [f"{digits(cell.speed)}×"]
-    return TonedText(text, tone, (*ways, *precisions(cell)))
+    state = [] if cell.compatible else [(cell.level_without_rating, cell.availability.value)]
+    return TonedText(text, tone, (*ways, *precisions(cell)), details=[*state, *tells(cell)])
 
 
 def _level(cell: MatrixCell) -> tuple[str, Tone]:
@@ -291,7 +270,6 @@ def _level(cell: MatrixCell) -> tuple[str, Tone]:
 
 
 def _briefly(models: Sequence[MatrixLine]) -> Iterator[Notes]:
-    """Yield each reason for a missing or low rating once."""
     pairs = [
         (f"{hardware}: {cell.reason}", line.name)
         for line in models
@@ -318,4 +296,3 @@ def _reasons(
         ]
         title = line.name if line.family else f"family {line.name}"
         yield DocumentSection(title, [Notes(lines, is_list=True)])
-    yield DocumentSection("The rule", [Notes(RULE, is_list=True)])

@@ -134,8 +134,6 @@ class Unseen:
 
 @dataclass
 class _OfSeries:
-    """What is known of a series in the runs that have no figure."""
-
     gaps: list[Gap] = field(default_factory=list)
     ran: set[str] = field(default_factory=set)  # moments, of imports, or runs in which it ran
     metrics: dict[str, None] = field(default_factory=dict)
@@ -212,7 +210,6 @@ def _why(
     emulated: bool,
     unusable: str,
 ) -> str:
-    """Return why a run has no result, as the end of a sentence."""
     if wrong:
         return "wrong outputs"
     cause = str(reason or "").replace("_", " ")

@@ -15,7 +15,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Mode
 from accelbench.report.charts.chart import ChartLabel, Picture, pictured
-from accelbench.report.charts.predicted_marks import predicted_by_batch
+from accelbench.report.charts.predicted import predicted_by_batch
 from accelbench.report.charts.predicted_measured import evaluation_picture
 from accelbench.report.charts.words import left_out
 
@@ -163,10 +163,6 @@ _Lines = list[list["PredictedCase"]]
 
 
 def _several_batches(kept: Iterable[MeasuredCase], fewest: int = 2) -> list[_Lines]:
-    """Of each model at its sizes the configurations with so many batches or more.
-
-    Those with most cases come first.
-    """
     lines: dict[tuple[object, ...], list[PredictedCase]] = {}
     for entry in kept:
         case = entry.case
@@ -181,7 +177,6 @@ def _several_batches(kept: Iterable[MeasuredCase], fewest: int = 2) -> list[_Lin
 
 
 def _scaling(predictors: Predictors, works: Iterable[_Lines]) -> PredictionAnswer | None:
-    """Predictions at powers of two around the batches that were measured, and at these."""
     from accelbench.predict.answers import answer
     from accelbench.predict.traces import Traces
 
@@ -204,7 +199,6 @@ def _scaling(predictors: Predictors, works: Iterable[_Lines]) -> PredictionAnswe
 
 
 def _around(batches: Sequence[int]) -> list[int]:
-    """Powers of two from the least to beyond the largest, and the batches themselves."""
     powers = range(ceil(log2(min(batches))), ceil(log2(_FURTHER * max(batches))) + 1)
     return sorted({*batches, *(2**power for power in powers)})
 

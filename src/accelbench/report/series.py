@@ -237,7 +237,6 @@ def _kinds_of_runs(
     where: tuple[str, Sequence[object]],
     reading: KindsRead,
 ) -> tuple[dict[str, Case], dict[str, KindsAndOutputs], dict[tuple[str, str], KindsAndOutputs]]:
-    """The case of each series, what it is of where all its runs are alike, and else of each run."""
     _, records = database.query(_sql(_SERIES, metric, where[0], ""), where[1])
     rows = cast("list[tuple[str, str | None, str | None, int, *tuple[object, ...]]]", records)
     cases = {key: (str(case or ""), str(device or "")) for key, case, device, *_ in rows}
@@ -254,7 +253,6 @@ def _kinds_of_runs(
 def _by_one_figure(
     metric: Metric, every: Sequence[Mapping[str, list[HistoryPoint]]]
 ) -> dict[str, tuple[Metric, list[HistoryPoint]]]:
-    """Of each series the figure that makes most points, and of as many the first."""
     chosen: dict[str, tuple[Metric, list[HistoryPoint]]] = {}
     for alternative, by_series in zip(metric.alternatives, every, strict=True):
         for key, points in by_series.items():
@@ -264,7 +262,6 @@ def _by_one_figure(
 
 
 def _each(rows: Sequence[Sequence[object]], many: int) -> Iterable[list[ValuedRow]]:
-    """Rows with the values of each of several figures, where they have any."""
     for at in range(-many, 0):
         yield [
             (row[:-many], values) for row in rows if isinstance(values := row[at], list) and values
@@ -333,7 +330,6 @@ def _with_gaps(
     nothing: Nothing,
     ours: Callable[[Row, str], bool] | None,
 ) -> Series:
-    """Return the series with its runs that have no point."""
     may_be = None if ours is None else lambda run: ours(row, run)
     about = (str(row["series_key"]), line.case, line.points, may_be)
     gap, left_out = nothing.newest(*about), tuple(nothing.left_out(*about))
@@ -380,7 +376,6 @@ def _looked_at(
 
 
 def _place(told: Metric, asked: Metric) -> int:
-    """Which of a metric's figures a series is of; that of a rate is in the unit of its points."""
     return [one.statistic for one in asked.alternatives].index(told.statistic)
 
 
@@ -393,7 +388,6 @@ def _whole(
 
 
 def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str:
-    """A question with what is asked of each figure that may stand for a metric."""
     usable = USABLE_SQL if metric.timed else "true"
     figures = ", ".join(figure.format(alternative.sql) for alternative in metric.alternatives)
     reading = KindsRead(metric)
@@ -414,9 +408,9 @@ def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str
 
 
 def _imported(rows: Iterable[ValuedRow], reading: KindsRead) -> Iterable[tuple[HistoryPoint, str]]:
-    """Points of imports, each with its series; jobs of one version are launches of one point.
+    """Yield points of imports with their series; launches of one version are one point.
 
-    What a later release carries forward of a job is no point, and is counted by the first.
+    What a later release carries forward is not a point; the first one counts it.
     """
     launches: dict[tuple[str, str, str, int], list[float]] = {}
     again: Counter[tuple[str, str, str, int]] = Counter()
@@ -453,7 +447,6 @@ def _imported(rows: Iterable[ValuedRow], reading: KindsRead) -> Iterable[tuple[H
 
 
 def _runs(database: Database) -> dict[str, tuple[str, Software]]:
-    """Of each run its commit and what software it ran."""
     _, rows = database.query("SELECT run_id, git_commit, environment::VARCHAR FROM benchmark_runs")
     versions: dict[str | None, Software] = {None: ()}
     runs = {}
@@ -503,7 +496,6 @@ def series_in(
 
 
 def _candidates(database: Database, where: str, values: Sequence[object]) -> list[Row]:
-    """Return a row of each series that succeeded, with the number of its runs."""
     names = [name for name in (*QUESTION, *VARIED) if name != "options"]
     chosen = ", ".join(f"any_value({name}) AS {name}" for name in names)
     columns, rows = database.query(

@@ -15,7 +15,8 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.exchange.prices import Prices
-from accelbench.report.charts.chart import Roof, Subject
+from accelbench.report.charts import CHARTS
+from accelbench.report.charts.chart import Picture, Roof, Subject, picture
 from made_up_calibration import made_calibration, with_collectives
 from one_series import series_of
 
@@ -167,6 +168,18 @@ def ranks_of_a_model(model: str) -> list[dict[str, Any]]:
         )
     ]
     return [cuda, cpu, *several]
+
+
+def drawn(chart: str, given: Subject | None = None) -> Picture:
+    """The picture of a chart, of the made-up set if nothing else is given."""
+    made = picture(CHARTS[chart], given or subject_for(chart))
+    assert made is not None
+    return made
+
+
+def spec_of(chart: str, names: tuple[str, str] = ("resnet-tiny", "bert-tiny")) -> dict[str, Any]:
+    """Its specification."""
+    return drawn(chart, subject_for(chart, names)).spec
 
 
 def _energy(row: Mapping[str, Any]) -> dict[str, Any]:

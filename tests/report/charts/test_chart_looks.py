@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from made_up_charts import result, subject_for, values
+from made_up_charts import drawn, result, spec_of, subject_for, values
 
 from accelbench.analysis.points import points
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.hardware.common import SPARE, colour_of
-from accelbench.report.charts import CHARTS, compatibility, draw, predicted, ranks, theme
+from accelbench.report.charts import CHARTS, collectives, compatibility, draw, predicted, theme
 from accelbench.report.charts.axes import axis, decades
 from accelbench.report.charts.chart import Roof, Subject, picture
 from accelbench.report.charts.palette import (
@@ -41,13 +40,7 @@ LEAST_DIFFERENCE = 0.075
 OURS = sorted(n for n, p in registered(HARDWARE).items() if p.value.startswith("accelbench."))
 MARKS = [*map(colour_of, OURS), *SPARE, *theme.GROUP_COLOURS, theme.REST_COLOUR]
 FILLS = [*compatibility._LEVELS.values(), predicted._PALE, predicted._FULL]
-FILLS += ranks._COLOURS
-
-
-def spec_of(name: str, *more: dict[str, Any]) -> dict[str, Any]:
-    made = picture(CHARTS[name], subject_for(name))
-    assert made is not None
-    return made.spec
+FILLS += collectives._COLOURS
 
 
 def test_contrast_is_that_of_the_guidelines() -> None:
@@ -93,12 +86,11 @@ def test_two_devices_of_a_platform_have_marks_and_a_legend_of_their_own() -> Non
         for device, ms in (("NVIDIA A100", 4.0), ("NVIDIA GeForce RTX 4090", 3.0))
         for engine in ("pytorch", "onnxruntime")
     ]
-    made = picture(CHARTS["pareto"], Subject(points(rows)))
-    assert made is not None
-    drawn = {(d["device"], d["colour"]) for d in values(made.spec) if "ms" in d}
+    made = drawn("pareto", Subject(points(rows)))
+    marks = {(d["device"], d["colour"]) for d in values(made.spec) if "ms" in d}
     known = device_colours(made.records)
-    assert drawn == {(device, colour) for (_, device), colour in known.items()}
-    assert len({colour for _, colour in drawn}) == 2
+    assert marks == {(device, colour) for (_, device), colour in known.items()}
+    assert len({colour for _, colour in marks}) == 2
     assert {d["place"] for d in values(made.spec) if set(d) == {"place"}} == {"A100", "RTX 4090"}
 
 
@@ -191,33 +183,6 @@ def test_lines_of_a_logarithmic_axis_are_two_round_numbers_or_more(low: float, h
 def test_milliseconds_have_neither_exponents_nor_prefixes() -> None:
     assert axis("latency of a batch, ms", [3e6]).of("value")["axis"]["format"] == ",.4~r"
     assert axis("throughput, items/s", [3e6]).of("value")["axis"]["format"] == "~s"
-
-
-@pytest.mark.parametrize(
-    "name", [n for n in CHARTS if n not in ("compatibility", "ranks", "trend")]
-)
-def test_a_tooltip_says_date_unit_and_statistic(name: str) -> None:
-    told = [
-        {str(one.get("title") or one["field"]) for one in tip} for tip in tooltips(spec_of(name))
-    ]
-    of_figures = [fields for fields in told if {"launches", "samples"} & fields]
-    for fields in of_figures:
-        assert {"date", "statistic"} <= fields
-
-
-def tooltips(value: Any) -> list[list[dict[str, Any]]]:
-    if isinstance(value, list):
-        return [found for one in value for found in tooltips(one)]
-    if not isinstance(value, dict):
-        return []
-    own = [value["tooltip"]] if isinstance(value.get("tooltip"), list) else []
-    return own + [found for one in value.values() for found in tooltips(one)]
-
-
-def test_the_subtitle_says_days_and_statistic() -> None:
-    said = " ".join(spec_of("hardware-latency")["title"]["subtitle"])
-    assert "2026-01-02" in said
-    assert "medians" in said
 
 
 def test_runs_of_one_moment_have_no_axis_of_time() -> None:

@@ -2,88 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from made_up_charts import result, results, subject_for, values
+from made_up_charts import drawn, result, results, values
 
 from accelbench.analysis.points import points
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.chart_data import matrix_of
 from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Picture, Subject, picture
+from accelbench.report.charts.chart import Subject, picture
 from accelbench.report.charts.pareto import front
-from accelbench.report.charts.theme import PAPER
 
 TIMES = [name for name in CHARTS if name != "compatibility"]
-#: Each panel is of one platform, and in the made-up set nothing else ran where it was emulated,
-#: nor do several processes share a step there. Collectives are no results at all.
-OF_ONE_PLATFORM = (
-    *("training-inference", "precision", "framework"),
-    *("scaling", "communication", "ranks", "collectives"),
-)
-OF_ALL_KINDS = [
-    *("hardware-latency", "hardware-throughput", "hardware-memory", "latency-by-batch"),
-    *("throughput-by-batch", "memory-by-batch", "architecture", "pareto", "roofline"),
-]
-
-
-def drawn(name: str, given: Subject | None = None) -> Picture:
-    found = picture(CHARTS[name], given or subject_for(name))
-    assert found is not None
-    return found
-
-
-def marks(value: Any, kind: str) -> list[dict[str, Any]]:
-    """Marks of a type, wherever they are."""
-    if isinstance(value, list):
-        return [found for one in value for found in marks(one, kind)]
-    if not isinstance(value, dict):
-        return []
-    mark = value.get("mark")
-    own = [value] if isinstance(mark, dict) and mark.get("type") == kind else []
-    return own + [found for one in value.values() for found in marks(one, kind)]
-
-
-@pytest.mark.parametrize("name", OF_ALL_KINDS)
-def test_each_kind_is_painted_in_its_way(name: str) -> None:
-    paints: dict[str, set[tuple[str, str]]] = {}
-    for one in values(drawn(name).spec):
-        if "paint" in one:
-            paints.setdefault(one["kind"], set()).add((one["colour"], one["paint"]))
-    expected = {"measured", "imported", "predicted", "simulated"}
-    assert set(paints) == expected
-    assert all(paint == colour for colour, paint in paints["measured"])
-    assert all(paint == PAPER for _, paint in paints["imported"])
-    assert all(paint == f"{colour}44" for colour, paint in paints["predicted"])
-    assert all(paint == f"url(#hatch-{colour[1:]})" for colour, paint in paints["simulated"])
-
-
-@pytest.mark.parametrize("name", OF_ALL_KINDS)
-def test_the_subtitle_says_which_were_not_measured_here(name: str) -> None:
-    said = " ".join(drawn(name).about)
-    assert "imported: measured by others" in said
-    assert "predicted: band" in said
-    assert "simulated: hatched, not measured" in said
-
-
-@pytest.mark.parametrize("name", [name for name in TIMES if name not in OF_ONE_PLATFORM])
-def test_what_was_emulated_is_on_no_axis_of_times_and_that_is_said(name: str) -> None:
-    found = drawn(name)
-    assert not [one for one in found.records if one.get("hardware") == "webgpu"]
-    assert any("emulated configuration" in one and "not drawn" in one for one in found.about)
-
-
-@pytest.mark.parametrize("name", OF_ONE_PLATFORM)
-def test_what_a_chart_would_not_have_drawn_anyway_is_not_said_to_be_left_out(name: str) -> None:
-    assert "emulated" not in " ".join(drawn(name).about)
-
-
-def test_memory_of_a_stand_in_is_not_left_out_because_of_its_times() -> None:
-    for name in ("hardware-memory", "memory-by-batch"):
-        (said,) = [one for one in drawn(name).about if "emulated" in one]
-        assert "stand-in" in said
-        assert "times" not in said
 
 
 def test_what_was_emulated_alone_is_no_picture() -> None:
@@ -92,29 +21,11 @@ def test_what_was_emulated_alone_is_no_picture() -> None:
     assert not [name for name in TIMES if picture(CHARTS[name], alone)]
 
 
-def test_the_matrix_says_emulated_where_it_rates_nothing() -> None:
-    cells = [one for one in drawn("compatibility").records if one["hardware"] == "webgpu"]
-    assert {one["rating"] for one in cells} == {"emulated"}
-
-
-def test_a_prediction_has_a_band_and_a_measurement_a_line() -> None:
-    bars = drawn("hardware-latency").spec
-    widths = {one["mark"]["strokeWidth"] for one in marks(bars, "rule")}
-    assert widths == {1.4, 9}
-    (band, *_) = marks(drawn("latency-by-batch").spec, "area")
-    assert "predicted" in band["transform"][0]["filter"]
-
-
 def test_measured_alone_needs_no_legend_of_kinds() -> None:
     rows = [row for row in results() if row["provenance"] == "measured"]
     found = drawn("latency-by-batch", Subject(points(rows)))
     assert "imported" not in " ".join(found.about)
     assert "hatch" not in str(found.spec)
-
-
-def test_what_nobody_measured_is_on_no_front() -> None:
-    on_it = {one["kind"] for one in drawn("pareto").records if one["front"]}
-    assert on_it == {"imported"}
 
 
 def test_what_is_unusable_is_on_no_front_and_the_subtitle_says_it() -> None:
@@ -191,18 +102,6 @@ def test_several_versions_of_an_import_are_one_bar_each() -> None:
     found = drawn("hardware-latency", Subject(points(rows)))
     bars = [(one["bar"], one["value"]) for one in values(found.spec) if "bar" in one]
     assert bars == [("cpu", 7.0), ("cuda", 7.0)]
-
-
-@pytest.mark.parametrize("name", ["hardware-latency", "framework", "latency-by-batch", "pareto"])
-def test_no_two_marks_of_one_panel_have_one_place_and_name(name: str) -> None:
-    view = drawn(name).spec
-    for panel in view.get("concat", [view]):
-        places = [
-            (one.get("bar") or one.get("line") or one.get("number"), one["batch"], one["kind"])
-            for one in panel["data"]["values"]
-            if one.get("front", True)
-        ]
-        assert len(set(places)) == len(places)
 
 
 def test_an_architecture_is_not_told_by_an_unverified_quantised_figure() -> None:

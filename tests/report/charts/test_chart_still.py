@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import pytest
-from made_up_charts import HOSTILE, subject_for, values
+from made_up_charts import HOSTILE, spec_of, values
 
 from accelbench.report.charts import CHARTS, draw
-from accelbench.report.charts.chart import picture
 from accelbench.report.charts.draw import still
 
 pytest.importorskip("vl_convert")
@@ -20,12 +18,6 @@ pytest.importorskip("vl_convert")
 _WORDS = re.compile(r' (?:aria-[a-z]+|role|aria-roledescription)="[^"]*"')
 #: What the engine numbers over all that it draws.
 _NUMBERED = re.compile(r"(clip|gradient_)\d+")
-
-
-def spec_of(name: str, names: tuple[str, str] = ("resnet-tiny", "bert-tiny")) -> dict[str, Any]:
-    made = picture(CHARTS[name], subject_for(name, names))
-    assert made is not None
-    return made.spec
 
 
 def looks(svg: str) -> str:

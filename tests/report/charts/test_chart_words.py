@@ -229,9 +229,9 @@ def test_every_chart_of_one_device_of_several_names_it() -> None:
     ]
     subject = Subject(points=points(several, {}))
     for name in ("precision", "pareto", "latency-by-batch"):
-        drawn = picture(CHARTS[name], subject)
-        assert drawn is not None
-        assert "RTX 4090" in str(drawn.spec), name
+        made = picture(CHARTS[name], subject)
+        assert made is not None
+        assert "RTX 4090" in str(made.spec), name
 
 
 def test_a_name_with_no_room_keeps_the_device_before_its_software() -> None:

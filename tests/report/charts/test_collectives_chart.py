@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up_charts import drawn as chart_drawn
 from made_up_charts import values
 
 from accelbench.core.calibration import TimedCollectives
 from accelbench.core.protocols import Device
 from accelbench.report.chart_data import collectives_of
-from accelbench.report.charts import CHARTS
-from accelbench.report.charts.chart import Picture, Subject, picture
+from accelbench.report.charts.chart import Picture, Subject
 from made_up_calibration import calibrated_store, made_calibration, with_collectives
 
 LAB = {"machine": "lab", "cpu": "A processor", "cpus_logical": 2, "memory_total": 24 * 2**30}
@@ -25,9 +25,7 @@ def timed(ranks: int = 2, **more: Any) -> list[TimedCollectives]:
 
 
 def drawn(*several: TimedCollectives) -> Picture:
-    found = picture(CHARTS["collectives"], Subject(collectives=several))
-    assert found is not None
-    return found
+    return chart_drawn("collectives", Subject(collectives=several))
 
 
 def test_a_panel_is_of_bandwidth_and_one_of_time_with_a_line_for_each_collective() -> None:

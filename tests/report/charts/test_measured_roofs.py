@@ -59,10 +59,10 @@ def test_a_chart_says_that_a_roof_is_measured_and_when() -> None:
     told = Roof("cpu", "AMD EPYC", "fp32", 1.2e12, 4e10, "its maker's document")
     rows = [result(batch_size=n) for n in (1, 8)]
     for roof, label in ((measured, ", measured 2026-03-04"), (told, "")):
-        drawn = picture(CHARTS["roofline"], Subject(points=points(rows, {}), roofs=[roof]))
-        assert drawn is not None
-        assert f"AMD EPYC, fp32: {roof.source}" in drawn.about
-        assert set(_labels(drawn.spec)) == {f"EPYC, fp32{label}"}
+        made = picture(CHARTS["roofline"], Subject(points=points(rows, {}), roofs=[roof]))
+        assert made is not None
+        assert f"AMD EPYC, fp32: {roof.source}" in made.about
+        assert set(_labels(made.spec)) == {f"EPYC, fp32{label}"}
 
 
 def _labels(spec: Any) -> list[str]:

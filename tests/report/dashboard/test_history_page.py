@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from accelbench.analysis.judging import METRICS
 from accelbench.api.comparing import HistoryTable
-from accelbench.cli.display.history import show
+from accelbench.cli.display.documents import show
+from accelbench.cli.display.history import history_document
 from accelbench.cli.main import app
 from accelbench.report.dashboard.history import changes
 from accelbench.report.dashboard.history.changes import ChangesKeeper, judged_lines
@@ -86,7 +87,7 @@ def test_one_line_has_one_answer_on_the_page_in_a_notebook_and_in_a_terminal(
         ]
         store(database, f"night-{night}", *launches)
     ((series,), _) = series_in(database, METRICS[0], "true", [], 0.03)
-    show([series], {}, 0, "here")
+    show(history_document([series], {}, 0, "here"))
     table = HistoryTable([document(series)])
     page = visitor(database).get("/history").text
     assert series.said.startswith(said)

@@ -9,8 +9,8 @@ from dashboard_world import result, store
 
 from accelbench.analysis.accuracies import accuracy_places
 from accelbench.analysis.points import points
+from accelbench.present.markdown import as_markdown
 from accelbench.report.charts.chart import Subject
-from accelbench.report.full_report.as_markdown import markdown
 from accelbench.report.full_report.parts import ReportData, report
 from accelbench.report.full_report.report_data import known_in
 from accelbench.store.database import Database
@@ -38,7 +38,7 @@ def told(*rows: dict[str, Any]) -> str:
     accuracies = accuracy_places(rows, {})
     subject = Subject(points(rows), machine="lab", rows=rows, accuracies=accuracies)
     data = ReportData(subject, [], "lab.duckdb", "2026-01-03T00:00:00Z")
-    return markdown(report(data), {})
+    return as_markdown(report(data))
 
 
 def test_a_report_says_what_a_precision_costs() -> None:
@@ -64,7 +64,7 @@ LATER = {"started_at": "2026-02-02T03:04:05.000000Z", "finished_at": "2026-02-02
 
 
 def section(database: Database) -> str:
-    text = markdown(report(known_in(database, {}, None)), {})
+    text = as_markdown(report(known_in(database, {}, None)))
     return text.partition("## Task accuracy")[2].partition("\n## ")[0]
 
 

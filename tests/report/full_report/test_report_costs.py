@@ -7,8 +7,8 @@ from typing import Any
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import points
 from accelbench.exchange.prices import Prices
+from accelbench.present.document import Notes, Table
 from accelbench.report.charts.chart import Subject
-from accelbench.report.full_report.contents import Table, Text
 from accelbench.report.full_report.parts import costs
 from asked_rows import row
 
@@ -28,8 +28,8 @@ def subject(*rows: dict[str, Any], prices: Prices | None = PRICES) -> Subject:
 def sentences(*rows: dict[str, Any]) -> list[str]:
     (section,) = costs(subject(*rows))
     first = section.blocks[0]
-    assert isinstance(first, Text)
-    return list(first.lines)
+    assert isinstance(first, Notes)
+    return list(first.sentences)
 
 
 def test_the_cheapest_place_and_the_next_where_launches_tell() -> None:
@@ -65,13 +65,13 @@ def test_every_priced_cell_stands_in_the_table_with_its_price() -> None:
         ("20.0", "0.0000180", "7.20", "2 × A card"),  # 9 ms of 2 cards
     ]
     notes = section.blocks[-1]
-    assert isinstance(notes, Text)
-    assert "Without a price: A processor (rocm)." in notes.lines
+    assert isinstance(notes, Notes)
+    assert "Without a price: A processor (rocm)." in notes.sentences
 
 
 def test_without_prices_there_is_no_section_and_with_unfitting_ones_only_a_sentence() -> None:
     assert list(costs(subject(*launches(100.0), prices=None))) == []
     (section,) = costs(subject(*launches(100.0), prices=Prices({"A processr": 1.0})))
     (text,) = section.blocks
-    assert isinstance(text, Text)
-    assert text.lines[0].endswith("Did you mean A processor?")
+    assert isinstance(text, Notes)
+    assert text.sentences[0].endswith("Did you mean A processor?")

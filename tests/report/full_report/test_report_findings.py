@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from accelbench.analysis.points import points
-from accelbench.report.charts import draw
+from accelbench.present.document import Document, DocumentSection, Finding, Findings, Table
+from accelbench.present.markdown import as_markdown
 from accelbench.report.charts.chart import Subject
-from accelbench.report.full_report.as_markdown import html, markdown
-from accelbench.report.full_report.contents import Report, Section, Sentence, Table
 from accelbench.report.full_report.parts import MOST_RESULTS, ReportData, report
+from accelbench.report.pages.document_page import as_html
 from asked_rows import row
 
 
@@ -35,12 +36,17 @@ def launches(ms: float, runtime: str, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
+def findings(made: Document) -> Sequence[Finding]:
+    (block,) = [block for block in made.blocks if isinstance(block, Findings)]
+    return block.findings
+
+
 def test_each_finding_stands_at_the_head_and_leads_into_the_report() -> None:
     made = report(known(*launches(8.0, "pytorch"), *launches(4.0, "jax")))
-    (finding,) = made.findings
+    (finding,) = findings(made)
     assert finding.text.startswith("For embedding (batch 1, seq 128), bert-tiny by jax on cpu")
-    assert [link.anchor for link in finding.evidence] == ["c0", "c1"]
-    page = html(made, draw.svg)
+    assert [link.row for link in finding.evidence] == ["c0", "c1"]
+    page = as_html(made)
     head = page.partition("<nav")[0]
     assert finding.text in head
     ids = re.findall(r'\bid="([^"]+)"', page)
@@ -51,10 +57,10 @@ def test_each_finding_stands_at_the_head_and_leads_into_the_report() -> None:
 
 def test_markdown_has_the_same_sentences_first_and_its_links_are_headings() -> None:
     made = report(known(*launches(8.0, "pytorch"), *launches(4.0, "jax")))
-    text = markdown(made, {})
+    text = as_markdown(made)
     head = text.partition("\n## Summary")[0]
     assert "## Findings" in head
-    assert made.findings[0].text.partition(" (")[0] in head
+    assert findings(made)[0].text.partition(" (")[0] in head
     headings = {
         "".join(c for c in line[3:].lower().replace(" ", "-") if c.isalnum() or c == "-")
         for line in text.splitlines()
@@ -66,14 +72,14 @@ def test_markdown_has_the_same_sentences_first_and_its_links_are_headings() -> N
 
 def test_a_report_with_nothing_to_say_says_so_in_a_sentence() -> None:
     made = report(known(*launches(8.0, "pytorch")))
-    assert [finding.text for finding in made.findings] == [
+    assert [finding.text for finding in findings(made)] == [
         "Nothing here says enough for a finding: nothing stands beside anything else."
     ]
-    assert not made.findings[0].evidence
+    assert not findings(made)[0].evidence
 
 
 def test_paper_breaks_after_the_findings() -> None:
-    page = html(report(known(*launches(8.0, "pytorch"))), draw.svg)
+    page = as_html(report(known(*launches(8.0, "pytorch"))))
     assert re.search(r"@media print \{[^@]*\.findings \{ break-after: page", page)
 
 
@@ -87,19 +93,19 @@ def test_of_thousands_the_table_has_what_matters_and_says_how_many_more_there_ar
     made = report(known(*many))
     (section,) = [each for each in made.sections if each.title == "Results"]
     (table,) = [block for block in section.blocks if isinstance(block, Table)]
-    assert len(table.rows) == len(table.anchors) == MOST_RESULTS
+    assert len(table.rows) == len(table.row_ids) == MOST_RESULTS
     assert f"{len(many) - MOST_RESULTS:,} more, slower ways of the same models" in table.caption
-    shown = Report("A title", [], [Section("Results", [table])])
-    page = html(shown, draw.svg)
+    shown = Document("A title", [DocumentSection("Results", [table])])
+    page = as_html(shown)
     assert "are in the files of <code>accelbench db export csv</code></caption>" in page
     assert "`" not in page
-    assert "are in the files of** `accelbench db export csv`\n" in markdown(shown, {})
+    assert "are in the files of** `accelbench db export csv`\n" in as_markdown(shown)
     fastest = {f"model-{n:04}" for n in range(MOST_RESULTS // 2 + 10)}
     names = [line[0] for line in table.rows if "jax" in line[0]]
     assert {name for name in fastest if any(name in line for line in names)} == fastest
 
 
 def test_a_command_stays_a_command_whatever_a_name_has_in_it() -> None:
-    told = Sentence("Told.", [], "accelbench run 'a`b`` [x](http://evil)'")
-    text = markdown(Report("A", [], [], [told]), {})
+    told = Finding("Told.", [], "accelbench run 'a`b`` [x](http://evil)'")
+    text = as_markdown(Document("A", [Findings([told])]))
     assert " Next: ```accelbench run 'a`b`` [x](http://evil)'```" in text

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from dashboard_world import result, store
 
-from accelbench.report.charts import draw
-from accelbench.report.full_report.as_markdown import html, markdown
-from accelbench.report.full_report.contents import Figure, Section, Table, Text, predictions
+from accelbench.present.document import Chart, DocumentSection, Notes, Table
+from accelbench.present.markdown import as_markdown
+from accelbench.report.full_report.contents import predictions
 from accelbench.report.full_report.parts import report
 from accelbench.report.full_report.report_data import known_in
+from accelbench.report.pages.document_page import as_html
 from accelbench.report.prediction_evidence import PredictionEvidence, evidence_in
 from accelbench.store.database import Database
 
@@ -33,7 +34,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     return made
 
 
-def sections(database: Database, **filters: tuple[str, ...]) -> list[Section]:
+def sections(database: Database, **filters: tuple[str, ...]) -> list[DocumentSection]:
     made = report(known_in(database, filters, None))
     return [section for section in made.sections if section.title in TITLES]
 
@@ -41,27 +42,28 @@ def sections(database: Database, **filters: tuple[str, ...]) -> list[Section]:
 def test_both_sections_with_picture_and_scores(database: Database) -> None:
     against, scaling = sections(database)
     assert [section.title for section in (against, scaling)] == TITLES
-    (figure,) = [block for block in against.blocks if isinstance(block, Figure)]
-    assert figure.picture.chart.name == "predicted-measured"
-    assert figure.table.folded
+    (figure,) = [block for block in against.blocks if isinstance(block, Chart)]
+    assert figure.name == "predicted-measured"
+    assert figure.table.is_folded
     (scores,) = [block for block in against.blocks if isinstance(block, Table)]
     assert [row[:3] for row in scores.rows] == [
         ["latency", "all", "12"], ["latency", "pytorch/cpu", "12"],
         ["memory", "all", "12"], ["memory", "pytorch/cpu", "12"],
     ]  # fmt: skip
-    (said, *_) = [block for block in against.blocks if isinstance(block, Text)]
-    assert "in no comparison" in said.lines[0]
-    (figure,) = [block for block in scaling.blocks if isinstance(block, Figure)]
-    assert {record["kind"] for record in figure.picture.records} == {"measured", "predicted"}
+    (said, *_) = [block for block in against.blocks if isinstance(block, Notes)]
+    assert "in no comparison" in said.sentences[0]
+    (figure,) = [block for block in scaling.blocks if isinstance(block, Chart)]
+    kind = [column.label for column in figure.table.columns].index("kind")
+    assert {row[kind] for row in figure.table.rows} == {"measured", "predicted"}
 
 
 def test_as_html_and_as_markdown(database: Database) -> None:
     made = report(known_in(database, {}, None))
-    page = html(made, draw.svg)
+    page = as_html(made)
     assert page.count("<svg role") >= 2
     assert "12 cases" in page
     files = {"predicted-measured": "c/p.png", "batch-scaling": "c/b.png"}
-    assert "(c/p.png)" in markdown(made, files)
+    assert "(c/p.png)" in as_markdown(made, pictures=files)
 
 
 def test_a_report_of_few_models_judges_these_and_says_that_they_are_few(
@@ -69,8 +71,8 @@ def test_a_report_of_few_models_judges_these_and_says_that_they_are_few(
 ) -> None:
     (section,) = sections(database, model=("bert-tiny", "distilbert-tiny"))
     (block,) = section.blocks
-    assert isinstance(block, Text)
-    said = " ".join(block.lines)
+    assert isinstance(block, Notes)
+    said = " ".join(block.sentences)
     assert "judged by 10 measured cases of 3 models or more; there are 6 cases of 2 models" in said
 
 
@@ -96,6 +98,6 @@ def test_where_nobody_asked_there_is_no_section(tmp_path: Path) -> None:
     assert not list(predictions(None))
     (section,) = predictions(PredictionEvidence(why="Because."))
     (block,) = section.blocks
-    assert isinstance(block, Text)
-    assert block.lines == ["Because."]
+    assert isinstance(block, Notes)
+    assert block.sentences == ["Because."]
     assert not list(tmp_path.iterdir())

@@ -11,11 +11,12 @@ import pytest
 
 from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
-from accelbench.report.charts import draw
+from accelbench.core.nouns import four_digits
+from accelbench.present.document import Chart, Document, Table
+from accelbench.present.markdown import as_markdown
 from accelbench.report.charts.chart import Subject
-from accelbench.report.full_report.as_markdown import html, markdown
-from accelbench.report.full_report.contents import Figure, Report, Table
-from accelbench.report.full_report.parts import ReportData, digits, report
+from accelbench.report.full_report.parts import ReportData, report
+from accelbench.report.pages.document_page import as_html
 from asked_rows import row
 
 HOSTILE = (
@@ -60,11 +61,11 @@ def two_platforms() -> ReportData:
     return known(*fast, *slow, measured(9), gone)
 
 
-def titles(made: Report) -> list[str]:
+def titles(made: Document) -> list[str]:
     return [one.title for one in made.sections]
 
 
-def tables(made: Report, title: str) -> list[Table]:
+def tables(made: Document, title: str) -> list[Table]:
     (section,) = [one for one in made.sections if one.title == title]
     return [block for block in section.blocks if isinstance(block, Table)]
 
@@ -73,8 +74,8 @@ def test_it_says_what_there_is_and_what_there_is_not() -> None:
     made = report(two_platforms())
     assert titles(made)[:3] == ["Summary", "By task", "Results"]
     assert titles(made)[-2:] == ["Environment", "How each figure was computed"]
-    summary = html(made, draw.svg).partition("Results")[0]
-    assert "1 were wrong, and have no figures" in html(made, draw.svg)
+    summary = as_html(made).partition("Results")[0]
+    assert "1 were wrong, and have no figures" in as_html(made)
     assert "lab (A processor, 2 CPUs, 16 GiB)" in summary
     (results,) = tables(made, "Results")
     assert len(results.rows) == 3
@@ -123,7 +124,7 @@ def test_a_matrix_says_what_precisions_it_is_of() -> None:
     levels, _ = tables(report(replace(whole, subject=subject)), "Compatibility matrix")
     assert levels.caption == "Inference, each in the best precision that ran"
     (line,) = levels.rows
-    cells = dict(zip(levels.headers, line, strict=True))
+    cells = dict(zip([column.label for column in levels.columns], line, strict=True))
     assert (cells["cpu"], cells["cuda"]) == ("✅ Medium", "not verified (int8)")
 
 
@@ -146,8 +147,8 @@ def test_a_rate_below_a_chart_has_its_unit() -> None:
     told = {"model": "gpt2-tiny", "throughput_unit": "tokens/s"}
     rows = [measured(1), measured(2, **card), measured(3, **told), measured(4, **told, **card)]
     (section,) = [s for s in report(known(*rows)).sections if s.title == "Hardware: throughput"]
-    (figures,) = [block.table for block in section.blocks if isinstance(block, Figure)]
-    unit = figures.headers.index("unit")
+    (figures,) = [block.table for block in section.blocks if isinstance(block, Chart)]
+    unit = [column.label for column in figures.columns].index("unit")
     assert {(one[0], one[unit]) for one in figures.rows} == {
         ("bert-tiny", "items/s"),
         ("gpt2-tiny", "tokens/s"),
@@ -158,15 +159,15 @@ def test_emulated_times_are_not_shown() -> None:
     made = report(known(measured(1, emulated=True, hardware="webgpu")))
     (results,) = tables(made, "Results")
     assert results.rows[0][1:4] == ["emulated", "n/a", ""]
-    assert "ran on a stand-in: such times mean nothing" in html(made, draw.svg)
+    assert "ran on a stand-in: such times mean nothing" in as_html(made)
 
 
 def test_each_picture_has_its_figures() -> None:
     made = report(two_platforms())
-    figures = [b for s in made.sections for b in s.blocks if isinstance(b, Figure)]
+    figures = [b for s in made.sections for b in s.blocks if isinstance(b, Chart)]
     assert figures
-    assert all(one.table.rows and one.table.folded for one in figures)
-    page = html(made, draw.svg)
+    assert all(one.table.rows and one.table.is_folded for one in figures)
+    page = as_html(made)
     assert page.count("<svg ") == len(figures) == page.count('role="img"')
 
 
@@ -194,12 +195,12 @@ def test_a_hostile_name_is_text_everywhere(name: str) -> None:
     ]
     made = report(replace(known(*rows), source=name), title=name)
     seen = _Seen()
-    page = html(made, draw.svg)
+    page = as_html(made)
     seen.feed(page)
     assert not seen.tags & {"script", "img", "iframe", "object", "embed", "link"}
     assert not [one for one in seen.names if one.startswith("on")]
     assert all(one.startswith("#") for one in seen.addresses)
-    text = markdown(made, {})
+    text = as_markdown(made)
     turned = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # a whole sentence would be turned round
     assert not turned.search(page)
     assert not turned.search(text)
@@ -214,7 +215,7 @@ def test_a_hostile_name_is_text_everywhere(name: str) -> None:
 
 
 def test_it_is_one_file_that_fetches_nothing() -> None:
-    page = html(report(two_platforms()), draw.svg)
+    page = as_html(report(two_platforms()))
     assert "default-src 'none'" in page
     addresses = set(re.findall(r"https?://[^\s\"'<>)]+", page))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
@@ -222,7 +223,7 @@ def test_it_is_one_file_that_fetches_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(23964.2, "23,964"), (2400.0, "2400"), (0.00081234, "0.0008123")],
+    [(23964.2, "23,964"), (2400.0, "2,400"), (0.00081234, "0.0008123")],
 )
 def test_no_large_figure_has_an_exponent(value: float, said: str) -> None:
-    assert digits(value) == said
+    assert four_digits(value) == said

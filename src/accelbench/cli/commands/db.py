@@ -25,9 +25,9 @@ from accelbench.cli.display.store_status import (
     without_figures,
 )
 from accelbench.cli.display.tables import (
+    answer_document,
     apart,
     jsonable,
-    print_answer,
 )
 from accelbench.cli.display.terminal import complain, print_json, print_line, print_lines
 from accelbench.cli.services.opening import advised, refuse_but_one
@@ -145,7 +145,9 @@ def sql(
     elif as_csv:
         write_lines(sys.stdout, columns, (map(jsonable, row) for row in rows))
     else:
-        print_answer(columns, rows)
+        from accelbench.cli.display.documents import show
+
+        show(answer_document(columns, rows))
 
 
 @app.command(cls=SpacedLists)

@@ -22,7 +22,6 @@ from accelbench.cli.arguments.shared_options import (
     MODELS,
     PRECISION,
 )
-from accelbench.cli.display.terminal import print_document
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
@@ -95,49 +94,63 @@ def history(
     if not all_series:
         raise _no_figure(here, metric, lacking, names)
     counts = answer_counts(all_series) | ({f"no {metric}": len(lacking)} if lacking else {})
-    if as_json:
-        from accelbench.report.history import document
-
-        same = same_jobs(all_series)
-        whole: dict[str, Any] = {
-            "metric": metric,
-            "machine": str(here),
-            "other_machines": names,
-            "threshold": threshold,
-            "series": [
-                document(
-                    series_,
-                    points=every or series_.is_eventful,
-                    same=same.get(str(series_.row.get("series_key")), ()),
-                )
-                for series_ in all_series
-            ],
-            "answers": counts,
-            "without_figure": [
-                {
-                    "what": title(row),
-                    "series_key": gap.series_key,
-                    "device_name": row.get("device_name"),
-                    "runs": gap.runs,
-                    "newest": {
-                        "started_at": gap.newest.moment,
-                        "run_id": gap.newest.run_id,
-                        "why": gap.newest.why,
-                    },
-                    "metrics": list(gap.metrics),
-                }
-                for row, gap in lacking
-            ],
-            "without_change": sum(series_.answer is Judgement.STEADY for series_ in all_series),
-        }
-        print_document(whole)
-        return
-    from accelbench.cli.display.history import show
+    from accelbench.cli.display.documents import present
+    from accelbench.cli.display.history import history_document
 
     with collected_later():
         shown = all_series if every else worth_showing(all_series)
+        notes = [*without_figure(metric, lacking), *other_machines(names)]
+
+        def data() -> dict[str, Any]:
+            about = {
+                "metric": metric,
+                "machine": str(here),
+                "other_machines": names,
+                "threshold": threshold,
+            }
+            return about | _data(all_series, lacking, counts, with_points=every)
+
         left = len(all_series) - len(shown)
-        show(shown, counts, left, str(here), without_figure(metric, lacking), names)
+        present(history_document(shown, counts, left, str(here), notes, data), None, as_json)
+
+
+def _data(
+    all_series: Sequence[Series],
+    lacking: Sequence[tuple[Row, Unseen]],
+    counts: Mapping[str, int],
+    *,
+    with_points: bool,
+) -> dict[str, Any]:
+    from accelbench.report.history import document
+
+    same = same_jobs(all_series)
+    return {
+        "series": [
+            document(
+                series,
+                points=with_points or series.is_eventful,
+                same=same.get(str(series.row.get("series_key")), ()),
+            )
+            for series in all_series
+        ],
+        "answers": counts,
+        "without_figure": [
+            {
+                "what": title(row),
+                "series_key": gap.series_key,
+                "device_name": row.get("device_name"),
+                "runs": gap.runs,
+                "newest": {
+                    "started_at": gap.newest.moment,
+                    "run_id": gap.newest.run_id,
+                    "why": gap.newest.why,
+                },
+                "metrics": list(gap.metrics),
+            }
+            for row, gap in lacking
+        ],
+        "without_change": sum(series.answer is Judgement.STEADY for series in all_series),
+    }
 
 
 def worth_showing(all_series: Sequence[Series]) -> list[Series]:

@@ -192,7 +192,9 @@ def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str
     from accelbench.report import matrix as pages
 
     if form == "html":
-        return pages.html(made, about)
+        from accelbench.report.pages.document_page import as_html
+
+        return as_html(pages.presented(made, about, opens=True))
     if form == "json":
         return json_text(pages.document(made, about))
     if form == "markdown":

@@ -99,7 +99,6 @@ def headings(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[s
 
 
 def _versions(questions: Sequence[Sequence[Row]], axis: ComparisonAxis) -> list[str]:
-    """The version of the engine that all sides of a question have, where it has to be said."""
     known = []
     for sides in questions:
         every = {engine_version(row) for row in sides}
@@ -124,7 +123,6 @@ def _published(sides: Sequence[Row]) -> bool:
 
 
 def _usual(row: Row, axis: ComparisonAxis) -> str:
-    """What a question is known by, as far as all sides have it in common."""
     common = {name: row.get(name) for name in axis.alike}
     options = record(common, "options")
     world = int(number(common, "world_size") or 1)
@@ -208,7 +206,6 @@ def _sign(prices: Prices | None) -> str:
 
 
 def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: str) -> Table:
-    """Return the table of a question: a row a side, and the columns that have a value."""
     every = (
         ("threads", threads(lines, axis)),
         (time_heading(lines), times(lines)),
@@ -236,7 +233,6 @@ def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: 
 
 
 def _in_lines(unit: str) -> str:
-    """A heading of a rate; a long unit in two lines, since devices need the room."""
     if len(unit) <= _LONGEST_UNIT or not unit.endswith("/s"):
         return unit
     return TonedText(unit.removesuffix("/s"), further=("/s",))

@@ -126,7 +126,6 @@ def _ours(line: Compared) -> bool:
 
 
 def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
-    """Count the ratios without a factor, and name what would bring one."""
     if not wide:
         return
     claim = f"{len(wide)} without a factor: {CANNOT_TELL}."
@@ -140,7 +139,6 @@ def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
 
 
 def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
-    """Of each row that could not be matched, what is not alike with its baseline."""
     in_column = any(cell != NO_DATA for cell in threads(lines, axis))
     by_threads = False
     for line in lines:
@@ -201,7 +199,6 @@ def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterabl
 
 
 def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
-    """Where a newer run came to nothing, whose figures are of an older one."""
     ways = [
         f"{compared.side.row.get('model')}, {place(compared, axis)}"
         f" ({', '.join(compared.failed_since)})"
@@ -214,7 +211,6 @@ def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[s
 
 
 def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
-    """What was measured and does not stand."""
     faster = {(place(compared, axis), text) for compared in lines for text in compared.side.faster}
     if faster:
         yield f"Faster, and not alike with its baseline: {_some(f'{v} ({t})' for v, t in faster)}."

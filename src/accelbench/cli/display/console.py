@@ -42,7 +42,6 @@ class Named(Text):
 
 
 def _breaks(word: re.Match[str], width: int) -> Iterable[int]:
-    """Where a word that is too long is broken: each line has as many pieces as it holds."""
     if cell_len(word[0]) <= width:
         return
     used, at = 0, word.start()
@@ -68,12 +67,15 @@ def in_lines(*lines: str, style: str = "", further: str = "") -> Broken:
     return made
 
 
-def in_whole_figures(text: str, unit: str, width: int) -> list[str]:
-    """A text in lines that end neither between a figure and its unit nor within a moment."""
-    whole = rf"\d{{4}}-\d\d-\d\d \d\d:\d\d\S*|[\d.,]+ {re.escape(unit)}(?!\w)\S*|\S+"
+#: A moment, a number with the word after it, or a word.
+_UNBROKEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d\S*|[\d.,]+ [^\W\d]\S*|\S+")
+
+
+def in_whole_figures(text: str, width: int) -> list[str]:
+    """Return lines that end neither between a number and its unit nor within a moment."""
     lines: list[str] = []
     start = end = 0
-    for number, piece in enumerate(re.finditer(whole, text)):
+    for number, piece in enumerate(_UNBROKEN.finditer(text)):
         if number and cell_len(text[start : piece.end()]) > width:
             lines.append(text[start:end])
             start = piece.start()

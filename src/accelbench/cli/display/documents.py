@@ -7,13 +7,15 @@ from pathlib import Path
 from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Literal
 
-from accelbench.cli.display.terminal import deliver, json_text, print_document
+from accelbench.cli.display.terminal import deliver, json_text, print_document, print_lines
 from accelbench.core.visible import visible
 from accelbench.present.document import (
     Block,
+    Chart,
     Document,
     DocumentSection,
     Facts,
+    Findings,
     GroupedTable,
     Notes,
     Table,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".json", ".md")
 _STYLES = {
     Tone.GOOD: "green",
+    Tone.FAIR: "green",
     Tone.WARNING: "yellow",
     Tone.BAD: "red",
     Tone.OPEN: "magenta",
@@ -82,7 +85,7 @@ def show(document: Document, stream: IO[str] | None = None, width: int | None = 
 
     console = made_for(stream, **({"width": width} if width else {}))
     if document.title:
-        console.print(Text(document.title))
+        _say(document.title, console)
     before: Block | None = None
     for block in document.blocks:
         is_next = document.title or before is not None
@@ -101,33 +104,57 @@ def _is_open_below(block: Block | None) -> bool:
     last = block.blocks[-1] if isinstance(block, DocumentSection) else block
     if isinstance(last, Table):
         return last.is_compact
+    if isinstance(last, Notes):
+        return last.is_indented
     return isinstance(last, (GroupedTable, Facts))
 
 
-def _print(block: Block, console: Console) -> None:
+def _say(text: str, console: Console, style: str = "", indent: int = 0) -> None:
+    from rich.padding import Padding
     from rich.text import Text
 
+    from accelbench.cli.display.console import in_whole_figures
+
+    # Laying out thousands of lines takes ten times as long as finding them.
+    if not console.is_terminal and 2 * len(text) < console.width:
+        print_lines([" " * indent + text], console.file)
+        return
+    for line in in_whole_figures(text, console.width - indent) if text.strip() else [text]:
+        shown = Text(line, style)
+        console.print(Padding(shown, (0, 0, 0, indent), expand=False) if indent else shown)
+
+
+def _print(block: Block, console: Console) -> None:
     if isinstance(block, DocumentSection):
         if block.title:
-            console.print(Text(block.title, style="bold"))
+            _say(block.title, console, "bold")
         for inner in block.blocks:
             _print(inner, console)
     elif isinstance(block, Notes):
-        style = _STYLES.get(block.tone, "")
-        for sentence in block.sentences:
-            text = Text(sentence, style)
-            console.print(_hanging(text) if block.is_list else text)
+        _print_notes(block, console)
     elif isinstance(block, Facts):
         console.print(_pairs(block, console.width))
     elif isinstance(block, GroupedTable):
         _print_groups(block, console)
+    elif isinstance(block, Findings):
+        _print(Notes([finding.text for finding in block.findings], is_list=True), console)
     else:
-        for part in _parts(block, console.width):
+        for part in _parts(block.table if isinstance(block, Chart) else block, console.width):
             console.print(part)
 
 
+def _print_notes(notes: Notes, console: Console) -> None:
+    from rich.text import Text
+
+    style = _STYLES.get(notes.tone, "")
+    for sentence in notes.sentences:
+        if notes.is_list:
+            console.print(_hanging(Text(sentence, style)))
+        else:
+            _say(sentence, console, style, _INDENT if notes.is_indented else 0)
+
+
 def _hanging(text: Text) -> WordTable:
-    """Return an item of a list, whose further lines are indented."""
     from accelbench.cli.display.word_table import WordTable
 
     grid = WordTable(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
@@ -153,7 +180,7 @@ def _pairs(facts: Facts, width: int) -> Padding:
 
 
 def _wrapped(value: str, width: int) -> list[str]:
-    """Return the lines of a value; what is piped is wrapped too, so that people can read it."""
+    """Return the lines of a value; piped text is wrapped too, so that people can read it."""
     lines = lines_of(value)
     if width <= _LINE:
         return lines
@@ -274,7 +301,6 @@ def _ruled(
 
 
 def _ends(interval: Sequence[str]) -> list[str]:
-    """Return both ends of an interval, each in a line of its own."""
     low, *high = " ".join(interval).split(_TO)
     return [f"{low} …", *high] if high else [low] if low else []
 

@@ -355,7 +355,6 @@ def size(bytes_: int | None) -> str:
 
 
 def _cpu(device: Device) -> list[tuple[str, str]]:
-    """The CPU's facts as lines, from the plain details of its detector."""
     facts = device.details
     return [
         ("model", f"{facts['model']} ({facts['architecture']})"),
@@ -393,7 +392,6 @@ def _cache(cache: Mapping[str, Any]) -> str:
 
 
 def _lacking(facts: Mapping[str, Any]) -> list[str]:
-    """Sets that speed models up elsewhere and are not here."""
     from accelbench.hardware.cpufacts import ARM_SETS, X86_SETS
 
     known = X86_SETS if facts["architecture"].lower() in ("x86_64", "amd64") else ARM_SETS
@@ -437,7 +435,6 @@ def _usable(facts: Mapping[str, Any]) -> str:
 
 
 def _details(device: Device) -> list[tuple[str, str]]:
-    """Every detail of a device that is not the CPU, as the detector gave it."""
     rows = [
         ("driver", device.driver or "not told"),
         ("power limit", _watts(device.power_limit_watts)),

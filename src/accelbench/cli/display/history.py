@@ -1,18 +1,19 @@
-"""Series over time for people: a line of the course, and what happened where."""
+"""Series over time as a document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from accelbench.analysis.history import HistoryPoint, Series, same_jobs
 from accelbench.analysis.versions import in_short
-from accelbench.cli.display.terminal import print_lines
-from accelbench.cli.display.words import figure, other_machines
+from accelbench.cli.display.console import console
+from accelbench.cli.display.words import figure
 from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.present.document import Document, DocumentSection, Notes
 from accelbench.report.other_series import left_out_text
 
 if TYPE_CHECKING:
@@ -20,58 +21,53 @@ if TYPE_CHECKING:
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
-_INDENT = 2
 _MUCH = 10.0
 _SHORT = 10  # characters of a commit
 _MARKS = 6  # changes of software, and of what it is of, that are told
 
 
-def show(
+def history_document(
     shown: Sequence[Series],
     answers: Mapping[str, int],
     left: int,
     machine: str,
-    lacking: Sequence[str] = (),
-    others: Sequence[str] = (),
-    stream: IO[str] | None = None,
-) -> None:
-    """Print it."""
-    from rich.padding import Padding
-    from rich.text import Text
+    notes: Sequence[str] = (),
+    data: Callable[[], Mapping[str, object]] = dict,
+) -> Document:
+    """Return series as a document: for each its course in a line and what happened.
 
-    from accelbench.cli.display.console import console as made_for
-    from accelbench.cli.display.console import in_lines, in_whole_figures
-
-    console = made_for(stream)
-    console.print(Text(f"On {machine}"))
-    console.print()
+    Args:
+        shown: the series with a section.
+        answers: how many series have each answer.
+        left: how many series have no section.
+        machine: the machine of the results.
+        notes: sentences below the counts.
+        data: returns the same for programs.
+    """
     same = same_jobs(shown)
-    widest = min(_WIDEST, max(console.width - _INDENT, 1))
-    for series_ in shown:
-        others_alike = same.get(str(series_.row.get("series_key")), ())
-        course = _course_of(series_, widest)
-        body = (course, _level(series_), *_lines(series_), *_of_same_jobs(others_alike))
-        lines = [f"{' ' * _INDENT}{line}" for line in body]
-        heading = _heading(series_)
-        # To have thousands of lines laid out takes ten times as long as to find them.
-        if not console.is_terminal and all(2 * len(ln) < console.width for ln in (heading, *lines)):
-            print_lines([heading, *lines, ""], console.file)
-            continue
-        unit = series_.metric.header
-        for line in in_whole_figures(heading, unit, console.width):
-            console.print(Text(line, style="bold"))
-        console.print(Text(lines[0]))
-        for line in body[1:]:
-            whole = in_whole_figures(line, unit, console.width - _INDENT)
-            console.print(Padding(in_lines(*whole), (0, 0, 0, _INDENT), expand=False))
-        console.print()
-    many = sum(answers.values())
+    widest = max(min(_WIDEST, console().width - 2), 1)
+    sections = [
+        DocumentSection(
+            _heading(series),
+            [
+                Notes(
+                    [
+                        _course_of(series, widest),
+                        _level(series),
+                        *_lines(series),
+                        *_of_same_jobs(same.get(str(series.row.get("series_key")), ())),
+                    ],
+                    is_indented=True,
+                )
+            ],
+        )
+        for series in shown
+    ]
     counts = ", ".join(f"{count} {answer}" for answer, count in answers.items())
-    console.print(Text(f"Of {counted(many, 'series', 'series')}: {counts}."))
-    if left:
-        console.print(Text(f"{left} not shown, by --all."))
-    for sentence in (*lacking, *other_machines(others)):
-        console.print(Text(sentence))
+    many = counted(sum(answers.values()), "series", "series")
+    more = [f"{left} not shown, by --all."] if left else []
+    closing = Notes([f"Of {many}: {counts}.", *more, *notes])
+    return Document(f"On {machine}", [*sections, closing], data=data)
 
 
 def _course_of(series: Series, widest: int) -> str:

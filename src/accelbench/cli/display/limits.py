@@ -69,7 +69,6 @@ def _heading(answer: Mapping[str, Any]) -> str:
 
 
 def _searched(search: Mapping[str, Any]) -> str:
-    """What a search found in one way."""
     named = [str(search[n]) for n in ("hardware", "runtime", "precision") if search[n]]
     options = [f"{name}={value}" for name, value in sorted(search["options"].items())]
     way = " ".join([*named, *options])
@@ -118,7 +117,6 @@ def _star(answer: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Ways) -> Table:
-    """The columns of which anything is known."""
     rate, rates = _rates(rows)
     time = time_head(rows)
     million = TonedText(sign.strip(), further=("/million",))
@@ -197,7 +195,7 @@ def _way(option: Option, ways: _Ways) -> str:
 
 
 def _is_known(case: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
-    """Whether what is worth measuring was measured and fits, and would only be confirmed."""
+    """Return whether a case was measured and fits, so that measuring would only confirm it."""
     same = ("hardware", "device", "runtime", "precision", "batch_size", "options")
     by_memory = "memory_mb" in answer["limits"]
     return any(

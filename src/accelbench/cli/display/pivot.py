@@ -37,7 +37,6 @@ def pivoted(pivots: Sequence[Pivot], about: Mapping[str, Any]) -> Document:
 
 
 def _table(pivot: Pivot) -> Table:
-    """Return its columns; in parts, each of them has the engines and precisions."""
     rates = bool(_rates(pivot.lines))
     apart = _apart(pivot.lines)
     versions = versions_apart(line.row for line in pivot.lines)
@@ -103,7 +102,6 @@ def _apart(lines: Sequence[PivotLine]) -> list[str]:
 
 
 def _engine(line: PivotLine, apart: Sequence[str], versions: bool) -> str:
-    """What ran a line, in what lines differ by; of several versions with its own."""
     row = line.row
     version = engine_version(row) if versions else ""
     words = [str(row.get("runtime")), *([f"({version})"] if version else [])]

@@ -78,7 +78,6 @@ def show_answer(answer: PredictionAnswer) -> None:
 
 
 def _rate(entry: PredictedFigures, unit: str) -> str:
-    """Items a second, of what they are where the heading does not say it."""
     rate = _figure(entry["throughput"])
     return rate if unit else f"{rate} {entry['throughput_unit'].removesuffix('/s')}"
 
@@ -133,7 +132,6 @@ def _show_table(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str
 
 
 def _alike(entries: Sequence[PredictedFigures]) -> frozenset[str]:
-    """Platforms of which there are several devices: their names have to be said."""
     devices: dict[str, set[str]] = {}
     for entry in entries:
         devices.setdefault(entry["hardware"], set()).add(entry["device"])

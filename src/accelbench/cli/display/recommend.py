@@ -64,7 +64,6 @@ _SHORT = {
 
 
 def _predicted_tables(scores: Mapping[str, Answer]) -> Iterator[Table]:
-    """Yield the predictions of candidates, a row each, if there are any."""
     predicted = {
         name: score["predictions"]
         for name, score in scores.items()
@@ -301,7 +300,6 @@ def _model_of(answer: Answer) -> str:
 
 
 def _briefly(answer: Answer) -> Iterator[str]:
-    """What there is to know below the table; all of it is in the explanation."""
     scores = answer["all_scores"]
     for name, candidate in scores.items():
         if not candidate["compatible"]:
@@ -358,7 +356,6 @@ def _left_out(answer: Answer) -> Iterator[str]:
 
 
 def _unclear(answer: Answer) -> Iterator[str]:
-    """How what differs by too little is told apart: here, or where its devices are."""
     unclear = answer["no_clear_winner_between"]
     absent = [name for name in unclear if name not in answer["measurable_here"]]
     if absent:
@@ -393,7 +390,6 @@ def _is_elsewhere(sentence: str) -> bool:
 
 
 def _moment(moment: str) -> str:
-    """Date and time to the minute."""
     return moment[:16].replace("T", " ")
 
 
@@ -468,7 +464,6 @@ def measured_notes(measured: Sequence[Measured]) -> Notes:
 
 
 def _sentence(result: Measured) -> str:
-    """What was measured, and whether it is in the answer."""
     where = f"{result['hardware']} ({result['device']})" if result["device"] else result["hardware"]
     way = " ".join(str(result[name]) for name in ("runtime", "precision") if result[name])
     time = (

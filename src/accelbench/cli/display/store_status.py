@@ -163,7 +163,6 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield the calculation of each implausible result; none of them is ranked or learned from."""
     if results:
         count = counted(len(results), "imported result")
         yield f"{count} above {MOST_OF_PEAK:g} times the documented peak; not used in rankings"

@@ -95,7 +95,6 @@ def _unverified(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _unasked(row: Mapping[str, Any]) -> bool:
-    """Whether nothing was compared because the run was told so."""
     nulls = row.get("nulls") or {}
     return bool(nulls.get("verification_error") == NOT_ASKED_FOR)
 
@@ -242,7 +241,6 @@ def heading(row: Mapping[str, Any]) -> list[str]:
 
 
 def _unlike(walls: Sequence[float]) -> list[str]:
-    """Steps that had the machine to themselves are alike."""
     low, high = min(walls), max(walls)
     if high <= _ALIKE * low:
         return []
@@ -307,7 +305,6 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
 
 
 def _said(known: Ratio, first: str, second: str) -> str:
-    """Return which framework is faster, or that the launches do not decide it."""
     least = min(known.launches)
     few = "" if least >= FEWEST_LAUNCHES else f", {FEWEST_LAUNCHES} decide"
     launches = f"{counted(least, 'launch', 'launches')} a side{few}"
@@ -357,7 +354,6 @@ def warning_lines(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _concerned(warning: Warned, rows: Sequence[Row]) -> str:
-    """Which cases, short: those that differ in their batch alone are one name."""
     if len(warning.rows) == len(rows) > 1:
         return f"all {len(rows)} results"
     launches, totals = Counter(map(_case, warning.rows)), Counter(map(_case, rows))

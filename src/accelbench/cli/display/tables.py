@@ -1,4 +1,4 @@
-"""Answers of SQL as tables and records on a terminal, and as JSON holds them."""
+"""Answers of SQL as a document, and as JSON holds them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from accelbench.cli.display.terminal import print_line
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import in_quotes, visible
+from accelbench.present.document import Document, DocumentSection, Facts, Table, columns
 from accelbench.store.fit import spell_time
 
 #: A table with more columns is not read as one: shown a value a line instead.
 _MOST_COLUMNS = 8
 
 
-def apart(columns: Sequence[str]) -> list[str]:
+def apart(repeated: Sequence[str]) -> list[str]:
     """Names of columns, each once: one that comes again is numbered, as DuckDB does in tables."""
     names: list[str] = []
-    for name in columns:
+    for name in repeated:
         candidate, number = name, 1
         while candidate in names:
             candidate, number = f"{name}_{number}", number + 1
@@ -28,39 +28,15 @@ def apart(columns: Sequence[str]) -> list[str]:
     return names
 
 
-def print_answer(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """What SQL gave: a table, or where that would be too wide a value a line."""
-    if len(columns) > _MOST_COLUMNS or not _print_table(columns, rows):
-        _print_records(columns, rows)
-
-
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
-    """Print it where it fits with every word whole; returns whether it does."""
-    from rich import box
-    from rich.text import Text
-
-    from accelbench.cli.display.console import console
-    from accelbench.cli.display.word_table import WordTable
-
-    table = WordTable(box=box.SIMPLE)
-    for column in columns:
-        table.add_column(Text(visible(column)))
-    for row in rows:
-        table.add_row(*(Text(_spell(value)) for value in row))
-    terminal = console()
-    if not table.fits(terminal.width):
-        return False
-    terminal.print(table)
-    return True
-
-
-def _print_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    width = max(map(len, columns))
+def answer_document(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Document:
+    """Return an answer of SQL: a table, or the values of each row if there are many columns."""
+    if len(names) <= _MOST_COLUMNS:
+        return Document("", [Table(columns(names), [list(map(_spell, row)) for row in rows])])
+    sections = []
     for number, row in enumerate(rows, 1):
-        print_line(f"-- {number} of {len(rows)}")
-        for name, value in zip(columns, row, strict=True):
-            if value is not None:
-                print_line(f"{name:<{width}}  {_spell(value)}")
+        pairs = [(n, _spell(v)) for n, v in zip(names, row, strict=True) if v is not None]
+        sections.append(DocumentSection(f"-- {number} of {len(rows)}", [Facts(pairs)]))
+    return Document("", sections)
 
 
 def _spell(value: Any) -> str:

@@ -54,7 +54,7 @@ class WordTable(Table):
         return self._parted(room)[2] is not None
 
     def _widths(self, places: Sequence[int], room: int, *, drawn: bool = True) -> list[int] | None:
-        """The cells that each column gets; None where their longest words do not fit."""
+        """Return the width of each column, or None if their longest words do not fit."""
         columns = [self.columns[place] for place in places]
         least = [_least(column, self.show_header) for column in columns]
         left = room - self._between(len(columns), drawn) - sum(least)
@@ -77,7 +77,6 @@ class WordTable(Table):
         return padding + (lines if drawn and self.box is not None else 0)
 
     def _stacked(self, room: int) -> Iterator[RenderableType]:
-        """Names in a line of their own, and below it the rest."""
         above, below, widths = self._parted(room)
         heads = tuple(column.header for column in self.columns)
         rows = list(zip(*(column.cells for column in self.columns), strict=True))
@@ -97,7 +96,7 @@ class WordTable(Table):
                 yield rule
 
     def _parted(self, room: int) -> tuple[list[int], list[int], list[int] | None]:
-        """What stands above and below, as few names above as it takes; no widths: it does not."""
+        """Return the columns above and below, and the widths below; None if they do not fit."""
         above: list[int] = []
         below = list(range(len(self.columns)))
         for place in [place for place in below if _is_of_words(self.columns[place])]:
@@ -126,7 +125,6 @@ class WordTable(Table):
         rows: Sequence[Cells],
         room: int,
     ) -> Iterator[Text]:
-        """Each figure with its heading, as many in a line as it holds."""
         for cells, row in zip(rows, self.rows, strict=True):
             yield _names(cells, above, row.style or "")
             line = ""
@@ -139,7 +137,6 @@ class WordTable(Table):
                 yield Text(" " * _INDENT + line)
 
     def _figures(self, places: Sequence[int], heads: Cells, cells: Cells) -> Iterator[str]:
-        """Each with its heading; one below another in a cell with the lines of its heading."""
         for place in places:
             first, *more = _lines(cells[place])
             head, *further = _lines(heads[place]) if self.show_header else ("",)

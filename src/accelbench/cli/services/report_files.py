@@ -21,33 +21,33 @@ from accelbench.store.database import Database
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
+    from accelbench.present.document import Document
     from accelbench.report.charts.chart import Chart, Picture, Subject
-    from accelbench.report.full_report.contents import Report
     from accelbench.report.full_report.parts import ReportData
 
 
-def write(path: Path, report: Report, form: str) -> list[Path]:
-    """Write it, and what belongs to it: Markdown has its pictures in a folder beside it."""
-    from accelbench.exchange.writing import write_exactly, write_over
+def write(path: Path, report: Document, form: str) -> list[Path]:
+    """Write a report; the pictures of Markdown are in a folder next to it."""
+    from accelbench.present.document import Chart
     from accelbench.report.charts import draw
-    from accelbench.report.full_report.contents import Figure
 
     if form == "html":
-        from accelbench.report.full_report.as_markdown import html
+        from accelbench.report.pages.document_page import as_html
 
-        text = html(report, draw.svg)
+        text = as_html(report)
         write_exactly(path, lambda place: _put(place, text))
         return [path]
-    from accelbench.report.full_report.as_markdown import markdown
+    from accelbench.present.markdown import as_markdown
 
-    beside = path.with_name(f"{path.stem}-charts")
-    figures = [b.picture for s in report.sections for b in s.blocks if isinstance(b, Figure)]
-    names = {figure.chart.name: f"{beside.name}/{figure.chart.name}.png" for figure in figures}
-    text = markdown(report, names)
+    folder = path.with_name(f"{path.stem}-charts")
+    blocks = (block for section in report.sections for block in section.blocks)
+    charts = [block for block in blocks if isinstance(block, Chart)]
+    files = {chart.name: f"{folder.name}/{chart.name}.png" for chart in charts}
+    text = as_markdown(report, pictures=files)
     write_exactly(path, lambda place: _put(place, text))
-    for figure in figures:
-        write_over(beside / f"{figure.chart.name}.png", draw.png(figure.spec))
-    return [path, *(beside / f"{figure.chart.name}.png" for figure in figures)]
+    for chart in charts:
+        write_over(folder / f"{chart.name}.png", draw.png(dict(chart.spec)))
+    return [path, *(folder / f"{chart.name}.png" for chart in charts)]
 
 
 def _put(place: Path, text: str) -> None:

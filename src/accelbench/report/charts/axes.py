@@ -191,5 +191,4 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _round(value: float) -> float:
-    """Ends of axes as a reader of the file likes them, and alike on every machine."""
     return float(f"{value:.4g}")

@@ -1,13 +1,16 @@
 """Bars along an axis: platforms, precisions, engines, modes. Pure.
 
 In each panel stands one question of one model, at every place of the axis where it was answered.
+
+Costs by the user's prices: beside each other, along batches, in training. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from accelbench.analysis.costs import PRICE, cost_notes, items_of
 from accelbench.analysis.points import FigureInterval, Point, alike_of_each, alike_together
 from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
@@ -15,6 +18,7 @@ from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec, layer, named
+from accelbench.report.charts.by_batch import along_batches
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
 from accelbench.report.charts.marks import (
     MOST_PANELS,
@@ -96,8 +100,6 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _AnsweredQuestion:
-    """Whatever answered one question, at how many places of an axis, and how often."""
-
     key: object
     points: Sequence[Point]
     places: int
@@ -122,10 +124,7 @@ def _questions(points: Iterable[Point], beside: Comparison) -> list[_AnsweredQue
 def _beside_each_other(
     questions: Iterable[_AnsweredQuestion], comparison: Comparison
 ) -> list[_AnsweredQuestion]:
-    """Of each model and machine its most answered question, where two places answered it.
-
-    Where a chart is of every batch, the same question at each of them.
-    """
+    """Return the question of each model that most places answered; at every batch if asked."""
     best: dict[object, _AnsweredQuestion] = {}
     for one in questions:
         row = one.points[0].row
@@ -146,7 +145,6 @@ def _at_every_batch(
     questions: Iterable[_AnsweredQuestion],
     axis: ComparisonAxis,
 ) -> list[_AnsweredQuestion]:
-    """Each with the same question at other batches, the smallest batch first."""
     but_its_batch = tuple(name for name in axis.alike if name != "batch_size")
 
     def same(one: _AnsweredQuestion) -> object:
@@ -215,7 +213,7 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
 
 
 def _kept(points: Sequence[Point], comparison: Comparison) -> list[Point]:
-    """The fastest where there are too many; those of a platform together, the best first."""
+    """Keep the fastest points, in groups of a platform; of training whole batches."""
 
     def place(point: Point) -> tuple[int, str, float]:
         span = comparison.figure(point)
@@ -252,7 +250,6 @@ def _bars(
 
 
 def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartAxis]:
-    """Lengths begin at zero; panels share them where a short one can still be read."""
     longest = [_longest(bars) for bars in records]
     if max(longest) <= 4 * min(longest):
         longest = [max(longest)] * len(longest)
@@ -260,7 +257,6 @@ def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartA
 
 
 def _longest(bars: Sequence[Record]) -> float:
-    """As long as all figures need, and intervals as far as they are not too long."""
     value = float(max(bar["value"] for bar in bars))
     high = max(bar["high"] or 0.0 for bar in bars)
     return max(value * _ROOM, min(high, value * _FURTHEST))
@@ -332,4 +328,65 @@ MODES = _chart(
     "how much longer a training step takes than an inference step",
     "a model in inference and in training",
     axis="mode",
+)
+
+
+#: One step costs next to nothing, and an axis of that is read by nobody.
+_STEPS = 1_000_000
+
+
+def _beside(subject: Subject) -> ChartBody | None:
+    return _compared(subject, lambda point: point.cost, _title(subject))
+
+
+def _along_batches(subject: Subject) -> ChartBody | None:
+    return _told(subject, along_batches(subject, lambda point: point.cost, _title(subject)))
+
+
+def _of_training(subject: Subject) -> ChartBody | None:
+    title = f"cost of a million training steps, {subject.sign.strip()}"
+    return _compared(subject, lambda one: one.step_cost and one.step_cost.times(_STEPS), title)
+
+
+def _compared(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
+    return _told(subject, compared(subject, Comparison(AXES["hardware"], figure, title)))
+
+
+def _title(subject: Subject) -> str:
+    counted = {items_of(point.row) for point in subject.points if point.cost}
+    items = safe(counted.pop(), 24) if len(counted) == 1 else "items"
+    return f"cost of a million {items}, {subject.sign.strip()}"
+
+
+def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
+    if drawn is None:
+        return None
+    shown = [row for point in drawn.points for row in point.rows]
+    bare = [row for row in subject.rows if PRICE not in row]
+    notes = [safe(note, 300) for note in cost_notes([*shown, *bare], subject.prices)]
+    # What ran on a stand-in has no cost, so that no chart of costs knows of it by itself.
+    stand_ins = emulated(sum(not point.timed for point in subject.points))
+    return replace(drawn, notes=[*notes, *drawn.notes, *stand_ins])
+
+
+HARDWARE_COST = Chart(
+    "hardware-cost",
+    "Hardware: cost",
+    "what a million items cost on each platform",
+    "a model on two platforms that have a price (--prices)",
+    _beside,
+)
+COST_BY_BATCH = Chart(
+    "cost-by-batch",
+    "Cost against batch size",
+    "how much cheaper a larger batch makes an item",
+    "a model at two batch sizes on a platform that has a price (--prices)",
+    _along_batches,
+)
+TRAINING_COST = Chart(
+    "training-cost",
+    "Training: cost",
+    "what training steps cost on each platform",
+    "a model trained on two platforms that have a price (--prices)",
+    _of_training,
 )

@@ -148,7 +148,6 @@ _OF_DRAWING = frozenset(
 
 
 def _about(drawn: ChartBody, machine: str) -> list[str]:
-    """How much it rests on, where and when it was measured, and what of it was not."""
     points = drawn.points
     if not points:
         return [safe(machine, 90)] if machine else []

@@ -76,7 +76,6 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _rated(point: Point) -> bool:
-    """Whether a matrix is made of such cells, as `gathered` makes one."""
     return point.row.get("mode") == "inference" and point.kind in (*COMPARABLE, EMULATED)
 
 

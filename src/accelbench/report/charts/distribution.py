@@ -1,4 +1,7 @@
-"""How samples of a launch are spread: every one, outliers, the interval of their median. Pure."""
+"""How samples of a launch are spread: every one, outliers, the interval of their median. Pure.
+
+What the first time costs: building, loading, compiling, a first step; then steady ones. Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,29 @@ from statistics import median, quantiles
 from accelbench.analysis.points import Point
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
-from accelbench.report.charts.axes import Spec, axis, layer, named, numbers, view, words
+from accelbench.report.charts.axes import (
+    Spec,
+    axis,
+    grouped,
+    layer,
+    legend,
+    named,
+    numbers,
+    view,
+    words,
+)
 from accelbench.report.charts.chart import Chart, ChartBody, Subject
-from accelbench.report.charts.marks import COLOUR, DASHED, UNUSABLE, Record, hardware_legend, record
-from accelbench.report.charts.theme import ALERT, INK, MIDDLE_TICK, REST_COLOUR
+from accelbench.report.charts.marks import (
+    COLOUR,
+    DASHED,
+    PAINTED,
+    UNUSABLE,
+    Record,
+    hardware_legend,
+    kind_legend,
+    record,
+)
+from accelbench.report.charts.theme import ALERT, DIM, INK, MIDDLE_TICK, PAPER, REST_COLOUR
 from accelbench.report.charts.words import (
     EVERYTHING,
     emulated,
@@ -51,7 +73,6 @@ def _launches(subject: Subject) -> list[Launch]:
 
 
 def _countable(point: Point) -> int:
-    """Launches that have samples, whether or not they were asked for: measured ones do."""
     if not point.timed or point.kind != Provenance.MEASURED:
         return 0
     counts = [number(row, "sample_count") for row in point.rows]
@@ -87,7 +108,6 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _parts(shown: Sequence[Launch]) -> list[Point]:
-    """Of each cell the launches that are drawn, with as many samples as were."""
     by_point: dict[int, tuple[str, list[Row]]] = {}
     for point, row, samples in shown:
         _, rows = by_point.setdefault(id(point), (point.machine, []))
@@ -96,7 +116,6 @@ def _parts(shown: Sequence[Launch]) -> list[Point]:
 
 
 def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
-    """What a launch comes to, and its steps, outliers told from the others."""
     point, row, samples = launch
     assert point.latency is not None
     low, high = min(samples), max(samples)
@@ -123,7 +142,6 @@ def _spread(launch: Launch, name: str) -> tuple[Record, list[Record]]:
 
 
 def _names(shown: Sequence[Launch]) -> tuple[list[str], str]:
-    """Each launch by its cell, and by its number where a cell has several."""
     cells = told([point for point, _, _ in shown], EVERYTHING, ("model",), longest=68)
     again = len({id(point) for point, _, _ in shown}) < len(shown)
     names = [
@@ -186,4 +204,87 @@ DISTRIBUTION = Chart(
     "how steps differ from each other, and which are outliers",
     "samples, which only our own results have",
     _drawn,
+)
+
+
+#: Column → what people call it and its form. None has a colour: colours are platforms'.
+_PHASES = {
+    "first_visit_ms": ("first visit of a page", "triangle-up"),
+    "build_ms": ("build", "square"),
+    "load_ms": ("load", "diamond"),
+    "compile_ms": ("compile", "triangle-down"),
+    "repeat_visit_ms": ("next visit", "triangle-right"),
+    "first_inference_ms": ("first step", "cross"),
+}
+_WARM = ("steady step", "circle")
+_MOST_CONFIGURATIONS = 20
+
+
+def _draw_cold_warm(subject: Subject) -> ChartBody | None:
+    first = [
+        point
+        for point in subject.points
+        # Of most figures nobody knows how they began: to look into rows is a third of the time.
+        if point.latency
+        and any(row.get(name) and point.metric(name) for row in point.rows for name in _PHASES)
+    ]
+    known = [point for point in first if point.timed]
+    if not known:
+        return None
+    # The smallest batch of every model says more of beginnings than every batch of one model.
+    shown = sorted(known, key=lambda point: int(number(point.row, "batch_size") or 0))[
+        :_MOST_CONFIGURATIONS
+    ]
+    named = told(shown, EVERYTHING, ("model",), longest=72, devices=subject.devices)
+    records: list[Record] = []
+    for cell, name in zip(shown, unique(named.apart), strict=True):
+        assert cell.latency is not None
+        phases = [(label, cell.metric(column)) for column, (label, _) in _PHASES.items()]
+        for label, span in [*phases, (_WARM[0], cell.latency)]:
+            if span is not None:
+                about = record(cell, span, cell=name, phase=label)
+                if label != _WARM[0]:
+                    # Only the steady step is of no use where its interval is too wide.
+                    about.pop("quality", None)
+                    about["paint"] = PAPER
+                records.append(about)
+    notes = [
+        "In its platform's colour: a step in the steady state.",
+        *in_common(named.together),
+        *left_out(len(known) - len(shown), "configuration"),
+        *emulated(len(first) - len(known)),
+    ]
+    return ChartBody(_phases_body(records), shown, notes, records)
+
+
+def _phases_body(records: Sequence[Record]) -> Spec:
+    labels = {datum["phase"] for datum in records}
+    phases = [phase for phase in (*_PHASES.values(), _WARM) if phase[0] in labels]
+    y = named("cell", (datum["cell"] for datum in records), labelLimit=430, grid=True)
+    x = axis("time, ms", [datum["value"] for datum in records]).of("value")
+    warm = f"datum.phase === '{_WARM[0]}'"
+    shape = grouped("phase", dict(phases), None)
+    place = {"x": x, "y": y, "shape": shape, "tooltip": [*_PHASE_TOOLTIP, *numbers(value="ms")]}
+    ends = {"x": {**x, "aggregate": "min"}, "x2": {"field": "value", "aggregate": "max"}, "y": y}
+    plain: Spec = {"size": 70, "stroke": INK}
+    steps = {**shape, "legend": legend(columns=3)}
+    layers = [
+        layer("rule", ends, strokeWidth=1, opacity=0.5, color=DIM),
+        layer("point", {"shape": steps}, opacity=0, **plain),
+        *kind_legend(records, bars=True),
+        *hardware_legend(records),
+        layer("point", place, where=f"!({warm})", fill=PAPER, opacity=1, **plain),
+        layer("point", {**place, **PAINTED}, where=warm, size=95, strokeWidth=1.8, opacity=1),
+    ]
+    return view(records, 380, {"step": 22}, *layers)
+
+
+_PHASE_TOOLTIP = words("cell", "phase", "kind", "quality")
+
+COLD_WARM = Chart(
+    "cold-warm",
+    "Cold against warm",
+    "what the first time costs beside the steady state",
+    "times of building, loading or a first step",
+    _draw_cold_warm,
 )

@@ -41,7 +41,6 @@ def still(spec: Spec) -> Spec:
 
 
 def _words(value: object) -> Iterator[str]:
-    """Every text but those of data and tooltips: fields are named in them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -54,7 +53,6 @@ def _words(value: object) -> Iterator[str]:
 
 
 def _bare(value: object, is_drawn: Callable[[str], bool]) -> object:
-    """The same without tooltips, its records with the fields that are drawn."""
     if isinstance(value, Mapping):
         return {
             name: {**member, "values": _thinned(member["values"], is_drawn)}
@@ -95,9 +93,8 @@ def _has(letter: str, engine: ModuleType) -> bool:
     return _glyphs_drawn(letter, engine) != _glyphs_drawn(_NOBODYS, engine)
 
 
-@cache
+@cache  # a letter takes half a millisecond
 def _glyphs_drawn(letter: str, engine: ModuleType) -> bytes:
-    """Half a millisecond a letter, once."""
     svg = rendered("letter.svg", font=FONT, code=ord(letter))
     image: bytes = engine.svg_to_png(svg, scale=1.0)
     return image
@@ -132,7 +129,6 @@ def png(spec: Spec) -> bytes:
 
 
 def _drawn(spec: Spec, spell: Callable[[str], str] = visible) -> str:
-    """As SVG, with the patterns that its fills name."""
     drawn: str = _engine().vegalite_to_svg(
         respelled(spec, spell), vl_version=_VEGA_LITE, allowed_base_urls=[]
     )

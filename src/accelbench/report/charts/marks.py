@@ -284,7 +284,6 @@ def _title(panel: Panel) -> Spec:
 
 
 def _lines(about: str) -> list[str]:
-    """What is said of a panel, broken between its words and never within what one of them says."""
     lines: list[str] = []
     for part in about.split(_BETWEEN):
         longer = f"{lines[-1]}{_BETWEEN}{part}" if lines else part

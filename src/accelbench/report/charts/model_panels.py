@@ -85,7 +85,6 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _by_device(points: Sequence[Point]) -> dict[tuple[str, str], list[Point]]:
-    """The points of each device, by its name and machine: the fastest first, of both."""
     devices: dict[tuple[str, str], list[Point]] = {}
     for point in sorted(points, key=_item_ms):
         devices.setdefault((str(physical(point.row)), point.machine), []).append(point)
@@ -98,7 +97,6 @@ def _item_ms(point: Point) -> float:
 
 
 def _names(devices: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """What each is called: its machine too, where another has one of that name."""
     several = Counter(device for device, _ in devices)
     return {
         (device, machine): safe(
@@ -147,7 +145,6 @@ def _over_batches(lines: Sequence[Line], points: Sequence[Point]) -> ChartBody:
 
 
 def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
-    """Devices in the order of their best, the marks of each batch in one line."""
     devices = _by_device(points)
     names = _names(list(devices))
     shown = list(devices)[:_MOST_DEVICES]

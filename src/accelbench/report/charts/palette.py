@@ -154,7 +154,7 @@ def _of_platforms() -> dict[str, str]:
 
 
 def _lightened(colour: str) -> str:
-    """The same hue, as light as dark paper needs it; of a pale fill the dark counterpart."""
+    """Return the same hue, light enough for dark paper; the dark counterpart of a pale fill."""
     lightness, green_red, blue_yellow = _lab(colour)
     if lightness > _PALE:
         return _hex_of((1.2 - lightness, green_red, blue_yellow))
@@ -162,7 +162,6 @@ def _lightened(colour: str) -> str:
 
 
 def _hex_of(lab: Triple) -> str:
-    """As "#rrggbb": with as much of its chroma as a screen has."""
     for step in range(20, -1, -1):
         share = step / 20
         roots = _times(_FROM_LAB, (lab[0], lab[1] * share, lab[2] * share))
@@ -383,7 +382,6 @@ def _thin(view: Spec) -> Spec:
 
 
 def _short_named(layer: Spec) -> Spec:
-    """A layer whose names beside it are as long as one column has room for."""
     up = layer.get("encoding", {}).get("y", {})
     axis = up.get("axis")
     if not isinstance(axis, Mapping) or "labelLimit" not in axis:
@@ -406,7 +404,6 @@ def _lines(text: str | Iterable[str]) -> list[str]:
 
 
 def _is_named(view: Spec) -> bool:
-    """Whether its marks have their names beside them, which need half of the width."""
     encodings = (layer.get("encoding", {}) for layer in (view, *view.get("layer", ())))
     return any(encoding.get("y", {}).get("type") in _NAMED for encoding in encodings)
 

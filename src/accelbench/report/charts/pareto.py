@@ -139,8 +139,6 @@ def _work(point: Point) -> Key:
 
 
 def _records(points: Sequence[Point], tradeoff: Tradeoff) -> list[Record]:
-    """With the number of each that is on the front; what nobody measured, or nobody
-    knows well enough, is on none."""
     records = []
     for point in points:
         assert point.latency is not None
@@ -159,7 +157,6 @@ def _records(points: Sequence[Point], tradeoff: Tradeoff) -> list[Record]:
 def _named(
     points: Sequence[Point], records: Sequence[Record], drawn: Sequence[Point], devices: Devices
 ) -> list[str]:
-    """What each number is: there is no room beside the marks."""
     ways = varied(points, _WAYS)
     together = told(points, _TOLD, ways, among=drawn, devices=devices).together
     numbered = sorted((datum["number"], i) for i, datum in enumerate(records) if datum["front"])
@@ -187,10 +184,7 @@ def _layers(
 def _numbers(
     records: Sequence[Record], place: Spec, across: ChartAxis, up: ChartAxis, *, falling: bool
 ) -> list[Spec]:
-    """Above their marks, and below where the one before would be in the way.
-
-    The other way round on a line that falls: it comes to its marks from above.
-    """
+    """Place numbers above marks, or below if one is in the way; reversed on a falling line."""
     on_it = sorted(
         (datum for datum in records if datum["front"]), key=lambda datum: datum["number"]
     )

@@ -136,7 +136,6 @@ def _place(scale: ChartAxis) -> Spec:
 
 
 def _right(scale: ChartAxis) -> list[Spec]:
-    """The diagonal, and the lines a quarter above and below it."""
     place, ends = _place(scale), (scale.low, scale.high)
     return [
         layer(

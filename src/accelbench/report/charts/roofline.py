@@ -82,14 +82,12 @@ def _cell(point: Point) -> Record:
 
 
 def _numbered(records: Sequence[Record]) -> list[Record]:
-    """The same, each with its number: of most operations a second first."""
     order = sorted(range(len(records)), key=lambda i: -records[i]["value"])
     ranks = {i: number for number, i in enumerate(order, 1)}
     return [{**datum, "number": ranks[i]} for i, datum in enumerate(records)]
 
 
 def _names(shown: Sequence[Point], records: Sequence[Record], devices: Devices) -> list[str]:
-    """What each number is: there is no room beside the marks."""
     order = sorted(zip(records, shown, strict=True), key=lambda pair: pair[0]["number"])
     named = [point for _, point in order]
     names = told(named, EVERYTHING, ("model",), 72, devices=devices)
@@ -100,7 +98,6 @@ def _names(shown: Sequence[Point], records: Sequence[Record], devices: Devices) 
 
 
 def _roof(roof: Roof, reach: Sequence[float]) -> list[Record]:
-    """Memory's slope up to the ridge, then the flat of the units."""
     ridge = roof.operations_per_second / roof.bytes_per_second
     low, high = min(*reach, ridge) / 2, max(*reach, ridge) * 2
     measured = f", measured {roof.measured_on}" if roof.measured_on else ""
@@ -137,7 +134,6 @@ def _body(records: Sequence[Record], lines: Sequence[Record]) -> Spec:
 
 
 def _roofs(lines: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
-    """Each in its platform's colour, with its name on its flat: a legend would be far off."""
     if not lines:
         return []
     names = list(dict.fromkeys(datum["roof"] for datum in lines))

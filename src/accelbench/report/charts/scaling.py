@@ -112,7 +112,6 @@ def scaling_lines(points: Iterable[Point]) -> list[ScalingLine]:
 
 
 def _work(point: Point) -> Key:
-    """What one process and several have to have alike: on a CPU the threads of each too."""
     row = point.row
     options = {n: v for n, v in record(row, "options").items() if n not in _OF_SHARING}
     threads = _threads_of_each(point) if row.get("hardware") == "cpu" else None
@@ -199,7 +198,6 @@ def _said(line: ScalingLine, efficiency: FigureInterval | None) -> str:
 
 
 def _reach(records: Sequence[Record]) -> list[float | None]:
-    """What an axis has to hold: figures, the ideal, and of intervals what is not too far away."""
     figures = [datum[name] for datum in records for name in ("value", "ideal")]
     least, most = min(figures) / _FURTHEST, max(figures) * _FURTHEST
     intervals = [datum[name] for datum in records for name in ("low", "high")]
@@ -241,7 +239,6 @@ def _layers(records: Sequence[Record], x: Spec, scale: ChartAxis, alone: bool) -
 
 
 def _apart(ends: Sequence[Record], scale: ChartAxis, height: int) -> list[Record]:
-    """Names of lines beside their last marks, those of one place as far apart as they are high."""
     low, high = (_on(scale, end) for end in (scale.low, scale.high))
     least = _LINE_HEIGHT / height * (high - low)
     placed: list[Record] = []

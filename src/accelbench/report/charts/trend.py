@@ -195,10 +195,8 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _is_apart_in_time(series: Series) -> bool:
-    """Whether any of its moments is another than the first: most lines tell by their second point.
-
-    To write down every moment of 48 lines of 2,000 runs took a second of a processor's time.
-    """
+    # Most series tell by their second point. Writing down every moment of 48 lines of 2,000 runs
+    # took a second.
     moments = (said(point.moment) for point in series.points)
     first = next(moments, None)
     return any(moment != first for moment in moments)
@@ -221,7 +219,6 @@ def _of_software(shown: Sequence[Series]) -> list[str]:
 
 
 def _answers(shown: Sequence[Series]) -> list[str]:
-    """What cannot be read off the lines: whether they are judged, and what nobody can tell."""
     if len(shown) == 1:
         (series,) = shown
         seen = series.said in (Judgement.WORSE, Judgement.BETTER)
@@ -319,9 +316,6 @@ def _layers(series: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
 
 
 def _steps(series: Series, moments: Sequence[str], wide: int) -> list[Record]:
-    """Steps and changes of software, each with where it is written: in a row in which no other one
-    is in its way.
-    """
     records: list[Record] = []
     rows: list[float] = []
     for at, mark in sorted([*_changes(series), *_of_versions(series)], key=lambda pair: pair[0]):
@@ -392,7 +386,6 @@ def _drawn_steps(steps: Sequence[Record], x: Spec) -> list[Spec]:
 
 
 def _sizes(steps: Sequence[Record], x: Spec) -> list[Spec]:
-    """Those of one row and side; on paper, so that other steps' lines do not cross them out."""
     row, left = steps[0]["row"], steps[0]["left"]
     side: Spec = {"dx": -_GAP, "align": "right"} if left else {"dx": _GAP, "align": "left"}
     place = {"x": x, "y": {"value": 8 + row * _ROW}, "text": {"field": "said"}}

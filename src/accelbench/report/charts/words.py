@@ -235,7 +235,6 @@ def unique(names: Sequence[str]) -> list[str]:
 
 
 def _fitting(rows: Sequence[Row], chosen: Sequence[str], rooms: Sequence[int]) -> list[str]:
-    """Names; one without its software where there is no room, and the rest is of nothing else."""
     whole = [_joined(row, chosen) for row in rows]
     short = [_joined(row, [name for name in chosen if name != SOFTWARE]) for row in rows]
     seen = Counter(short)
@@ -246,7 +245,6 @@ def _fitting(rows: Sequence[Row], chosen: Sequence[str], rooms: Sequence[int]) -
 
 
 def _cut(names: Sequence[str], kinds: Sequence[str], longest: int) -> list[str]:
-    """Names of a length, their kinds' words included; what tells them apart stays."""
     cuts = [safe(n, longest - len(kind)) for n, kind in zip(names, kinds, strict=True)]
     alike: dict[str, set[str]] = {}
     for short, name in zip(cuts, names, strict=True):
@@ -270,7 +268,6 @@ def _from_where_they_differ(name: str, alike: Iterable[str]) -> str:
 
 
 def _named(points: Sequence[Point], among: Sequence[Point], devices: Devices | None) -> list[Row]:
-    """Their rows with what no column says: place and machine."""
     by_platform = devices_on(among) if devices is None else devices
     several = {
         platform: Counter(map(short_device, names))
@@ -296,10 +293,7 @@ def _named(points: Sequence[Point], among: Sequence[Point], devices: Devices | N
 
 
 def _versions(among: Sequence[Point]) -> list[str]:
-    """As few names of software as tell apart what ran, engines before what they stand on.
-
-    What a submission says of itself in words tells apart what ran alike on one device.
-    """
+    """Return as few names of software as tell apart what ran; engines before libraries."""
     ran = {(point.row.get("device_name"), software(point.row)) for point in among}
     every = [{_DEVICE: device, **dict(versions)} for device, versions in ran]
     names = sorted({name for environment in every for name in environment} - {_DEVICE})
@@ -316,8 +310,6 @@ def _versions(among: Sequence[Point]) -> list[str]:
 
 
 def _telling(every: Sequence[Row], names: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Of some names as few as tell apart what others leave alike."""
-
     def apart(by: Iterable[str]) -> int:
         chosen = tuple(by)
         return len({tuple(environment.get(name) for name in chosen) for environment in every})
@@ -350,7 +342,7 @@ def _platform(point: Point) -> str:
 
 
 def _joined(row: Row, names: Iterable[str]) -> str:
-    """Their words; "openvino" and not "openvino · openvino"."""
+    """Join the words, each once: "openvino", not "openvino · openvino"."""
     words = (_word(name, row.get(name)) for name in names)
     return " · ".join(dict.fromkeys(word for word in words if word))
 

@@ -1,12 +1,20 @@
-"""What a report is made of: sections of text, tables and pictures; findings; predictions. Pure."""
+"""Sections of a report about findings, tasks, charts and predictions. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from accelbench.core.nouns import NO_DATA, counted
+from accelbench.core.nouns import NO_DATA, counted, four_digits
+from accelbench.present.document import (
+    Chart,
+    DocumentSection,
+    EvidenceLink,
+    Finding,
+    Notes,
+    Table,
+    columns,
+)
 from accelbench.query.findings.collected import NOTHING, Findings
 from accelbench.query.findings.finding import (
     FindingKind,
@@ -25,83 +33,8 @@ if TYPE_CHECKING:
     from accelbench.report.prediction_evidence import PredictionEvidence
 
 
-@dataclass(frozen=True)
-class Text:
-    """Paragraphs, or the items of a list."""
-
-    lines: Sequence[str]
-    listed: bool = False
-
-
-#: What brings the lines that a table leaves out.
+#: Writes the rows that a table leaves out.
 EXPORT = "accelbench db export csv"
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table; figures stand to the right."""
-
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    figures: frozenset[int] = frozenset()  # columns that hold figures
-    caption: str = ""
-    command: str = ""  # what brings the rest: the last words of the caption
-    folded: bool = False  # shown where somebody opens it
-    anchors: Sequence[str] = ()  # of its lines, what a finding leads to
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A picture, and what is drawn in it as a table."""
-
-    picture: Picture
-    table: Table
-
-
-Block = Text | Table | Figure
-
-
-@dataclass(frozen=True)
-class EvidenceLink:
-    """A place in the report that a sentence rests on."""
-
-    text: str
-    anchor: str
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A finding at the head of a report, what it rests on, and what to do next."""
-
-    text: str
-    evidence: Sequence[EvidenceLink] = ()
-    command: str = ""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading and what stands below it."""
-
-    title: str
-    blocks: Sequence[Block]
-
-    @property
-    def anchor(self) -> str:
-        """What leads to it, in both spellings: as a heading of Markdown is known by."""
-        words = self.title.lower().replace(" ", "-")
-        return "".join(letter for letter in words if letter.isalnum() or letter == "-")
-
-
-@dataclass(frozen=True)
-class Report:
-    """All of it."""
-
-    title: str
-    about: Sequence[str]
-    sections: Sequence[Section]
-    findings: Sequence[Sentence] = ()
-
-
 #: The sections that findings lead to.
 RESULTS, FAILURES = "results", "without-a-figure"
 VERIFICATION = "verification-and-workarounds"
@@ -115,29 +48,29 @@ _SECTIONS: Mapping[FindingKind, str] = {
 }
 
 
-def told_findings(findings: Findings, anchors: Mapping[str, str]) -> list[Sentence]:
-    """Those that stand at the head; that there is nothing to say is one as well."""
+def foremost_findings(findings: Findings, row_ids: Mapping[str, str]) -> list[Finding]:
+    """Return the findings for the head of a page; one that says so if there are none."""
     foremost = findings.foremost
     if not foremost:
-        return [Sentence(NOTHING)]
-    return [Sentence(one.sentence, list(_links(one, anchors)), one.command) for one in foremost]
+        return [Finding(NOTHING)]
+    return [Finding(one.sentence, list(_links(one, row_ids)), one.command) for one in foremost]
 
 
-def _links(finding: StoreFinding, anchors: Mapping[str, str]) -> Iterable[EvidenceLink]:
+def _links(finding: StoreFinding, row_ids: Mapping[str, str]) -> Iterable[EvidenceLink]:
     section = _SECTIONS.get(finding.kind, RESULTS)
-    lines = [
-        (each, anchor)
+    rows = [
+        (each, row)
         for each in finding.evidence
-        if (anchor := next((anchors[key] for key in each.results if key in anchors), ""))
+        if (row := next((row_ids[key] for key in each.results if key in row_ids), ""))
     ]
-    if finding.evidence and len(lines) == len(finding.evidence) <= _MOST_LINKS:
-        yield from (EvidenceLink(each.name, anchor) for each, anchor in lines)
+    if finding.evidence and len(rows) == len(finding.evidence) <= _MOST_LINKS:
+        yield from (EvidenceLink(each.name, RESULTS, row) for each, row in rows)
     elif finding.evidence:
         yield EvidenceLink(counted(len(finding.evidence), "configuration"), section)
 
 
-def task_section(findings: Findings) -> list[Section]:
-    """For each task what is fastest, cheapest and most precise; nothing of no task."""
+def task_section(findings: Findings) -> list[DocumentSection]:
+    """Return the section of what is fastest, cheapest and most precise for each task, if any."""
     if not findings.tasks:
         return []
     several = crowded(point.row for task in findings.tasks for point in task.points)
@@ -153,7 +86,7 @@ def task_section(findings: Findings) -> list[Section]:
     caption = (
         "At the batch size that most devices ran, of as many devices as most have, like with like"
     )
-    return [Section("By task", [Table(headers, rows, caption=caption)])]
+    return [DocumentSection("By task", [Table(columns(headers), rows, caption=caption)])]
 
 
 def _best(best: Best | None, several: frozenset[str]) -> str:
@@ -164,52 +97,54 @@ def _best(best: Best | None, several: frozenset[str]) -> str:
     return f"{subject}: {best.figure}; {best.beside}"
 
 
-def more_findings(findings: Findings) -> list[Section]:
-    """What is less important than what stands at the head."""
+def more_findings(findings: Findings) -> list[DocumentSection]:
+    """Return the section of the findings that are not at the head, if there are any."""
     foremost = findings.foremost
     rest = [
         f"{finding.sentence}{f' Next: {finding.command}' if finding.command else ''}"
         for finding in findings.every
         if finding not in foremost
     ]
-    return [Section("More findings", [Text(rest, listed=True)])] if rest else []
+    return [DocumentSection("More findings", [Notes(rest, is_list=True)])] if rest else []
 
 
 #: More lines of what a chart shows are in the database, and in `db export`.
 _MOST_DRAWN = 200
 
 
-def drawn_table(drawing: Picture) -> Table:
-    """The figures of a picture."""
+def chart_section(drawing: Picture, *notes: str) -> DocumentSection:
+    """Return the section of a chart, below notes if there are any."""
+    chart = drawing.chart
+    block = Chart(
+        chart.name, chart.title, chart.answers, drawing.about, drawing.spec, _data(drawing)
+    )
+    return DocumentSection(chart.title, [*([Notes(notes)] if notes else []), block])
+
+
+def _data(drawing: Picture) -> Table:
     records = [
         {name: value for name, value in record.items() if name not in ("paint", "panel", "place")}
         for record in drawing.records[:_MOST_DRAWN]
     ]
     # In the order of the fields, whichever record is the first to have a value in one.
     names = dict.fromkeys(name for record in records for name in record)
-    headers = [n for n in names if any(record.get(n) not in (None, "") for record in records)]
-    rows = [[told(record.get(name)) for name in headers] for record in records]
-    numbers = frozenset(
-        i for i, name in enumerate(headers) if any(isinstance(r.get(name), float) for r in records)
-    )
+    rows = [[text_of(record.get(name)) for name in names] for record in records]
+    numbers = {
+        i for i, name in enumerate(names) if any(isinstance(r.get(name), float) for r in records)
+    }
     more = len(drawing.records) - len(records)
     caption = (
         f"Figures of {drawing.chart.title}"
         f"{f' (the first {len(records)} of {len(drawing.records)})' if more else ''}"
     )
-    return Table(headers or ["nothing"], rows, numbers, caption, folded=True)
+    return Table(columns(names, numbers), rows, caption=caption, is_folded=True)
 
 
-def told(value: object) -> str:
-    """A value in a field; nothing of what is absent."""
+def text_of(value: object) -> str:
+    """Return a value as a cell; an absent one is empty."""
     if value is None:
         return ""
-    return digits(value) if isinstance(value, float) else str(value)
-
-
-def digits(value: float) -> str:
-    """Four digits, as many as such figures carry, or all of a large number: 0.1234, 23,960."""
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return four_digits(value) if isinstance(value, float) else str(value)
 
 
 AGAINST_MEASURED = "Predicted against measured"
@@ -226,28 +161,23 @@ HEADERS = ("target", "engine", "cases", "median error, %", "inside 25 %, %", "co
 CAPTION = "By engine; coverage is the share inside the 90 % interval"
 
 
-def predictions(evidence: PredictionEvidence | None) -> Iterable[Section]:
-    """The sections; a sentence where there is too little to judge, none where nobody asked."""
+def predictions(evidence: PredictionEvidence | None) -> Iterable[DocumentSection]:
+    """Yield the sections; only a sentence if there is too little to judge."""
     if evidence is None:
         return
-    picture = evidence.picture
-    if picture is None:
-        yield Section(AGAINST_MEASURED, [Text([evidence.why])] if evidence.why else [])
+    if evidence.picture is None:
+        notes = [Notes([evidence.why])] if evidence.why else []
+        yield DocumentSection(AGAINST_MEASURED, notes)
         return
-    blocks: list[Block] = [
-        Text([_LEFT_OUT]),
-        Figure(picture, drawn_table(picture)),
-        Table(HEADERS, score_rows(evidence.cases), frozenset({2, 3, 4, 5}), CAPTION),
-    ]
-    yield Section(AGAINST_MEASURED, blocks)
-    scaling = evidence.scaling_picture
-    if scaling is not None:
-        figure = Figure(scaling, drawn_table(scaling))
-        yield Section(scaling.chart.title, [Text([_SCALING]), figure])
+    blocks = chart_section(evidence.picture, _LEFT_OUT).blocks
+    scores = Table(columns(HEADERS, {2, 3, 4, 5}), score_rows(evidence.cases), caption=CAPTION)
+    yield DocumentSection(AGAINST_MEASURED, [*blocks, scores])
+    if evidence.scaling_picture is not None:
+        yield chart_section(evidence.scaling_picture, _SCALING)
 
 
 def score_rows(cases: Mapping[str, EvaluatedCases]) -> list[list[str]]:
-    """Scores of each target: of all cases, and of each engine."""
+    """Return the scores of each target: of all cases, and of each engine."""
     return [
         [target, name, f"{score['n']:,}", *(_percent(score[what]) for what in _SHARES)]
         for target, entry in cases.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accelbench.analysis.accuracies import (
     AccuracyPlace,
@@ -24,32 +24,34 @@ from accelbench.analysis.summary import summary
 from accelbench.analysis.warned import warned
 from accelbench.core.columns import BY_NAME
 from accelbench.core.figures import Statistic, unit_beside, unit_of_all
-from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE
+from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, four_digits
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Json, Row, number, text, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import launches_failed, quality_of
-from accelbench.query.findings.collected import Findings, findings_of
+from accelbench.present.document import (
+    Document,
+    DocumentSection,
+    Findings,
+    Notes,
+    Table,
+    columns,
+)
+from accelbench.query.findings.collected import Findings as StoreFindings
+from accelbench.query.findings.collected import findings_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, newer_set_aside, picture
 from accelbench.report.charts.words import ALIKE, PLACE, PointNames, told
 from accelbench.report.full_report.contents import (
     EXPORT,
-    Block,
-    Figure,
-    Report,
-    Section,
-    Table,
-    Text,
-    drawn_table,
+    chart_section,
+    foremost_findings,
     more_findings,
     predictions,
     task_section,
-    told_findings,
+    text_of,
 )
-from accelbench.report.full_report.contents import digits as digits
-from accelbench.report.full_report.contents import told as told_value
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.prediction_evidence import PredictionEvidence
 
@@ -67,17 +69,17 @@ _DAY = 10  # of a moment: 2026-01-02
 
 def task_accuracy(
     accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
-) -> Iterable[Section]:
+) -> Iterable[DocumentSection]:
     """The section; none where nothing was labelled. Batches of a place have one line."""
     if not accuracies:
         return
-    blocks: list[Block] = [Text([_WHAT])]
+    blocks: list[Table | Notes] = [Notes([_WHAT])]
     lines = [_line(place, rows[0]) for place, rows in accuracies.items()]
-    blocks.append(Table(_HEADERS, lines, frozenset({4, 5, 6}), "Every cell"))
+    blocks.append(Table(columns(_HEADERS, {4, 5, 6}), lines, caption="Every cell"))
     sentences = [*_costs(accuracies), *_other_weights(accuracies, points)]
     if sentences:
-        blocks.append(Text(sentences, listed=True))
-    yield Section("Task accuracy", blocks)
+        blocks.append(Notes(sentences, is_list=True))
+    yield DocumentSection("Task accuracy", blocks)
 
 
 def _line(place: AccuracyPlace, row: Row) -> list[str]:
@@ -104,7 +106,6 @@ def _costs(accuracies: Mapping[AccuracyPlace, Sequence[Row]]) -> Iterable[str]:
 def _other_weights(
     accuracies: Mapping[AccuracyPlace, Sequence[Row]], points: Sequence[Point]
 ) -> Iterable[str]:
-    """Whose figures are of other weights than their accuracy."""
     timed: dict[AccuracyPlace, set[object]] = {}
     for point in points:
         place = place_of(point.row, point.machine)
@@ -129,7 +130,7 @@ LONGEST_NAME = 400
 MOST_RESULTS = 1000
 
 
-def chosen_points(points: Sequence[Point], findings: Findings) -> list[Point]:
+def chosen_points(points: Sequence[Point], findings: StoreFindings) -> list[Point]:
     """What the table of results has: of thousands what findings rest on, and of each model what
     is fastest in each mode and batch; in the order of names.
     """
@@ -151,8 +152,8 @@ def chosen_points(points: Sequence[Point], findings: Findings) -> list[Point]:
     return sorted(sorted(points, key=order)[:MOST_RESULTS], key=_result_lines_place)
 
 
-def anchors_of(points: Sequence[Point]) -> dict[str, str]:
-    """Of each result the line of the table that it is in."""
+def row_ids_of(points: Sequence[Point]) -> dict[str, str]:
+    """Return the id of the table's row for each result."""
     return {
         str(row.get("result_id")): f"c{number}"
         for number, point in enumerate(points)
@@ -160,7 +161,7 @@ def anchors_of(points: Sequence[Point]) -> dict[str, str]:
     }
 
 
-def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
+def results(every: Sequence[Point], points: Sequence[Point]) -> DocumentSection:
     """The section."""
     unit = unit_of_all(point.row for point in points)
     headers = (
@@ -180,10 +181,16 @@ def results(every: Sequence[Point], points: Sequence[Point]) -> Section:
     if more:
         caption = caption.replace("Every configuration", f"{len(points):,} configurations", 1)
         caption += f". {more:,} more, slower ways of the same models, are in the files of"
-    lines = [f"c{number}" for number in range(len(rows))]
-    right = frozenset({2, 3, 4, 5, 6, 7, 8})
-    table = Table(headers, rows, right, caption, EXPORT if more else "", anchors=lines)
-    return Section("Results", [table if rows else Text(["There are no figures."])])
+    if not rows:
+        return DocumentSection("Results", [Notes(["There are no figures."])])
+    table = Table(
+        columns(headers, range(2, 9)),
+        rows,
+        caption=caption,
+        command=EXPORT if more else "",
+        row_ids=[f"c{number}" for number in range(len(rows))],
+    )
+    return DocumentSection("Results", [table])
 
 
 def _result_lines_place(point: Point) -> tuple[str | int, ...]:
@@ -207,7 +214,7 @@ def _result_lines_cell(point: Point, name: str, unit: str) -> list[str]:
         name,
         point.kind,
         _time(point) if timed else NOT_APPLICABLE,
-        latency.spread.ends(digits) if timed and latency and latency.spread else "",
+        latency.spread.ends(four_digits) if timed and latency and latency.spread else "",
         rate.rstrip() if timed else NOT_APPLICABLE,
         figure(point.memory),
         figure(first) if timed else NOT_APPLICABLE,
@@ -218,12 +225,11 @@ def _result_lines_cell(point: Point, name: str, unit: str) -> list[str]:
 
 
 def _time(point: Point) -> str:
-    """A latency, or the percentile that is all that is known, with its name."""
     if point.latency is None and point.percentile is not None:
         value, statistic = point.percentile
         return f"{figure(FigureInterval(value))} {statistic}"
     mean = mean_beside(point.rows)
-    named = f" (mean {digits(mean)})" if mean else ""
+    named = f" (mean {four_digits(mean)})" if mean else ""
     if point.latency_by is Statistic.MEAN:
         named = f" {Statistic.MEAN}"
     return f"{figure(point.latency)}{named}"
@@ -231,7 +237,7 @@ def _time(point: Point) -> str:
 
 def figure(span: FigureInterval | None) -> str:
     """A figure, or that there is none."""
-    return NO_DATA if span is None else digits(span.value)
+    return NO_DATA if span is None else four_digits(span.value)
 
 
 #: More models than this are told of in the table alone.
@@ -260,20 +266,20 @@ COMPUTED = (
 )
 
 
-def costs(subject: Subject) -> Iterable[Section]:
+def costs(subject: Subject) -> Iterable[DocumentSection]:
     """The section; none where nobody gave a price and no result says its own cost."""
     notes = cost_notes(subject.rows, subject.prices)
     if not has_costs(subject.rows):
         if notes:
-            yield Section("Cost", [Text(notes)])
+            yield DocumentSection("Cost", [Notes(notes)])
         return
     priced = [point for point in subject.points if point.cost or point.step_cost]
-    blocks: list[Block] = [
-        Text(cheapest(priced, subject.sign), listed=True),
+    blocks: list[Table | Notes] = [
+        Notes(cheapest(priced, subject.sign), is_list=True),
         _table(priced, subject.sign),
-        Text([*notes, *COMPUTED]),
+        Notes([*notes, *COMPUTED]),
     ]
-    yield Section("Cost", blocks)
+    yield DocumentSection("Cost", blocks)
 
 
 def cheapest(priced: Sequence[Point], sign: str) -> list[str]:
@@ -308,7 +314,6 @@ def _cheapest(several: Sequence[Point], sign: str) -> str:
 
 
 def _unsure(ordered: Sequence[tuple[Point, str]]) -> str:
-    """What is said where launches do not tell the cheapest from the next."""
     if len(ordered) < 2:
         return ""
     (first, _), (second, name) = ordered[:2]
@@ -334,10 +339,13 @@ def _table(priced: Sequence[Point], sign: str) -> Table:
         *("configuration", "figures", f"{mark} for a million", "of", "95 % interval"),
         *(f"{mark} a training step", f"{mark} an hour", "priced as"),
     )
-    folded = len(ordered) > _MOST_OPEN
     rows = [[name, *_cell(point)] for point, name in zip(ordered, names, strict=True)]
-    caption = "Every configuration that has a price"
-    return Table(headers, rows, frozenset({2, 4, 5, 6}), caption, folded=folded)
+    return Table(
+        columns(headers, {2, 4, 5, 6}),
+        rows,
+        caption="Every configuration that has a price",
+        is_folded=len(ordered) > _MOST_OPEN,
+    )
 
 
 def _cell(point: Point) -> list[str]:
@@ -373,21 +381,21 @@ class ReportData:
     others: Sequence[str] = ()  # what else the database has, with the command for a report of it
 
 
-def report(known: ReportData, title: str = "accelbench report") -> Report:
-    """All of it."""
+def report(known: ReportData, title: str = "accelbench report") -> Document:
+    """Return the report."""
     subject = known.subject
     findings = findings_of(subject.rows, subject.points, subject.known, known.check, subject.sign)
     shown = chosen_points(subject.points, findings)
-    foremost = Text(summary(subject.rows, subject.points, subject.known), listed=True)
+    lines = Notes(summary(subject.rows, subject.points, subject.known), is_list=True)
     sections = [
-        Section("Summary", [foremost]),
+        DocumentSection("Summary", [lines]),
         *task_section(findings),
         *more_findings(findings),
         results(subject.points, shown),
         *task_accuracy(subject.accuracies, subject.points),
         *costs(subject),
         *(
-            Section(drawn.chart.title, [Figure(drawn, drawn_table(drawn))])
+            chart_section(drawn)
             for chart in CHARTS.values()
             if (drawn := picture(chart, subject)) is not None
         ),
@@ -403,10 +411,11 @@ def report(known: ReportData, title: str = "accelbench report") -> Report:
         f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
         *(f"Not in this report: {other}" for other in known.others),
     ]
-    return Report(title, about, sections, told_findings(findings, anchors_of(shown)))
+    foremost = Findings(foremost_findings(findings, row_ids_of(shown)))
+    return Document(title, [Notes(about), foremost, *sections])
 
 
-def _matrix(matrix: Matrix | None) -> Iterable[Section]:
+def _matrix(matrix: Matrix | None) -> Iterable[DocumentSection]:
     if matrix is None or not matrix.models:
         return
 
@@ -425,34 +434,39 @@ def _matrix(matrix: Matrix | None) -> Iterable[Section]:
         for name, cell in line.cells.items()
         if cell.reason and cell.has_result
     ]
-    yield Section(
+    yield DocumentSection(
         "Compatibility matrix",
         [
-            Table(headers, rows, caption=f"Inference, {BEST_PRECISION}"),
-            Table(["model", "hardware", "state", "reason"], why, caption="Reasons", folded=True),
-            Text(RULE, listed=True),
+            Table(columns(headers), rows, caption=f"Inference, {BEST_PRECISION}"),
+            Table(
+                columns(("model", "hardware", "state", "reason")),
+                why,
+                caption="Reasons",
+                is_folded=True,
+            ),
+            Notes(RULE, is_list=True),
         ],
     )
 
 
-def _verification(known: ReportData) -> Section:
+def _verification(known: ReportData) -> DocumentSection:
     done = [row for row in known.subject.rows if row.get("status") == Status.OK]
     kept, more = _once(done, "verification", "self_check", "workarounds")
     rows = [
         [
             name,
             str(row.get("verification") or "not_done"),
-            told_value(row.get("verification_error")),
-            told_value(row.get("verification_tolerance")),
+            text_of(row.get("verification_error")),
+            text_of(row.get("verification_tolerance")),
             str(row.get("self_check") or "not_done"),
             "; ".join(texts(row, "workarounds")),
         ]
         for row, name in kept
     ]
     headers = ("configuration", "outputs", "error", "tolerance", "self-check", "workarounds")
-    blocks: list[Block] = [
-        Text([_OUTPUTS]),
-        Table(headers, rows, frozenset({2, 3}), *_whole(more), folded=len(rows) > 40),
+    blocks: list[Table | Notes] = [
+        Notes([_OUTPUTS]),
+        _capped(Table(columns(headers, {2, 3}), rows, is_folded=len(rows) > 40), more),
     ]
     warnings = warned(done)
     if warnings:
@@ -460,22 +474,21 @@ def _verification(known: ReportData) -> Section:
         if len(warnings) > len(lines):
             rest = sum(len(warning.rows) for warning in warnings[len(lines) :])
             lines.append([f"{len(warnings) - len(lines):,} more", f"{rest:,}"])
-        blocks.append(Table(("warning", "launches"), lines, frozenset({1}), "Warnings"))
-    return Section("Verification and workarounds", blocks)
+        blocks.append(Table(columns(("warning", "launches"), {1}), lines, caption="Warnings"))
+    return DocumentSection("Verification and workarounds", blocks)
 
 
-def _whole(more: int, caption: str = "Every cell") -> tuple[str, str]:
-    """A caption, with how many lines a table of thousands leaves out, and what brings them."""
+def _capped(table: Table, more: int, caption: str = "Every cell") -> Table:
     if not more:
-        return caption, ""
-    return f"{caption}: the worst first; {more:,} more are in the files of", EXPORT
+        return replace(table, caption=caption)
+    caption = f"{caption}: the worst first; {more:,} more are in the files of"
+    return replace(table, caption=caption, command=EXPORT)
 
 
 def _once(rows: Sequence[Row], *columns: str) -> tuple[list[tuple[Row, str]], int]:
-    """One launch of each cell for whatever its launches say of these, with the cell's name.
+    """Return a launch for each distinct statement of a cell, and how many are left out.
 
-    Of those that say the same, the one whose outputs are furthest from the reference's. Of
-    thousands those stay that are furthest of all, and how many do not is told.
+    Of equal statements the launch with the largest error stays; of thousands the largest errors.
     """
     by_key: dict[tuple[object, ...], Row] = {}
     for row in rows:
@@ -494,7 +507,7 @@ def _once(rows: Sequence[Row], *columns: str) -> tuple[list[tuple[Row, str]], in
     return list(zip(kept, names, strict=True)), more
 
 
-def _refusals(known: ReportData) -> Iterable[Section]:
+def _refusals(known: ReportData) -> Iterable[DocumentSection]:
     bad = [row for row in known.subject.rows if row.get("status") != Status.OK]
     if not bad:
         return
@@ -504,13 +517,14 @@ def _refusals(known: ReportData) -> Iterable[Section]:
         for row, name in kept
     ]
     headers = ("configuration", "status", "reason", "what happened", "what to do")
-    yield Section("Without a figure", [Table(headers, rows, frozenset(), *_whole(more, "And why"))])
+    table = _capped(Table(columns(headers), rows), more, "And why")
+    yield DocumentSection("Without a figure", [table])
 
 
 _PACKAGES = "packages"
 
 
-def _environment(known: ReportData) -> Section:
+def _environment(known: ReportData) -> DocumentSection:
     runs = [
         [
             str(run.get("run_id")),
@@ -522,10 +536,11 @@ def _environment(known: ReportData) -> Section:
         ]
         for run in known.runs
     ]
-    blocks: list[Block] = []
+    blocks: list[Table | Notes] = []
     if runs:
         headers = ("run", "label", "began (UTC)", "status", "commit", "command")
-        blocks.append(Table(headers, runs, caption="Runs", folded=len(runs) > 20))
+        is_folded = len(runs) > 20
+        blocks.append(Table(columns(headers), runs, caption="Runs", is_folded=is_folded))
     facts: dict[str, set[str]] = {}
     for run in known.runs:
         stored = run.get("environment")
@@ -534,8 +549,9 @@ def _environment(known: ReportData) -> Section:
             facts.setdefault(name, set()).add(without_homes(value))
     if facts:
         rows = [[name, " · ".join(sorted(values))] for name, values in sorted(facts.items())]
-        blocks.append(Table(("what", "value"), rows, caption="Machine and software"))
-    return Section("Environment", blocks or [Text(["Nothing is known of it."])])
+        table = Table(columns(("what", "value")), rows, caption="Machine and software")
+        blocks.append(table)
+    return DocumentSection("Environment", blocks or [Notes(["Nothing is known of it."])])
 
 
 def _flat(values: Json, before: str = "") -> Iterable[tuple[str, str]]:
@@ -584,8 +600,8 @@ _SHOWN = (
 )
 
 
-def _computed() -> Section:
+def _computed() -> DocumentSection:
     shown = [(name, BY_NAME[name]) for name in _SHOWN]
     rows = [[column.header or name, column.unit or "", column.doc] for name, column in shown]
-    columns = Table(("figure", "unit", "what it is"), rows, caption="Columns")
-    return Section("How each figure was computed", [Text(_METHOD), columns])
+    table = Table(columns(("figure", "unit", "what it is")), rows, caption="Columns")
+    return DocumentSection("How each figure was computed", [Notes(_METHOD), table])

@@ -47,7 +47,6 @@ def known_in(
 
 
 def _others(database: Database, filters: Filters, machine: str | None) -> list[str]:
-    """What else was asked for and is of another machine or source, and the report of it."""
     where, values = pictured_where(filters)
     runs = runs_to_judge(database, filters, where, values)
     _, _, others = of_machine(runs, machine)
@@ -95,7 +94,7 @@ def known_of(files: Sequence[Path], filters: Filters, prices: Prices | None = No
 
 
 def _named(database: Database) -> str:
-    """As it was typed, for whoever a report is passed on to: no folder that nobody named."""
+    """Return the database as it was typed, or without the home folder."""
     name, home = database.typed or database.name, str(Path.home())
     within = len(home) > 1 and name.startswith(f"{home}{os.sep}")
     return f"~{name[len(home) :]}" if within else name

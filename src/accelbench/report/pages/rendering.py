@@ -56,5 +56,5 @@ class Drawn(str):
 
 
 def _shown(value: object) -> object:
-    """What a template is about to print: text is shown, markup of its own stands as it is."""
+    """Return what a template prints: text is made visible, markup of ours stands as it is."""
     return value if hasattr(value, "__html__") else visible(str(value))

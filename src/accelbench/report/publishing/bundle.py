@@ -101,8 +101,6 @@ def rows_of_table(snapshot: Snapshot) -> list[Row]:
 
 
 class _Shown(dict[str, str]):
-    """Texts as pages show them; most are alike."""
-
     def __missing__(self, text: str) -> str:
         self[text] = made = visible(text)
         return made
@@ -301,7 +299,6 @@ def check_folder(folder: Path) -> None:
 
 
 def _holds(path: Path) -> bool:
-    """Whether it is more than a folder of others: a file, a link to anything, an empty folder."""
     return path.is_symlink() or not path.is_dir() or not any(path.iterdir())
 
 
@@ -389,7 +386,7 @@ def _placed(
 
 
 def _replaced(folder: Path, new: Path, earlier: Path) -> None:
-    """Put a folder in the place of another; whoever interrupts it has the one or the other."""
+    """Replace a folder; an interruption leaves the old or the new one."""
     if folder.exists():
         folder.rename(earlier)
     try:

@@ -120,7 +120,7 @@ class PrivateFacts:
 
     @cached_property
     def _words(self) -> dict[str, tuple[re.Pattern[str], str]]:
-        """The longest first: a short name is the beginning of a long one."""
+        """Return the patterns, the longest first: a short name begins a long one."""
         words = {
             word: (re.compile(rf"(?i)(?<![\w-])(?:[\w.+-]+@)?{re.escape(word)}(?![\w-])"), name)
             for word, name in self.hosts.items()
@@ -229,13 +229,11 @@ def _leave_out(con: DuckDBPyConnection) -> None:
 
 
 def _named(hosts: Mapping[str, str]) -> dict[str, str]:
-    """Host names as texts have them: whole, and without their domain."""
     named = {host.partition(".")[0]: name for host, name in hosts.items()}
     return {word: name for word, name in (named | dict(hosts)).items() if len(word) > 1}
 
 
 def _body(body: str, facts: PrivateFacts, of_runs: PrivateFacts) -> str:
-    """What a fact says: host names of its surroundings are names, elsewhere they are text."""
     known = json.loads(body)
     clean = facts.value(known)
     for name in ("environment", "machine"):
@@ -247,7 +245,6 @@ def _body(body: str, facts: PrivateFacts, of_runs: PrivateFacts) -> str:
 def _texts(
     con: DuckDBPyConnection, table: str, column: str, kind: str, facts: PrivateFacts
 ) -> None:
-    """A column, where a path, a host name or a secret may be in it."""
     where = f'regexp_matches("{column}"::VARCHAR, ?)'
     where += "".join(f' OR contains(lower("{column}"::VARCHAR), ?)' for _ in facts.words)
     as_text = f'"{column}"::VARCHAR' if kind != "VARCHAR[]" else f'to_json("{column}")::VARCHAR'
@@ -269,7 +266,6 @@ def _texts(
 def _replace(
     con: DuckDBPyConnection, table: str, change: str, key: str, pairs: Sequence[tuple[Any, str]]
 ) -> None:
-    """Set what is found under a key, all pairs in one pass."""
     if not pairs:
         return
     olds, news = zip(*pairs, strict=True)

@@ -182,7 +182,6 @@ class BundleLinks:
         return Unled.GONE
 
     def _asked(self, address: Address) -> str | None:
-        """What the table is asked for instead of a page; None where it cannot tell."""
         if of_the_table(address):
             return asked_of_the_table(address)
         name = visible(_name(address))  # as the table has it
@@ -199,7 +198,6 @@ class BundleLinks:
 
 
 def _name(address: Address) -> str:
-    """What a page is of: the rest of its path, or its `name`."""
     named = [value for name, value in address.query if name == "name"]
     return named[0] if named else address.path.partition("/")[2].partition("/")[2]
 
@@ -273,8 +271,6 @@ def silent(picture: str) -> str:
 
 
 class _Rewriter(HTMLParser):
-    """Passes everything through as it is written, but links and what is left out."""
-
     def __init__(
         self,
         relink: Relink,

@@ -23,7 +23,7 @@ from accelbench.query.calibrations import calibrations
 from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Picture, Subject
-from accelbench.report.charts.speed_ups import SPEED_UPS, speed_ups_picture
+from accelbench.report.charts.spread import SPEED_UPS, speed_ups_picture
 from accelbench.report.charts.words import safe
 from accelbench.report.dashboard.asked import (
     NEWEST_FIRST,
