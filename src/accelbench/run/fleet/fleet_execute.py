@@ -25,9 +25,10 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
+from accelbench.core.run_spec import RunSettings
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct.launch_context import LaunchTally
-from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, RunResult
 from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.execute import Planner, ResultPlaces, fill, resumable
 from accelbench.run.fleet.dispatch import DispatchRules
@@ -54,7 +55,7 @@ from accelbench.run.fleet.fleet_run import FleetJob, FleetObserver, FleetRun, Pa
 from accelbench.run.fleet.work_units import CaseKey, WorkUnit, on_each, units_of
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan, RunSettings
+from accelbench.run.plan.request import Plan
 from accelbench.run.plan.targets import counted_as
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.journal import Journal
@@ -64,7 +65,7 @@ _SETTLE_SECONDS = 300.0
 #: How often what came meanwhile goes into the database or lake.
 _FILL_SECONDS = 60.0
 
-Observe = Callable[[RunSpec, FleetInventory, Mapping[str, Any]], Observer | FleetObserver]
+Observe = Callable[[PlannedRun, FleetInventory, Mapping[str, Any]], Observer | FleetObserver]
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def execute_on(
     observe: Observe,
     options: FleetOptions | None = None,
     note: Callable[[str], None] = lambda _: None,
-) -> list[tuple[RunSpec, RunResult]]:
+) -> list[tuple[PlannedRun, RunResult]]:
     """Plan for the nodes of a fleet, measure there and store, as `execute` does on one machine.
 
     Args:
@@ -146,7 +147,7 @@ def execute_on(
 def _start(
     cluster: Cluster,
     nodes: Sequence[FleetNode],
-    spec: RunSpec,
+    spec: PlannedRun,
     places: ResultPlaces,
     observer: FleetObserver,
     surroundings: Mapping[str, Any],

@@ -34,7 +34,7 @@ from accelbench.core.facts import (
 from accelbench.core.identity import digest
 from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.core.worth import THIS_ARM
-from accelbench.run.conduct.lifecycle import FLEET, RunSpec
+from accelbench.run.conduct.lifecycle import FLEET, PlannedRun
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences
@@ -267,7 +267,7 @@ _WITH_SAMPLES = 20_000
 
 def begin(
     journal: Journal,
-    spec: RunSpec,
+    spec: PlannedRun,
     nodes: Sequence[FleetNode],
     surroundings: Mapping[str, Any],
     *,
@@ -352,7 +352,7 @@ def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
     return begun
 
 
-def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
+def refused_bodies(spec: PlannedRun) -> Iterator[dict[str, Any]]:
     """Results of cases that the plan refuses wherever they were to run."""
     this = THIS_ARM if spec.other else ""
     for planned in spec.plan.cases:
@@ -361,7 +361,7 @@ def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
             continue
         outcome = Outcome(refusal.status, refusal.reason, refusal.message, refusal.advice)
         for launch in launch_numbers(spec.settings.launches):
-            facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings.job)
+            facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings)
             moment = utc_now()
             entry = _anywhere(planned)
             yield compose(facts, entry, outcome, Provenance.MEASURED, None, moment, moment)

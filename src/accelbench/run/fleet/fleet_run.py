@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from accelbench.core.facts import Fact, utc_now
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
@@ -38,7 +39,7 @@ from accelbench.run.fleet.fleet_nodes import (
 from accelbench.run.fleet.fleet_record import FactSink, facts_of
 from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
 from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan, RunSettings
+from accelbench.run.plan.request import Plan
 
 #: How long the cluster is waited for before deadlines are looked at again.
 _TURN_SECONDS = 1.0
@@ -138,7 +139,7 @@ class FleetJob:
 
     def parts(self, unit: WorkUnit, attempt: int) -> list[dict[str, Any]]:
         """What each further node of a unit is told, where several make a step together."""
-        nodes, job = unit.need.nodes, self.settings.job
+        nodes, job = unit.need.nodes, self.settings
         return [
             {
                 "fleet": self.fleet,
@@ -349,7 +350,7 @@ def unmeasured_bodies(
         arms.append((job.against, unit.others, job.other.settings))
     for arm, cases, settings in arms:
         for launch in launch_numbers(settings.launches):
-            facts = LaunchFacts(job.fleet, launch, arm, settings.job)
+            facts = LaunchFacts(job.fleet, launch, arm, settings)
             for planned in cases:
                 moment = utc_now()
                 yield compose(facts, planned, outcome, Provenance.MEASURED, None, moment, moment)
