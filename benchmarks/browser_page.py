@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.hardware.detect import detect
 from accelbench.measure.loop import measure
 from accelbench.run.plan.measuring_rules import rules_from_json

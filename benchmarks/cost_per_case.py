@@ -33,11 +33,11 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
 
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
-    from accelbench.core.options import JobSettings
+    from accelbench.core.run_spec import RunSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
-    from accelbench.run.plan.request import Request, RunSettings
+    from accelbench.run.plan.request import Request
     from accelbench.run.process.worker_client import Progress, SilentObserver
 
     class Stopwatch(SilentObserver):
@@ -68,9 +68,9 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     )
     plan = planning.plan_for(request, detect_all(), runtimes)
     watch = Stopwatch()
-    settings = RunSettings(run_id=new_run_id(), job=JobSettings(threads=1))
+    settings = RunSettings(run_id=new_run_id(), threads=1)
     with tempfile.TemporaryDirectory() as folder:
-        lifecycle.start(lifecycle.RunSpec(plan, settings, runtimes), Path(folder), watch, {})
+        lifecycle.start(lifecycle.PlannedRun(plan, settings, runtimes), Path(folder), watch, {})
     return watch.rows
 
 

@@ -27,8 +27,8 @@ from typing import IO, Any
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.launches import abba, paired_interval
 from accelbench.runtimes.pytorch.distributed.session import DistributedSession

@@ -28,8 +28,8 @@ def same_process(model: str, hardware: str, pairs: int, threads: int) -> dict[st
 
     from accelbench.catalog.find import find
     from accelbench.core.case import Case, Shapes, Target
-    from accelbench.core.options import JobSettings
     from accelbench.core.protocols import Device, Job
+    from accelbench.core.run_spec import JobSettings
     from accelbench.core.vocabulary import Timing
     from accelbench.runtimes.pytorch.runtime import PytorchRuntime
     from accelbench.runtimes.pytorch.session import PytorchSession

@@ -26,12 +26,13 @@ from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import RESULT, Fact
 from accelbench.core.protocols import Device
+from accelbench.core.run_spec import RunSettings
 from accelbench.run.fleet.dispatch import DispatchRules
 from accelbench.run.fleet.fleet_nodes import FleetNode
 from accelbench.run.fleet.fleet_record import FleetRecord
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun
 from accelbench.run.fleet.work_units import WorkUnit, units_of
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 from keeping import keep, verdict
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

@@ -52,11 +52,11 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     """The results of a cell's launches."""
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
-    from accelbench.core.options import JobSettings
+    from accelbench.core.run_spec import RunSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
-    from accelbench.run.plan.request import Request, RunSettings
+    from accelbench.run.plan.request import Request
     from accelbench.run.process.worker_client import SilentObserver
 
     hardware, frameworks, models, precision = cell
@@ -71,11 +71,11 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     )
     plan = planning.plan_for(request, detect_all(), runtimes)
     settings = RunSettings(
-        run_id=new_run_id(), job=JobSettings(threads=1), iterations=20, warmup=3, launches=launches
+        run_id=new_run_id(), threads=1, iterations=20, warmup=3, launches=launches
     )
     with tempfile.TemporaryDirectory() as folder:
         ended = lifecycle.start(
-            lifecycle.RunSpec(plan, settings, runtimes), Path(folder), SilentObserver(), {}
+            lifecycle.PlannedRun(plan, settings, runtimes), Path(folder), SilentObserver(), {}
         )
     return [dict(row) for row in ended.rows]
 

@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from accelbench.core.options import JobSettings
 from accelbench.measure.launches import aa_noise, abba, paired_interval
 from accelbench.run.plan import planning
 from keeping import keep, verdict
@@ -28,13 +27,14 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     """The reported medians of so many launches, each a fresh worker."""
     from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
+    from accelbench.core.run_spec import RunSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.run.conduct.conductor import asked_of
     from accelbench.run.conduct.launch import GroupLaunch
     from accelbench.run.conduct.launch_context import LaunchContext
     from accelbench.run.conduct.surroundings import Surroundings
     from accelbench.run.plan import estimates
-    from accelbench.run.plan.request import Request, RunSettings
+    from accelbench.run.plan.request import Request
     from accelbench.run.plan.run_forecast import Budget
     from accelbench.run.process.worker_client import SilentObserver
     from accelbench.run.process.worker_pool import WorkerPool
@@ -46,7 +46,7 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     workshop = WorkerPool()
     found: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        settings = RunSettings(run_id=new_run_id(), job=JobSettings(threads=1))
+        settings = RunSettings(run_id=new_run_id(), threads=1)
         journal = Journal.create(Path(folder), settings.run_id)
 
         def append(fact: object) -> None:

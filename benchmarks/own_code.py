@@ -30,9 +30,9 @@ from typing import Any
 from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import model_of_code
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.options import JobSettings
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
 from keeping import accelbench_median, bare_median, bounded, interleaved, keep
 

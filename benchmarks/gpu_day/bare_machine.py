@@ -25,6 +25,7 @@ OF_THE_MACHINE = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 CARRIED: Mapping[str, tuple[str, ...]] = {
     "duckdb": (),
     "jinja2": ("markupsafe",),
+    "msgspec": (),
     "psutil": (),
     "pyyaml": (),
     "nvidia-ml-py": (),

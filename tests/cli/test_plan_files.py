@@ -18,9 +18,8 @@ from accelbench.cli.arguments.plan_keys import options_of, plan_keys
 from accelbench.cli.commands.run import app
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.facts import RUN_STARTED
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings, RunSettings
 from accelbench.exchange.plans.document import PlanSection, schema_of
-from accelbench.run.plan.request import RunSettings
 from accelbench.store.journal import read
 from own_onnx import renamed
 

@@ -116,7 +116,7 @@ def test_every_setting_of_the_option_is_measured(
     assert (case.shapes.batch, case.shapes.sequence) == (4, 64)
     assert case.options == settings
     assert (str(case.target), device.name) == ("pytorch/cpu", "A processor")
-    assert journey.settings.job.threads == 2
+    assert journey.settings.threads == 2
 
 
 def test_another_device_than_the_one_named_is_not_measured(

@@ -17,8 +17,8 @@ from accelbench.catalog.inputs import settle
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import ModelSpec
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode
 from kept_artefacts import kept_artefacts
 

@@ -9,8 +9,8 @@ import pytest
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.serial import job_from_json, job_to_json
 
 CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, sequence=16))
@@ -37,7 +37,7 @@ def test_workers_of_other_versions_find_what_they_look_for() -> None:
 
 def test_a_setting_of_later_is_said_where_it_is_set() -> None:
     """An older worker would refuse every job for a setting that it does not know."""
-    metered = replace(JOB, settings=replace(JOB.settings, energy=True))
+    metered = replace(JOB, settings=JOB.settings.with_values(energy=True))
     assert job_to_json(metered)["energy"] is True
     assert job_from_json(json.loads(json.dumps(job_to_json(metered)))) == metered
 

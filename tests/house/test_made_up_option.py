@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from accelbench.core.facts import RUN_STARTED
-from accelbench.core.options import JobSettings
-from accelbench.run.plan.request import RunSettings
+from accelbench.core.run_spec import JobSettings, RunSettings
 from accelbench.store.journal import read
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -139,14 +138,14 @@ def _named(node: ast.AST) -> set[str]:
 
 
 def test_settings_are_the_same_from_json() -> None:
-    settings = RunSettings("run", JobSettings(seed=3, data="/pictures"), launches=5, budget=60.0)
+    settings = RunSettings(run_id="run", seed=3, data="/pictures", launches=5, budget=60.0)
     body = json.loads(json.dumps(settings.to_dict()))
     assert RunSettings.from_dict(body) == settings
     assert list(body)[: 1 + len(JobSettings.names())] == ["run_id", *JobSettings.names()]
 
 
 def test_what_is_not_said_has_its_default() -> None:
-    assert RunSettings.from_dict({"run_id": "run"}) == RunSettings("run")
+    assert RunSettings.from_dict({"run_id": "run"}) == RunSettings(run_id="run")
 
 
 @pytest.mark.parametrize("kind", [JobSettings, RunSettings])

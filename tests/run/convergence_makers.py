@@ -9,11 +9,11 @@ from typing import Any
 from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import SUPPORTED, Device, Support
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.plan.request import Planned, RunSettings
+from accelbench.run.plan.request import Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.worker_client import SilentObserver
 from accelbench.run.verify.convergence import STEPS, Curves
@@ -103,7 +103,7 @@ def falls(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def context_of(shop: Workshop, **changed: Any) -> LaunchContext:
     fields: dict[str, Any] = {
-        "settings": RunSettings("run", JobSettings(seed=5, threads=1, data="pictures")),
+        "settings": RunSettings(run_id="run", seed=5, threads=1, data="pictures"),
         "worker_pool": shop,
         "runtimes": {"pytorch": Card()},
         "append": lambda _: None,

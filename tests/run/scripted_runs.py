@@ -16,10 +16,11 @@ from fixed_machine import FOUND, models
 from accelbench.core.case import Case
 from accelbench.core.facts import Fact, new_run_id
 from accelbench.core.protocols import Runtime
+from accelbench.core.run_spec import RunSettings
 from accelbench.run.conduct import lifecycle as journey
-from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request, RunSettings
+from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import Progress, SilentObserver
 from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.journal import read
@@ -103,7 +104,7 @@ class Scripted:
         batches: Sequence[int] = (1, 4, 16),
         runtimes: Sequence[str] = ("scripted",),
         **settings: Any,
-    ) -> RunSpec:
+    ) -> PlannedRun:
         request = Request(
             models(*(names or ("bert-tiny",))),
             hardware=("cpu",),
@@ -111,7 +112,7 @@ class Scripted:
             batch_sizes=tuple(batches),
         )
         plan = planning.plan_for(request, FOUND, self.runtimes)
-        return RunSpec(
+        return PlannedRun(
             plan, RunSettings.from_dict({"run_id": new_run_id(), **settings}), self.runtimes
         )
 
@@ -122,7 +123,7 @@ class Scripted:
         ended = self.start(self.journey(*names, **how), watcher or Watcher())
         return list(ended.rows)
 
-    def start(self, planned: RunSpec, watcher: Watcher) -> RunResult:
+    def start(self, planned: PlannedRun, watcher: Watcher) -> RunResult:
         return journey.start(planned, self.journals, watcher, {})
 
     def facts(self, run_id: str) -> list[Fact]:

@@ -11,11 +11,12 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
+from accelbench.core.run_spec import RunSettings
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Plan, Request, RunSettings
+from accelbench.run.plan.request import Plan, Request
 from accelbench.runtimes.browser import BrowserRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.qnn import QnnRuntime
@@ -61,5 +62,5 @@ def run(
     **settings: Any,
 ) -> RunResult:
     how = RunSettings.from_dict({"run_id": new_run_id(), **settings})
-    made = RunSpec(plan, how, RUNTIMES, simulate=simulated)
+    made = PlannedRun(plan, how, RUNTIMES, simulate=simulated)
     return lifecycle.start(made, scripted.journals, watcher or Watcher(), {})

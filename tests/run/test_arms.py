@@ -25,7 +25,7 @@ from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import (
     FORMS,
@@ -43,7 +43,7 @@ from accelbench.run.process.worker_client import Progress
 SETTING = Against(AgainstKind.SETTING, "threads=1", "threads=1")
 
 
-def with_arm(planned: RunSpec, what: Against = SETTING) -> RunSpec:
+def with_arm(planned: PlannedRun, what: Against = SETTING) -> PlannedRun:
     """The same compared with what is named; a setting is one thread."""
     if what.kind is not AgainstKind.SETTING:
         return replace(planned, other=OtherArm(what, planned.plan, planned.settings))

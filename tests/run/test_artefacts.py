@@ -25,14 +25,14 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.facts import new_run_id
 from accelbench.core.model import ModelFile
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import ArtifactFormat
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.run_record import planned_to_json, settled
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.process.worker_client import Progress, WorkerTroubleError
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -49,9 +49,9 @@ def renamed(kept: Path, key: str) -> None:
 
 
 def run_of(folder: Path, case: Case, watcher: Watcher | None = None) -> Mapping[str, Any]:
-    planned = RunSpec(
+    planned = PlannedRun(
         Plan((Planned(case, CPU),)),
-        RunSettings(new_run_id(), job=JobSettings(threads=1), verify="only"),
+        RunSettings(run_id=new_run_id(), threads=1, verify="only"),
         {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()},
     )
     (row,) = lifecycle.start(planned, folder, watcher or Watcher(), {}).rows
@@ -103,7 +103,7 @@ def context_with(known: str | None) -> Any:
     yardstick = None if known is None else SimpleNamespace(weights_digest=known)
     found = SimpleNamespace(yardsticks=SimpleNamespace(of=lambda case: yardstick))
     runtimes = {"onnxruntime": OnnxruntimeRuntime()}
-    return SimpleNamespace(settings=RunSettings("x"), runtimes=runtimes, verifications=found)
+    return SimpleNamespace(settings=RunSettings(run_id="x"), runtimes=runtimes, verifications=found)
 
 
 @pytest.mark.parametrize(("known", "times"), [("same", 1), ("", 1), (None, 1), ("other", 2)])
@@ -239,7 +239,7 @@ def test_a_copy_of_a_file_is_that_file_where_a_plan_is_read(tmp_path: Path) -> N
     def read() -> ModelFile:
         begun = {
             "plan": [planned_to_json(Planned(case, CPU))],
-            "settings": RunSettings("r").to_dict(),
+            "settings": RunSettings(run_id="r").to_dict(),
         }
         _, plan = settled("r", begun)
         again = plan.cases[0].case.model.file

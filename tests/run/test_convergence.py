@@ -12,10 +12,10 @@ from fixed_machine import CPU, models
 from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings, RunSettings
 from accelbench.core.serial import case_from_json
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.run.plan.request import Planned, Refusal, RunSettings
+from accelbench.run.plan.request import Planned, Refusal
 from accelbench.run.verify.convergence import (
     STEPS,
     ConvergenceResult,
@@ -287,15 +287,15 @@ def test_a_real_case_is_held_against_a_real_reference(tmp_path: Any) -> None:
     """Two workers of the engine: fp32 trains unmeasured, then bf16 is measured."""
     from accelbench.core.facts import new_run_id
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.conduct.lifecycle import RunSpec
+    from accelbench.run.conduct.lifecycle import PlannedRun
     from accelbench.run.plan.request import Plan
 
     plan = Plan((Planned(case_of("bf16"), CPU),))
-    settings = RunSettings(new_run_id(), job=JobSettings(threads=1), iterations=3, warmup=2)
+    settings = RunSettings(run_id=new_run_id(), threads=1, iterations=3, warmup=2)
     runtimes: dict[str, Any] = {"pytorch": PytorchRuntime()}
     phases: list[str] = []
     watcher = Watcher(lambda progress: phases.append(progress.phase))
-    (row,) = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, watcher, {}).rows
+    (row,) = lifecycle.start(PlannedRun(plan, settings, runtimes), tmp_path, watcher, {}).rows
     assert row["status"] == "ok", row["message"]
     assert phases[0] == "reference"
     assert phases[-1] == "convergence"

@@ -22,9 +22,9 @@ from fixed_machine import CPU, models
 from accelbench.core.case import Shapes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import AnalyticCost
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Support
-from accelbench.run.plan.request import Planned, RunSettings
+from accelbench.core.run_spec import RunSettings
+from accelbench.run.plan.request import Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.verify.convergence import STEPS
@@ -138,6 +138,6 @@ class TestWhyNot:
 
 def test_a_run_that_verifies_nothing_trains_no_reference() -> None:
     """`--benchmark-only` is of training as well."""
-    shop, settings = Workshop(falls), RunSettings("run", JobSettings(threads=1), verify="off")
+    shop, settings = Workshop(falls), RunSettings(run_id="run", threads=1, verify="off")
     assert why_not([case_of("bf16")], shop, settings=settings) == "it was not asked for"
     assert shop.made == []

@@ -12,14 +12,13 @@ from fixed_machine import models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.energy import EnergyMethod, MeterError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.run_spec import RunSettings
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import energy
 from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE
 from accelbench.measure.energy import ENERGY_FIGURES, EnergyRules
 from accelbench.run.plan import estimates
-from accelbench.run.plan.request import RunSettings
 from accelbench.run.worker import energy_pass
 from accelbench.run.worker.energy_pass import MeterThread, devices_of, measured_energy
 
@@ -123,9 +122,9 @@ def test_processes_that_share_a_cpu_are_metered_once_and_other_machines_not() ->
 
 def test_a_dry_run_counts_the_pass_where_there_is_a_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     group: Any = [type("P", (), {"device": CPU}), type("P", (), {"device": CPU})]
-    settings = RunSettings("", JobSettings(energy=True), launches=3)
+    settings = RunSettings(run_id="", energy=True, launches=3)
     monkeypatch.setattr(estimates, "_has_meter", lambda device: True)
     assert estimates.energy_seconds([group], settings) == 6 * EnergyRules().seconds
-    assert estimates.energy_seconds([group], settings.with_job(energy=False)) == 0
+    assert estimates.energy_seconds([group], settings.with_values(energy=False)) == 0
     monkeypatch.setattr(estimates, "_has_meter", lambda device: False)
     assert estimates.energy_seconds([group], settings) == 0

@@ -13,7 +13,7 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.errors import StoreError
 from accelbench.run import execute as service
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute, go_on
 from accelbench.store.database import Database
 
@@ -36,7 +36,7 @@ def test_results_are_in_the_database_when_it_returns(
 ) -> None:
     planned, watched = scripted.journey(batches=(1, 4), iterations=2), list[Any]()
 
-    def observe(spec: RunSpec, found: Any, surroundings: Mapping[str, Any]) -> Watcher:
+    def observe(spec: PlannedRun, found: Any, surroundings: Mapping[str, Any]) -> Watcher:
         del found
         watched.append((spec, surroundings))
         return Watcher()
@@ -52,7 +52,7 @@ def test_a_planner_is_told_what_is_here(scripted: Scripted, database: Database) 
     asked: list[Any] = []
     scripted.journey()
 
-    def planner(found: Any, runtimes: Any) -> list[RunSpec]:
+    def planner(found: Any, runtimes: Any) -> list[PlannedRun]:
         asked.append((list(found), sorted(runtimes)))
         return []
 

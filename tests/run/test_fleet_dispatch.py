@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from virtual_fleets import node, random_faults, run_on, units
 
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import RunSettings
 from accelbench.run.fleet.dispatch import (
     Cancel,
     Dispatcher,
@@ -21,7 +21,7 @@ from accelbench.run.fleet.dispatch import (
 from accelbench.run.fleet.fleet_nodes import ClusterEvent, Submission, UnitEnded, UnitFailed
 from accelbench.run.fleet.fleet_run import FleetJob
 from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit, meeting_at, units_of
-from accelbench.run.plan.request import Plan, RunSettings
+from accelbench.run.plan.request import Plan
 from accelbench.runtimes.pytorch.distributed.group import MachinePart
 from virtual_cluster import NodeFault, VirtualCluster
 
@@ -151,7 +151,7 @@ def test_of_two_nodes_one_may_be_lost_and_come_back() -> None:
 
 
 def test_each_further_node_is_told_its_part() -> None:
-    settings = RunSettings(job=JobSettings(nodes=3, threads=4), timeout=30.0)
+    settings = RunSettings(nodes=3, threads=4, timeout=30.0)
     unit = together(7)
     (planned, *_) = unit.cases
     shared = replace(planned, case=replace(planned.case, world_size=6))

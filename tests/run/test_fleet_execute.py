@@ -15,11 +15,12 @@ from virtual_fleets import FLEET, Heard, Kept, node, units
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_run_id
 from accelbench.core.protocols import Runtime
+from accelbench.core.run_spec import RunSettings
 from accelbench.hardware.machine import boot
 from accelbench.query.run_names import runs_meant
 from accelbench.report.dashboard.runs.live import Journals
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults
 from accelbench.run.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
 from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
@@ -27,7 +28,7 @@ from accelbench.run.fleet.fleet_record import FleetRecord, last_unfinished, rows
 from accelbench.run.fleet.unit_runner import described
 from accelbench.run.fleet.work_units import WorkUnit
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request, RunSettings
+from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import SilentObserver
 from accelbench.runtimes.scripted import ScriptedRuntime
 from accelbench.store.database import Database
@@ -42,13 +43,13 @@ RUNTIMES: dict[str, Runtime] = {"scripted": ScriptedRuntime({})}
 def planner(*hardware: str, launches: int = 1, label: str = "night") -> Any:
     """Plans all models with two batches on some platforms."""
 
-    def plans(inventory: Any, _: Mapping[str, Runtime]) -> list[RunSpec]:
+    def plans(inventory: Any, _: Mapping[str, Runtime]) -> list[PlannedRun]:
         request = Request(
             models(*MODELS), hardware=hardware, runtimes=("scripted",), batch_sizes=(1, 2)
         )
         plan = planning.plan_for(request, inventory, RUNTIMES)
         settings = RunSettings(run_id=new_run_id(), launches=launches)
-        return [RunSpec(plan, settings, RUNTIMES, {"label": label, "names": {}})]
+        return [PlannedRun(plan, settings, RUNTIMES, {"label": label, "names": {}})]
 
     return plans
 
@@ -278,10 +279,10 @@ def test_profiles_of_nodes_are_returned_stored_and_handed_on(
         def keep_profiles(self) -> Any:
             return lambda profile, record: taken.append(profile)
 
-    def plans(inventory: Any, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+    def plans(inventory: Any, runtimes: Mapping[str, Runtime]) -> list[PlannedRun]:
         (spec,) = planner("cpu")(inventory, runtimes)
         cases = tuple(case for case in spec.plan.cases if case.case.model.id == "bert-tiny")
-        settings = replace(spec.settings, profile=True, verify="off", iterations=5)
+        settings = spec.settings.with_values(profile=True, verify="off", iterations=5)
         return [replace(spec, plan=replace(spec.plan, cases=cases), settings=settings)]
 
     with here_cluster(tmp_path / "state", monkeypatch) as connected:

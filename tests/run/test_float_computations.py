@@ -16,13 +16,14 @@ from scripted_runs import Watcher
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.proven_outcome import FloatComputations
 from accelbench.run.conduct.results import LaunchFacts, identities_of, identity_of
 from accelbench.run.conduct.run_record import _planned_from_json, planned_to_json
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.store.database import Database
 
@@ -101,7 +102,7 @@ def test_a_run_of_a_quantised_file(
 ) -> None:
     planned = replace(quantised, as_stored=as_stored)
     settings = {"run_id": new_run_id(), "threads": 1, "iterations": 3, "warmup": 0}
-    spec = RunSpec(
+    spec = PlannedRun(
         Plan((planned,)),
         RunSettings.from_dict(settings),
         {"onnxruntime": OnnxruntimeRuntime()},
@@ -116,7 +117,7 @@ def test_a_run_of_a_quantised_file(
 def test_its_result_reaches_the_store(quantised: Planned, tmp_path: Path) -> None:
     database = Database(tmp_path / "results.duckdb")
     database.ensure()
-    spec = RunSpec(
+    spec = PlannedRun(
         Plan((quantised,)),
         RunSettings.from_dict({"run_id": new_run_id(), "threads": 1, "iterations": 3, "warmup": 0}),
         {"onnxruntime": OnnxruntimeRuntime()},

@@ -12,14 +12,14 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
 from accelbench.measure.summary import PERCENTILES, Resolution, fewest_samples, summarise
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.results import why_null
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request, RunSettings
+from accelbench.run.plan.request import Request
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.pytorch import PytorchRuntime
 
@@ -57,8 +57,8 @@ def test_every_null_of_real_runs_is_explained(tmp_path: Path, names: tuple[str, 
     )
     runtimes = {"pytorch": PytorchRuntime()}
     plan = planning.plan_for(request, FOUND, runtimes)
-    settings = RunSettings(new_run_id(), job=JobSettings(threads=1), iterations=3, warmup=1)
-    ended = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, Watcher(), {})
+    settings = RunSettings(run_id=new_run_id(), threads=1, iterations=3, warmup=1)
+    ended = lifecycle.start(PlannedRun(plan, settings, runtimes), tmp_path, Watcher(), {})
     assert {row["status"] for row in ended.rows} == {Status.OK}
     check(list(ended.rows))
     for row in ended.rows:
@@ -109,10 +109,8 @@ def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path: 
     )
     runtimes = {"jax": JaxRuntime()}
     plan = planning.plan_for(request, FOUND, runtimes)
-    settings = RunSettings(
-        new_run_id(), job=JobSettings(threads=1), iterations=3, warmup=1, verify="off"
-    )
-    (row,) = lifecycle.start(RunSpec(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
+    settings = RunSettings(run_id=new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
+    (row,) = lifecycle.start(PlannedRun(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
     assert (row["status"], row["compiled"]) == (Status.OK, True)
     check([row])
     for part in ("forward_ms", "loss_ms", "backward_ms", "optimizer_ms"):

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from simulated_runs import planned
 
+from accelbench.core.run_spec import RunSettings
 from accelbench.run.plan import estimates
-from accelbench.run.plan.request import Plan, RunSettings
+from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_forecast import (
     CaseForecast,
     PlanForecast,
@@ -42,7 +43,7 @@ def forecast(plan: Plan, step: SecondsRange, **more: Any) -> PlanForecast:
 
 
 def seconds(plan: Plan, step: SecondsRange, launches: int = 1, **settings: Any) -> RunSeconds:
-    how = RunSettings("r", launches=launches, **{**FIXED, **settings})
+    how = RunSettings(run_id="r", launches=launches, **{**FIXED, **settings})
     return run_seconds([(plan, how)], forecast(plan, step))
 
 
@@ -97,7 +98,7 @@ def test_what_one_model_is_off_by_adds_up_and_what_several_are_off_by_partly_can
 def test_how_noisy_the_machine_is_counts_for_all_cases_together() -> None:
     short = exactly(0.001)
     names = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
-    how = RunSettings("r", verify="off")
+    how = RunSettings(run_id="r", verify="off")
 
     def width(plan: Plan) -> float:
         taken = run_seconds([(plan, how)], forecast(plan, short))
@@ -108,7 +109,7 @@ def test_how_noisy_the_machine_is_counts_for_all_cases_together() -> None:
 
 
 def test_earlier_results_say_where_sampling_ends() -> None:
-    plan, how = cases("bert-tiny"), RunSettings("r", verify="off")
+    plan, how = cases("bert-tiny"), RunSettings(run_id="r", verify="off")
     known = forecast(plan, exactly(0.001))
     quiet = PlanForecast(known.cases, SamplingEnds(0.0, 0.05, 0.1))
     noisy = PlanForecast(known.cases, SamplingEnds(0.9, 0.95, 1.0))
@@ -117,7 +118,7 @@ def test_earlier_results_say_where_sampling_ends() -> None:
 
 
 def test_opening_is_what_was_measured_else_what_weights_say() -> None:
-    plan, how = cases("bert-tiny", batches=(1, 2, 4)), RunSettings("r", **FIXED)
+    plan, how = cases("bert-tiny", batches=(1, 2, 4)), RunSettings(run_id="r", **FIXED)
     known = forecast(plan, exactly(0.01), opening=exactly(20.0), again=exactly(3.0))
     taken = run_seconds([(plan, how)], known)
     assert taken.low == pytest.approx(estimates.START_SECONDS + 26 + 3 * 0.19, rel=0.01)
@@ -129,7 +130,7 @@ def test_cases_without_a_prediction_rest_on_their_operations() -> None:
     plan = cases("bert-tiny", "bert-base")
     known = forecast(plan, exactly(0.01))
     some = PlanForecast(dict(list(known.cases.items())[:1]), learned_from=9)
-    how = RunSettings("r", **FIXED)
+    how = RunSettings(run_id="r", **FIXED)
     taken = run_seconds([(plan, how)], some)
     assert (taken.predicted, taken.counted) == (1, 1)
     assert taken.high > run_seconds([(plan, how)], known).high

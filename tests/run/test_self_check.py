@@ -18,8 +18,8 @@ from accelbench.catalog.inputs import make_inputs, named_tensors, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec, Training
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.launch_repeats import Repeats

@@ -16,6 +16,7 @@ from accelbench.api.config import BenchmarkConfig
 from accelbench.cli.display.summary import compared, print_summary, trust
 from accelbench.cli.display.watch import case_line
 from accelbench.core.facts import PROFILE
+from accelbench.core.run_spec import RunSettings
 from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
 from accelbench.predict.roofline import simulated
@@ -23,7 +24,6 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import RunResult
 from accelbench.run.plan import estimates
-from accelbench.run.plan.request import RunSettings
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.worker_client import NO_WORKER
 
@@ -124,7 +124,7 @@ def test_the_shares_of_a_budget_are_those_of_what_is_measured(
 
 
 def test_it_takes_no_part_of_the_estimated_time() -> None:
-    settings = RunSettings("r")
+    settings = RunSettings(run_id="r")
     assert estimates.seconds(planned(**BOTH), settings) == estimates.seconds(
         planned(**{**BOTH, "hardware": ("cpu",)}), settings
     )
@@ -182,7 +182,7 @@ def test_a_run_that_was_cut_off_goes_on_with_it(scripted: Scripted) -> None:
 
 
 def test_where_nobody_may_calculate_it_is_absent(scripted: Scripted) -> None:
-    made = lifecycle.RunSpec(planned(), RunSettings("20260101-000000-nobody"), RUNTIMES)
+    made = lifecycle.PlannedRun(planned(), RunSettings(run_id="20260101-000000-nobody"), RUNTIMES)
     (row,) = lifecycle.start(made, scripted.journals, Watcher(), {}).rows
     assert (row["status"], row["reason"]) == ("unsupported", "hardware_absent")
 

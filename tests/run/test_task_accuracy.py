@@ -14,8 +14,8 @@ import soundfile
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job, Session
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Architecture, Family, Mode
 from accelbench.run.conduct.launch import passed_over
 from accelbench.run.worker.task_accuracy import NO_LABELS, task_accuracy

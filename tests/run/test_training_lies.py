@@ -25,8 +25,8 @@ from lying_training import (
 )
 
 from accelbench.core.abilities import TrainingProbe
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Block, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.training_steps import NO_PROBE
 from accelbench.runtimes.pytorch.procedures.train import unmarked

@@ -15,10 +15,11 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Provenance
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunSpec
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.conduct.lifecycle import PlannedRun
+from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.verify.verdicts import Verdict
 from accelbench.run.verify.verification import Verifications
 from accelbench.runtimes.pytorch import PytorchRuntime
@@ -95,13 +96,13 @@ def test_a_case_is_verified_once_and_every_batch_and_precision_by_itself() -> No
 def test_one_device_says_nothing_of_another() -> None:
     cells, first, second = Verifications(), Device("cuda", "a", 0), Device("cuda", "b", 1)
     cells.judge(planned_of(device=first), TOLD)
-    context: Any = SimpleNamespace(settings=RunSettings("x"), runtimes={})
+    context: Any = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     assert cells.known(context, planned_of(device=first)) is not None
     assert cells.known(context, planned_of(device=second)) is None
 
 
 def test_what_is_wrong_at_one_batch_is_tried_at_no_other_unless_each_is_another_graph() -> None:
-    cells, context = Verifications(), SimpleNamespace(settings=RunSettings("x"), runtimes={})
+    cells, context = Verifications(), SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     wrong = cells.judge(planned_of(batch=1), {**TOLD, "error": 0.9})
     assert cells.known(context, planned_of(batch=8)) is wrong
     cells.forget(planned_of(batch=1))
@@ -116,7 +117,7 @@ def run_of(folder: Path, *cases: Case, **settings: Any) -> tuple[list[Mapping[st
     phases: list[str] = []
     watcher._on_progress = lambda progress: phases.append(progress.phase)
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
-    planned = RunSpec(
+    planned = PlannedRun(
         Plan(tuple(Planned(case, CPU) for case in cases)),
         RunSettings.from_dict({"run_id": new_run_id(), **how}),
         {"pytorch": PytorchRuntime()},

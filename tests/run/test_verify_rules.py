@@ -19,8 +19,9 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
 from accelbench.core.protocols import Block, Device
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode, Timing
-from accelbench.run.plan.request import Planned, RunSettings
+from accelbench.run.plan.request import Planned
 from accelbench.run.verify import reference
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.block_lengths import warn_of_slower_steps
@@ -628,7 +629,7 @@ def test_an_output_at_the_tolerance_is_not_missed_and_the_worst_is_named() -> No
 
 
 def test_what_is_wrong_on_one_device_is_tried_on_another() -> None:
-    held, context = Verifications(), SimpleNamespace(settings=RunSettings("x"), runtimes={})
+    held, context = Verifications(), SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     case = replace(CASE, precision="bf16")
     first, second = (Planned(case, Device("cuda", "g", ordinal)) for ordinal in range(2))
     held.judge(first, {**ANSWER, "error": 0.9, "errors": {"y": 0.9}})
@@ -638,13 +639,13 @@ def test_what_is_wrong_on_one_device_is_tried_on_another() -> None:
 
 
 def test_nothing_is_asked_of_a_worker_if_nothing_shall_be_verified() -> None:
-    context: Any = SimpleNamespace(settings=RunSettings("x", verify="off"), runtimes={})
+    context: Any = SimpleNamespace(settings=RunSettings(run_id="x", verify="off"), runtimes={})
     planned = Planned(replace(CASE, precision="bf16"), CPU)
     assert Verifications().known(context, planned) == Verdict(NOT_DONE, NOT_ASKED_FOR)
 
 
 def test_training_is_verified_by_its_losses() -> None:
-    context: Any = SimpleNamespace(settings=RunSettings("x"), runtimes={})
+    context: Any = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     training = replace(CASE, precision="bf16", mode=Mode.TRAINING)
     verdict = Verifications().known(context, Planned(training, CPU))
     assert verdict is not None
@@ -656,9 +657,7 @@ def test_training_is_verified_by_its_losses() -> None:
 
 def context_of(**changed: Any) -> Any:
     runtime = SimpleNamespace(supports=lambda case, device: SimpleNamespace(ok=True))
-    settings = SimpleNamespace(
-        verify="auto", timeout=600.0, job=SimpleNamespace(threads=1, weights="random")
-    )
+    settings = SimpleNamespace(verify="auto", timeout=600.0, threads=1, weights="random")
     plain = {
         "settings": settings,
         "budget": SimpleNamespace(left=lambda: None),

@@ -14,11 +14,12 @@ from scripted_runs import Watcher
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.run.conduct import artifacts, lifecycle
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import estimates
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.process import memory_guard
 from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
@@ -76,7 +77,7 @@ def test_a_disk_without_room_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 def run_of(folder: Path, case: Case, **settings: Any) -> Mapping[str, Any]:
     how = {"threads": 1, "iterations": 3, "warmup": 1, **settings}
     runtimes = {"pytorch": PytorchRuntime(), "onnxruntime": OnnxruntimeRuntime()}
-    planned = RunSpec(
+    planned = PlannedRun(
         Plan((Planned(case, CPU),)),
         RunSettings.from_dict({"run_id": new_run_id(), **how}),
         runtimes,

@@ -15,10 +15,11 @@ from fixed_machine import FOUND, models
 
 from accelbench.core.facts import new_run_id
 from accelbench.core.plugins import ENGINES, load, registered
+from accelbench.core.run_spec import RunSettings
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request, RunSettings
+from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import SilentObserver
 
 
@@ -38,8 +39,10 @@ def main(what: str, folder: str, more: str) -> None:
         )
         plan = planning.plan_for(request, FOUND, runtimes)
         steps = {"fast": (3, 1), "slow": (200, 1)}[more]
-        settings = RunSettings(new_run_id(), launches=2, iterations=steps[0], warmup=steps[1])
-        ended = lifecycle.start(RunSpec(plan, settings, runtimes), Path(folder), Announcer(), {})
+        settings = RunSettings(
+            run_id=new_run_id(), launches=2, iterations=steps[0], warmup=steps[1]
+        )
+        ended = lifecycle.start(PlannedRun(plan, settings, runtimes), Path(folder), Announcer(), {})
     else:
         ended = lifecycle.resume(more, Path(folder), Announcer(), {})
     sys.stdout.write(f"ended {len(ended.rows)}\n")

@@ -17,8 +17,8 @@ from accelbench.catalog.build import build
 from accelbench.catalog.find import find
 from accelbench.catalog.inputs import make_inputs, named_tensors, settle
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from kept_artefacts import kept_artefacts
 
 

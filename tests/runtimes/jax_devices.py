@@ -20,8 +20,8 @@ from training_sessions import CPU, case_of
 from accelbench.core.abilities import RankExchange
 from accelbench.core.case import Target
 from accelbench.core.model import InputSpec
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.jax import JaxRuntime
 from accelbench.runtimes.jax.session import JaxSession

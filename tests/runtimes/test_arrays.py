@@ -18,8 +18,8 @@ from accelbench.catalog.short_steps import SHORT_PASSES
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Evidence, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.shared.arrays import ArraySession, timed
 

@@ -9,8 +9,8 @@ import torch
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Option, Shapes, Target
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.runtimes.pytorch import PytorchRuntime
 
 

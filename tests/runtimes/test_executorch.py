@@ -20,8 +20,8 @@ from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.model import FileFormat
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.run.verify.reference import is_own
 from accelbench_executorch import ExecutorchRuntime
 from accelbench_executorch.program import MalformedProgramError, plan_of

@@ -28,8 +28,8 @@ from accelbench.core.errors import (
     UnsupportedError,
 )
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Absent, Device, Job, Session
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.run.verify.self_check import self_check
 from accelbench.runtimes.jax import JaxRuntime

@@ -88,8 +88,8 @@ def test_evidence_says_who_computed(tmp_path: Path) -> None:
     from accelbench.artifacts.cache import Cache
     from accelbench.artifacts.make import make
     from accelbench.artifacts.recipe import Recipe
-    from accelbench.core.options import JobSettings
     from accelbench.core.protocols import Job
+    from accelbench.core.run_spec import JobSettings
 
     (spec,) = choose([str(write(tmp_path / "net.tflite"))])
     outputs, parts = {}, {}

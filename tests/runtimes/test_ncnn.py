@@ -20,8 +20,8 @@ from accelbench.catalog.file_models.models import model_of_file
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.run.verify.reference import is_own, reference_of
 from accelbench_ncnn import NcnnRuntime
 from accelbench_ncnn.layers import layers_of, mismatch, shape_taken

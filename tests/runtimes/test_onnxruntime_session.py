@@ -18,8 +18,8 @@ from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.precision_proof import proved, refuse_other_precision

@@ -14,8 +14,8 @@ from array_sessions import case_of, distance, folder_of, opened
 from accelbench.artifacts.make import make
 from accelbench.artifacts.recipe import Recipe
 from accelbench.core.errors import CaseError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.run.verify.precision_proof import refuse_other_precision
 from accelbench.runtimes.qnn import QnnRuntime

@@ -14,8 +14,8 @@ from accelbench.catalog.inputs import make_inputs, settle
 from accelbench.catalog.losses import named
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
 

@@ -10,8 +10,8 @@ import pytest
 from training_sessions import CPU, case_of
 
 from accelbench.core.errors import CaseError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.runtimes.pytorch.distributed.group import RankGroup
 from accelbench.runtimes.pytorch.distributed.session import DistributedSession
 

@@ -16,8 +16,8 @@ from accelbench.catalog.inputs import choosing, settle
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.block_validation import refuse_bad_block, refuse_other_tokens
 from accelbench.runtimes.pytorch.distributed.group import RankGroup

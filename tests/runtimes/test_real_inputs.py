@@ -14,8 +14,8 @@ from accelbench.core.abilities import RealInputs
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Quality
 from accelbench.measure.loop import Measurement
 from accelbench.run.worker.worker import with_inputs

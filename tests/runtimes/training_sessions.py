@@ -17,8 +17,8 @@ from accelbench.catalog.inputs import settle
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
 from accelbench.runtimes.pytorch.session import PytorchSession

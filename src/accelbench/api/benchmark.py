@@ -27,13 +27,14 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.hardware.detect import platform_named
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Plan, Planned, Request, RunSettings, apart
+from accelbench.run.plan.request import Plan, Planned, Request, apart
 from accelbench.run.process.worker_client import Observer, Progress, SilentObserver
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.store.database import ENVIRONMENT, Database
@@ -356,12 +357,12 @@ def _run(
     notes: Sequence[str],
     verbose: bool,
 ) -> Result:
-    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[PlannedRun]:
         plan = planning.plan_of(apart(request, precision_named), inventory, runtimes)
         plan = replace(plan, notes=(*notes, *plan.notes))
-        return [RunSpec(plan, settings, runtimes, about)]
+        return [PlannedRun(plan, settings, runtimes, about)]
 
-    def observe(spec: RunSpec, _: Inventory, here: Mapping[str, Any]) -> Observer:
+    def observe(spec: PlannedRun, _: Inventory, here: Mapping[str, Any]) -> Observer:
         environment.update(here)
         names = {case.case.case_id: case.case.model.id for case in spec.plan.cases}
         if not verbose and request.models[0].code is not None:

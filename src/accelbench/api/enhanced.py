@@ -29,6 +29,7 @@ from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.protocols import Inventory, Runtime
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, Status
 from accelbench.exchange import result_file, tree
@@ -36,19 +37,11 @@ from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import platform_named, platforms_named, refuse_unknown_platform
-from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.execute import Observe, Planner, StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
-from accelbench.run.plan.request import (
-    AUTO,
-    AUTO_STRATEGY,
-    STRATEGIES,
-    Distribution,
-    Plan,
-    Request,
-    RunSettings,
-)
+from accelbench.run.plan.request import AUTO, AUTO_STRATEGY, STRATEGIES, Distribution, Plan, Request
 from accelbench.run.process.worker_client import Observer
 from accelbench.runtimes.shared.names import runtime_named
 from accelbench.select.query import validation
@@ -500,12 +493,12 @@ class EnhancedHardwareBenchmarkRunner:
         }
         choices: list[SelectedTarget] = []
 
-        def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+        def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[PlannedRun]:
             plan, chosen = self._plan(wanted, models, inventory, runtimes)
             choices.extend(chosen)
-            return [RunSpec(plan, wanted.settings(new_run_id()), runtimes, about)]
+            return [PlannedRun(plan, wanted.settings(new_run_id()), runtimes, about)]
 
-        def observe(spec: RunSpec, *_: object) -> Observer:
+        def observe(spec: PlannedRun, *_: object) -> Observer:
             of_models = {case.case.case_id: case.case.model.id for case in spec.plan.cases}
             by_case = {case_id: names.get(model, model) for case_id, model in of_models.items()}
             return observer_of(spec.plan, by_case, self.verbose)

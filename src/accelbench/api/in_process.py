@@ -26,6 +26,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.model import CodeKind, ModelSpec
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Runtime
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Outcome, Status
@@ -34,7 +35,7 @@ from accelbench.hardware.environment import environment
 from accelbench.measure.intervals import Interval
 from accelbench.run.conduct.results import LaunchFacts, compose
 from accelbench.run.plan.estimates import conditions, cost
-from accelbench.run.plan.request import Planned, RunSettings
+from accelbench.run.plan.request import Planned
 from accelbench.run.process.worker_client import open_request
 from accelbench.run.worker.worker import CaseBench, Reporter, describe
 
@@ -199,7 +200,7 @@ def _result(
             began = utc_now()
             try:
                 if not opened:
-                    opened = bench.answer(open_request(settings.job, case, device))
+                    opened = bench.answer(open_request(settings, case, device))
                 outcome = _outcome(bench, case, settings, len(batch_sizes) == 1)
             except UsageError:
                 raise
@@ -209,7 +210,7 @@ def _result(
             outcome = replace(outcome, opened=opened, conditions=conditions(here))
             rows.append(
                 compose(
-                    LaunchFacts(settings.run_id, 1, job=settings.job),
+                    LaunchFacts(settings.run_id, 1, job=settings),
                     Planned(case, device),
                     outcome,
                     runtime.info.provenance,

@@ -23,25 +23,17 @@ from accelbench.core.axes import AXES
 from accelbench.core.case import Case, Target
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.facts import new_run_id
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Inventory, Runtime
+from accelbench.core.run_spec import DEFAULT_TIMEOUT, RunSettings
 from accelbench.core.visible import from_csv_cell, in_quotes
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange import guide_csv
 from accelbench.exchange.guide_csv import guide_result
 from accelbench.exchange.writing import write_new
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import (
-    DEFAULT_TIMEOUT,
-    Plan,
-    Planned,
-    Refusal,
-    Request,
-    RunSettings,
-    joined,
-)
+from accelbench.run.plan.request import Plan, Planned, Refusal, Request, joined
 from accelbench.run.plan.sharing import shapes_of
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import ENVIRONMENT, Database
@@ -220,14 +212,14 @@ def _run(
     config_by_case: dict[str, BenchmarkConfig] = {}
     machine: dict[str, Any] = {}
 
-    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[PlannedRun]:
         plans = [_plan(config, inventory, runtimes) for config in configs]
         for config, plan in zip(configs, plans, strict=True):
             for case in plan.cases:
                 config_by_case.setdefault(case.case.case_id, config)
-        return [RunSpec(joined(plans), settings, runtimes, {"command": _said(configs)})]
+        return [PlannedRun(joined(plans), settings, runtimes, {"command": _said(configs)})]
 
-    def observe(spec: RunSpec, _: Inventory, here: Mapping[str, Any]) -> Observer:
+    def observe(spec: PlannedRun, _: Inventory, here: Mapping[str, Any]) -> Observer:
         machine.update(here)
         names = {case_id: config.model_name for case_id, config in config_by_case.items()}
         return observer_of(spec.plan, names, first.verbose)
@@ -249,7 +241,7 @@ def _settings(config: BenchmarkConfig) -> RunSettings:
     steps = config.warmup_iterations + config.measurement_iterations
     return RunSettings(
         run_id=new_run_id(),
-        job=JobSettings(data=config.data),
+        data=config.data,
         iterations=config.measurement_iterations,
         warmup=config.warmup_iterations,
         timeout=max(DEFAULT_TIMEOUT, steps * _SLOWEST_STEP_SECONDS),

@@ -18,8 +18,8 @@ from accelbench.core.model import (
     ModelSpec,
     Training,
 )
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Architecture, Family, Mode
 
 
@@ -112,10 +112,10 @@ _KNOWN_TO_ALL = frozenset({"seed", "weights", "data", "trust_remote_code", "thre
 
 def job_to_json(job: Job) -> dict[str, Any]:
     """A job, its settings by their names beside what is of this one alone."""
-    usual = JobSettings().to_dict()
-    settings = job.settings.to_dict().items()
+    usual = JobSettings()
+    settings = {name: getattr(job.settings, name) for name in JobSettings.names()}
     return {
-        **{name: v for name, v in settings if name in _KNOWN_TO_ALL or v != usual[name]},
+        **{n: v for n, v in settings.items() if n in _KNOWN_TO_ALL or v != getattr(usual, n)},
         "case": case_to_json(job.case),
         "device": device_to_json(job.device),
         "artefact": job.artefact,

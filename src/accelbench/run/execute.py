@@ -18,7 +18,7 @@ from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.conductor import Keep
-from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.plan import planning
 from accelbench.run.plan.targets import Simulate
 from accelbench.run.process.worker_client import Observer
@@ -26,10 +26,10 @@ from accelbench.store.database import Database
 from accelbench.store.journal import journal_path
 
 #: What is run, one after the other, by the devices and the runtimes that are here.
-Planner = Callable[[Inventory, Mapping[str, Runtime]], Iterable[RunSpec]]
+Planner = Callable[[Inventory, Mapping[str, Runtime]], Iterable[PlannedRun]]
 
 #: Who watches a run, by what is planned, the devices and the machine's environment.
-Observe = Callable[[RunSpec, Inventory, Mapping[str, Any]], Observer]
+Observe = Callable[[PlannedRun, Inventory, Mapping[str, Any]], Observer]
 
 
 class ResultPlaces(Protocol):
@@ -82,7 +82,7 @@ class StoredResults:
 class ExecutedRun:
     """A run that has ended, with what was planned and who watched it."""
 
-    spec: RunSpec
+    spec: PlannedRun
     result: RunResult
     observer: Observer
 

@@ -10,7 +10,7 @@ from data_makers import tone
 from accelbench.catalog.data.labelled_feed import LabelledSounds, labelled_data
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Architecture, Family
 
 RATE = 8000

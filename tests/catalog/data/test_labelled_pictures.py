@@ -17,7 +17,7 @@ from accelbench.catalog.data.pictures import NAMED, PictureRecipe, recipe_in, re
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Architecture, Family
 
 RGB = InputSpec("image", ("batch", 3, 8, 8), "float32")

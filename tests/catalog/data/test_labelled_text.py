@@ -17,7 +17,7 @@ from accelbench.catalog.data.labelled_text import TextWindows
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Architecture, Family
 
 WORDS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "bad", "film", "good", "the", "very"]

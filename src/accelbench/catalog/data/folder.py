@@ -13,7 +13,7 @@ from accelbench.catalog.find import cached_folder
 from accelbench.core import jsonc
 from accelbench.core.errors import CaseError, SurroundingsError, UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.visible import in_quotes
 
 _IMAGES = frozenset([".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"])

@@ -21,7 +21,7 @@ from accelbench.core.case import Case
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from accelbench.catalog.losses import IGNORED
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:

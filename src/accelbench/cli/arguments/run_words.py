@@ -16,9 +16,9 @@ from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import numbers, seconds, words
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import DEFAULT_TIMEOUT, JobSettings, RunSettings
 from accelbench.query.filters import model_words
-from accelbench.run.plan.request import DEFAULT_TIMEOUT, Request, RunSettings
+from accelbench.run.plan.request import Request
 from accelbench.runtimes.shared.names import runtimes_named
 
 #: The lists that were typed, by the fields of a request.
@@ -152,7 +152,7 @@ def settings_of(typed: Typed) -> RunSettings:
         own["accuracy"] = "off"  # its arrays are fed as they are
         own["data"] = str(typed["input_file"].expanduser().absolute())
     return RunSettings(
-        job=JobSettings(**own),
+        **own,
         launches=run_arguments.launches(
             typed["launches"], words(typed["framework"]), typed["against"]
         ),

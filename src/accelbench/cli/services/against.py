@@ -13,7 +13,8 @@ from accelbench.run.plan.against import Against, AgainstKind, OtherArm, asked_ot
 
 if TYPE_CHECKING:
     from accelbench.analysis.checking import Check
-    from accelbench.run.plan.request import Plan, Request, RunSettings
+    from accelbench.core.run_spec import RunSettings
+    from accelbench.run.plan.request import Plan, Request
 
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -41,8 +42,8 @@ def other_of(
         changed, theirs = asked_otherwise(request, settings, *setting)
         otherwise.append(changed)
     other = planned(otherwise)
-    before = {(case.case.case_id, theirs.job.threads) for case in other.cases}
-    if before == {(case.case.case_id, settings.job.threads) for case in plan.cases}:
+    before = {(case.case.case_id, theirs.threads) for case in other.cases}
+    if before == {(case.case.case_id, settings.threads) for case in plan.cases}:
         raise UsageError(
             f"--against {against.word} changes nothing: it is what every case has already, or of a"
             " runtime that none is of.",

@@ -37,9 +37,10 @@ from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import words
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.plans.document import PlanKey, PlanKeys, PlanSection, write_plan
-from accelbench.run.plan.request import Request, RunSettings, apart
+from accelbench.run.plan.request import Request, apart
 
 #: What a run of several processes measures if no mode is named.
 TRAINING_NOTE = (

@@ -15,7 +15,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
 from accelbench.core.visible import visible
 from accelbench.hardware.machine import busy_warning, snapshot
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import here
 from accelbench.run.plan.estimates import tried_groups
 from accelbench.run.plan.request import Planned
@@ -76,7 +76,7 @@ def show_plan(asked: AskedRun, places: OutputPlaces, stream: IO[str], as_json: b
     return _exit_code(planned)
 
 
-def _exit_code(planned: RunSpec) -> int:
+def _exit_code(planned: PlannedRun) -> int:
     """Name the targets that would have no result, and return 3 if there are any."""
     tried = [entry for group in tried_groups(planned.plan) for entry in group]
     rows = planned_rows(planned.plan.cases, tried)

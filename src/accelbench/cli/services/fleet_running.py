@@ -21,6 +21,7 @@ from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.protocols import Device
+from accelbench.core.run_spec import RunSettings
 from accelbench.exchange.result_file import row_of
 from accelbench.hardware.detect import Detected, platforms_named
 from accelbench.run.execute import fill
@@ -37,10 +38,10 @@ from accelbench.run.fleet.fleet_record import last_unfinished
 from accelbench.run.fleet.ray_cluster import is_loopback
 from accelbench.run.fleet.session import FleetAddress
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request, RunSettings
+from accelbench.run.plan.request import Request
 
 if TYPE_CHECKING:
-    from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+    from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
     from accelbench.run.fleet.dispatch import DispatchRules
 
 
@@ -56,7 +57,7 @@ def new_run(
     watch = FleetWatch(stream, quiet)
     cluster = where.connected()
 
-    def observe(spec: RunSpec, inventory: FleetInventory, _: Mapping[str, Any]) -> FleetWatch:
+    def observe(spec: PlannedRun, inventory: FleetInventory, _: Mapping[str, Any]) -> FleetWatch:
         for note in spec.plan.notes:
             watch.note(note)
         for difference in differences(inventory.nodes):
@@ -132,7 +133,7 @@ def show_plan(
     print_line(f"{cases} cases in {len(units)} units, for {len(nodes)} nodes.", stream)
 
 
-def _results(spec: RunSpec, inventory: FleetInventory, options: FleetOptions) -> int:
+def _results(spec: PlannedRun, inventory: FleetInventory, options: FleetOptions) -> int:
     if not options.each:
         return sum(plan.results(how.launches) for _, plan, how in spec.arms)
     pinned = units_on(inventory.nodes, spec.plan, spec.settings, spec.other, each=True)
@@ -397,8 +398,8 @@ def take_part(asked: AskedRun, stream: IO[str]) -> int:
         processes=how.processes // how.nodes,
         nodes=how.nodes,
         node=asked.typed["node_rank"],
-        rendezvous=settings.job.rendezvous or "",
-        threads=settings.job.threads,
+        rendezvous=settings.rendezvous or "",
+        threads=settings.threads,
     )
     processes = "1 process" if part.processes == 1 else f"{part.processes} processes"
     print_line(

@@ -25,12 +25,13 @@ from accelbench.run.plan.run_forecast import (
 )
 
 if TYPE_CHECKING:
+    from accelbench.core.run_spec import RunSettings
     from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.traces import Traces
     from accelbench.query.histories import EarlierTimes, TimesBeside
-    from accelbench.run.conduct.lifecycle import RunSpec
-    from accelbench.run.plan.request import Planned, RunSettings
+    from accelbench.run.conduct.lifecycle import PlannedRun
+    from accelbench.run.plan.request import Planned
     from accelbench.store.database import Database
 
 _MIB = 2.0**20
@@ -71,7 +72,7 @@ class RunOutlook:
         return f"predicted from {known}{others}, not measured"
 
 
-def outlook(spec: RunSpec, database: Database | None, *, fit: bool = True) -> RunOutlook:
+def outlook(spec: PlannedRun, database: Database | None, *, fit: bool = True) -> RunOutlook:
     """How long a run takes: from predicted steps, or from operation counts where nothing is known.
 
     Args:
@@ -88,7 +89,7 @@ def outlook(spec: RunSpec, database: Database | None, *, fit: bool = True) -> Ru
     return RunOutlook(seconds, forecast, tuple(notes))
 
 
-def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanForecast:
+def _forecast(spec: PlannedRun, database: Database | None, *, fit: bool) -> PlanForecast:
     if database is None or not database.begun:
         return PlanForecast()
     from accelbench.predict.answers import learned_from
@@ -131,7 +132,7 @@ def _is_catalogued(planned: Planned) -> bool:
 
 
 def _predicted_case(
-    planned: Planned, settings: RunSettings, spec: RunSpec, measured: Sequence[MeasuredCase]
+    planned: Planned, settings: RunSettings, spec: PlannedRun, measured: Sequence[MeasuredCase]
 ) -> PredictedCase:
     """The case as the predictor knows it: run as most measured ones of its kind were."""
     from accelbench.predict.cases import CaseConfiguration, PredictedCase
@@ -146,7 +147,7 @@ def _predicted_case(
         precision=case.precision,
         mode=case.mode.value,
         compiled=case.compiled or bool(runtime and runtime.info.compiles),
-        threads=settings.of(planned.case).job.threads,
+        threads=settings.for_options(planned.case.options).threads,
     )
     counts = Counter(entry.case.configuration for entry in measured)
     alike = [known for known in counts if _is_alike(known, place)]
@@ -214,7 +215,7 @@ def _ends(times: EarlierTimes) -> SamplingEnds:
     return SamplingEnds(low, middle, high)
 
 
-def _remarks(spec: RunSpec, forecast: PlanForecast) -> Iterable[str]:
+def _remarks(spec: PlannedRun, forecast: PlanForecast) -> Iterable[str]:
     """The cases that take minutes a step or more memory than there is, one a model and platform."""
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     for planned in spec.plan.cases:

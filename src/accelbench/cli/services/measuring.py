@@ -41,7 +41,7 @@ from accelbench.select.query.model_size import plain_name
 if TYPE_CHECKING:
     from accelbench.core.protocols import Inventory
     from accelbench.query.baselines import Baseline
-    from accelbench.run.conduct.lifecycle import RunSpec
+    from accelbench.run.conduct.lifecycle import PlannedRun
     from accelbench.run.process.worker_client import Observer
     from accelbench.store.database import Database
 
@@ -50,7 +50,7 @@ def measured(database: Database, planner: Planner) -> list[str]:
     """Run what is planned, shown on standard error; the runs' ids, results being stored."""
     shown = cache(lambda: watch_for(sys.stderr, quiet=False))  # one for all of them
 
-    def observe(spec: RunSpec, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
+    def observe(spec: PlannedRun, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
         del inventory, here
         plan, settings = spec.plan, spec.settings
         watch, total = shown(), plan.measurements(settings.launches)

@@ -16,15 +16,16 @@ from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.titles import title
 from accelbench.query.baselines import rows_of_runs
 from accelbench.query.filters import Filters, by_word, words_of
 from accelbench.query.histories import NOISE
 from accelbench.query.suggestions import NothingMeasuredError
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import planning
-from accelbench.run.plan.request import Request, RunSettings
+from accelbench.run.plan.request import Request
 from accelbench.runtimes.shared.names import runtimes_named
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ def _measured(database: Database, filters: Filters, launches: int) -> str:
     settings = RunSettings(run_id=new_run_id(), launches=launches)
     about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
 
-    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[RunSpec]:
+    def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[PlannedRun]:
         plan = planning.plan_for(request, inventory, runtimes)
-        return [RunSpec(plan, settings, runtimes, about)]
+        return [PlannedRun(plan, settings, runtimes, about)]
 
     (run,) = measured(database, planner)
     return run

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -28,7 +28,7 @@ from accelbench.exchange.writing import inside
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
-from accelbench.run.conduct.lifecycle import RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.conduct.run_record import SUFFIX as LOG
 from accelbench.run.conduct.run_record import recorded
 from accelbench.run.execute import execute, go_on
@@ -187,7 +187,7 @@ def prepare(
     places: OutputPlaces,
     inventory: Inventory,
     runtimes: Mapping[str, Runtime],
-) -> RunSpec:
+) -> PlannedRun:
     """Plan on what is here: everything decided before the first case."""
     selector_here = cache(lambda: _selector(places))
 
@@ -206,7 +206,7 @@ def prepare(
         else:
             plan = planning.plan_of(requests, inventory, runtimes)
         cases = [entry.case for entry in plan.cases]
-        refuse_unused(united(requests), cases, asked.given, asked.settings.job.weights)
+        refuse_unused(united(requests), cases, asked.given, asked.settings.weights)
         plan = Plan(plan.cases, (*asked.notes, *plan.notes))
         if asked.limit is None or len(plan.cases) <= asked.limit:
             return plan
@@ -216,7 +216,7 @@ def prepare(
 
     against = against_of(asked.typed.get("against"))
     requests = asked.parts
-    plan, settings = planned(requests), replace(asked.settings, run_id=new_run_id())
+    plan, settings = planned(requests), asked.settings.with_values(run_id=new_run_id())
     other = other_of(against, requests, settings, plan, planned)
     about = {
         "command": _typed(),
@@ -225,14 +225,14 @@ def prepare(
         NAMED: named_by(requests, asked.precisions, inventory, runtimes),
         **({"plan_files": asked.plans.about} if asked.plans.about else {}),
     }
-    return RunSpec(plan, settings, runtimes, about, simulated, other)
+    return PlannedRun(plan, settings, runtimes, about, simulated, other)
 
 
 def new_run(asked: AskedRun, places: OutputPlaces, stream: IO[str], quiet: bool) -> RunResult:
     """Plan and run; the results are in the database when this returns."""
     with recorded() as log:
 
-        def observe(spec: RunSpec, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
+        def observe(spec: PlannedRun, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
             run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
             watch = log.of_run(places.journals(), run_id, shown, here, _typed())
             watch.devices(_concerned(asked.parts, spec.plan, inventory))

@@ -24,16 +24,16 @@ from accelbench.core.devices import default_precision
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.figures import FEWEST_LAUNCHES
-from accelbench.core.options import JobSettings
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device, Inventory, Runtime
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.core.worth import answered
 from accelbench.hardware.detect import detect_all
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SIZES
-from accelbench.run.plan.request import Plan, Planned, Request, RunSettings, joined
+from accelbench.run.plan.request import Plan, Planned, Request, joined
 from accelbench.run.plan.targets import nothing_measured
 from accelbench.select.constraints.measurement_candidates import LARGEST, largest, next_batch
 from accelbench.select.evidence.cells import rounded
@@ -106,8 +106,13 @@ class VerificationCase:
     def settings(self) -> RunSettings:
         """Of a run, whatever its id."""
         threads = self.options.get("threads")
-        job = JobSettings(weights=self.weights, data=self.data, threads=threads, energy=self.energy)
-        return RunSettings(job=job, launches=self.launches)
+        return RunSettings(
+            weights=self.weights,
+            data=self.data,
+            threads=threads,
+            energy=self.energy,
+            launches=self.launches,
+        )
 
     def _place(self, inventory: Inventory) -> str:
         """The platform, and of several devices which: a name would make another series of it."""
@@ -197,7 +202,7 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
 
 def _planned(
     cases: Sequence[VerificationCase], inventory: Inventory, runtimes: Mapping[str, Runtime]
-) -> list[RunSpec]:
+) -> list[PlannedRun]:
     """A run for all that are measured alike."""
     plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
@@ -220,9 +225,9 @@ def _planned(
         )
     command = shlex.join(["accelbench", *sys.argv[1:]])
     return [
-        RunSpec(
+        PlannedRun(
             joined(several),
-            replace(settings, run_id=new_run_id()),
+            settings.with_values(run_id=new_run_id()),
             runtimes,
             {"command": command, "label": "recommend --verify"},
         )
@@ -428,9 +433,9 @@ class BatchSearch:
         command = shlex.join(["accelbench", *sys.argv[1:]])
         about = {"command": command, "label": "recommend --verify"}
         journeys = [
-            RunSpec(
+            PlannedRun(
                 joined(several),
-                replace(settings, run_id=new_run_id(), budget=left),
+                settings.with_values(run_id=new_run_id(), budget=left),
                 self._runtimes,
                 about,
             )

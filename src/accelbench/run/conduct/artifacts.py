@@ -118,7 +118,7 @@ class ArtifactExports:
         if runtime is None:
             return None
         still_as_looked_at(case)
-        settings = context.settings.job
+        settings = context.settings
         recipe = Recipe(
             case,
             runtime.wants(case),

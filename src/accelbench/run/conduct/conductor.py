@@ -17,6 +17,7 @@ from accelbench.core.case import Case
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import PROFILE, RESULT, Fact, utc_now
 from accelbench.core.identity import digest
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status
 from accelbench.core.worth import SIMULATION
@@ -31,7 +32,7 @@ from accelbench.run.conduct.results import (
     identities_of,
     launch_numbers,
 )
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.targets import counted_as
 from accelbench.run.process import process_control
 from accelbench.run.process.machine_turns import (
@@ -173,7 +174,9 @@ def _launched(
 ) -> int:
     """Measure one launch of one group, except what is done; return how many results it has."""
     # One worker measures a group: its cases differ in their batch alone, not in their options.
-    context = replace(side.context, settings=side.context.settings.of(group[0].case))
+    context = replace(
+        side.context, settings=side.context.settings.for_options(group[0].case.options)
+    )
     launch_facts = asked_of(context.settings, launch, side.arm)
     group = [p for p in group if launch <= p.launches(context.settings.launches)]
     pending = [p for p in group if done.isdisjoint(identities_of(launch_facts, p))]
@@ -211,7 +214,7 @@ def turn_of(context: LaunchContext, group: Sequence[Planned]) -> Iterator[TurnHo
 
 def asked_of(settings: RunSettings, launch: int, arm: str = "") -> LaunchFacts:
     """Return the facts that all results of one launch of one arm share."""
-    return LaunchFacts(settings.run_id, launch, arm, settings.job)
+    return LaunchFacts(settings.run_id, launch, arm, settings)
 
 
 def _note_waiting(context: LaunchContext, holder: TurnHolder) -> None:
@@ -297,7 +300,9 @@ def _profiled(
     """Return the profile of a case, and the file of the engine's own record."""
     if context.budget.exhausted:
         return _no("the run's budget was used up"), None
-    talk = WorkerClient(replace(context, settings=context.settings.of(planned.case)))
+    talk = WorkerClient(
+        replace(context, settings=context.settings.for_options(planned.case.options))
+    )
     folder = context.worker_pool.new_folder("profile")
     try:
         artefact = context.artefacts.get(context, planned, tuple(row.get("workarounds") or ()))

@@ -18,7 +18,7 @@ from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.nouns import naming
-from accelbench.core.options import JobSettings
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status, with_first_cause
 from accelbench.run.conduct.artifacts import still_as_looked_at
@@ -252,7 +252,7 @@ class GroupLaunch:
             environment, warnings = context.surroundings.after(
                 before,
                 own,
-                talk.opened.get("threads") or self._settings.job.threads,
+                talk.opened.get("threads") or self._settings.threads,
                 outcome.measurement.get("metrics"),
                 other_run_of(context.conditions),
             )
@@ -264,7 +264,7 @@ class GroupLaunch:
             )
             outcome = self._held(planned, outcome)  # when nothing is watched any more
             outcome = scored(
-                talk, planned.case, outcome, self._settings.job, partial(self._open, planned)
+                talk, planned.case, outcome, self._settings, partial(self._open, planned)
             )
             if not talk.begun:
                 self._measured_before = 0
@@ -284,7 +284,7 @@ class GroupLaunch:
             return
         self._context.observer.progress(Progress("starting"))
         try:
-            self._context.worker_pool.warm(runtime, self._settings.job.threads)
+            self._context.worker_pool.warm(runtime, self._settings.threads)
         except (SurroundingsError, ClosedError, TimeoutError) as error:
             _log.debug("warming up: %s", error)
 
@@ -303,7 +303,7 @@ class GroupLaunch:
             compiles=runtime is not None and runtime.info.compiles,
         )
         context.repeats.look(body)
-        context.one_process.look(body, planned, self._settings.job.nodes)
+        context.one_process.look(body, planned, self._settings.nodes)
         plausibility.look(body)
         with process_control.undisturbed():
             context.append(Fact(RESULT, body["result_id"], body))

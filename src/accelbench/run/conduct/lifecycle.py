@@ -23,6 +23,7 @@ from accelbench.core.facts import (
 )
 from accelbench.core.identity import digest
 from accelbench.core.protocols import Device, Inventory, Runtime
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.serial import device_to_json
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.artifacts import ArtifactExports
@@ -42,7 +43,7 @@ from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.plan.targets import Simulate, measured_of
 from accelbench.run.process.other_interpreter import Arm, opened
@@ -59,7 +60,7 @@ FLEET = "fleet"
 
 
 @dataclass(frozen=True)
-class RunSpec:
+class PlannedRun:
     """Everything decided before the first case: what `--dry-run` shows."""
 
     plan: Plan
@@ -102,7 +103,7 @@ class RunResult:
 
 
 def start(
-    journey: RunSpec,
+    journey: PlannedRun,
     folder: Path,
     observer: Observer,
     environment: Mapping[str, Any],
@@ -125,7 +126,7 @@ def start(
 
 
 def started_fact(
-    journey: RunSpec,
+    journey: PlannedRun,
     environment: Mapping[str, Any],
     plan: Sequence[Mapping[str, Any]],
     against: Mapping[str, Any] | None,
@@ -186,15 +187,17 @@ def again(
     launches: int,
     about: Mapping[str, Any],
     inventory: Inventory,
-) -> RunSpec:
+) -> PlannedRun:
     """Return what a run was asked to do and has not done; StoreError if it is another version's."""
     earlier = str(begun["run_id"])
     settings, plan = settled(earlier, begun)
     wanted = tuple(case for case in plan.cases if case.case.case_id in cases)
     _refuse_other_machine(earlier, wanted, inventory)
-    settings = replace(settings, run_id=new_run_id(), launches=launches, budget=None, profile=False)
+    settings = settings.with_values(
+        run_id=new_run_id(), launches=launches, budget=None, profile=False
+    )
     names = {"names": begun.get("names") or {}}
-    return RunSpec(Plan(wanted), settings, planning.installed_runtimes(), {**names, **about})
+    return PlannedRun(Plan(wanted), settings, planning.installed_runtimes(), {**names, **about})
 
 
 def last_unfinished(folder: Path) -> str | None:
@@ -207,7 +210,7 @@ def last_unfinished(folder: Path) -> str | None:
     return None
 
 
-def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> RunSpec:
+def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> PlannedRun:
     """What a run began with."""
     begun = next((f.body for f in facts if f.kind == RUN_STARTED), None)
     if begun is None:
@@ -221,10 +224,10 @@ def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Run
         )
     settings, plan = settled(run_id, begun)
     other = arm_settled(run_id, begun)
-    return RunSpec(plan, settings, planning.installed_runtimes(), simulate=simulate, other=other)
+    return PlannedRun(plan, settings, planning.installed_runtimes(), simulate=simulate, other=other)
 
 
-def _left_of(journey: RunSpec, results: Container[str]) -> list[Planned]:
+def _left_of(journey: PlannedRun, results: Container[str]) -> list[Planned]:
     """What has no result yet, once a launch."""
     return [
         planned
@@ -233,7 +236,7 @@ def _left_of(journey: RunSpec, results: Container[str]) -> list[Planned]:
     ]
 
 
-def _refuse_other_identities(run_id: str, journey: RunSpec, results: Mapping[str, Any]) -> None:
+def _refuse_other_identities(run_id: str, journey: PlannedRun, results: Mapping[str, Any]) -> None:
     """Results that the plan does not know would be measured again, and counted twice."""
     known = {identity for identities, _ in _ids_of(journey) for identity in identities}
     if not known.issuperset(results):
@@ -244,7 +247,7 @@ def _refuse_other_identities(run_id: str, journey: RunSpec, results: Mapping[str
         )
 
 
-def _ids_of(journey: RunSpec) -> Iterable[tuple[tuple[str, ...], Planned]]:
+def _ids_of(journey: PlannedRun) -> Iterable[tuple[tuple[str, ...], Planned]]:
     """Yield the result_ids that each result of the run may have, and its case."""
     for arm, plan, settings in journey.arms:
         for launch in launch_numbers(settings.launches):
@@ -275,7 +278,7 @@ def _refuse_other_machine(
 
 
 def _go(
-    journey: RunSpec,
+    journey: PlannedRun,
     journal: Journal,
     observer: Observer,
     environment: Mapping[str, Any],
@@ -329,7 +332,7 @@ def _go(
 
 
 def _sides(
-    journey: RunSpec, context: LaunchContext, environment: Mapping[str, Any], arm: Arm | None
+    journey: PlannedRun, context: LaunchContext, environment: Mapping[str, Any], arm: Arm | None
 ) -> list[MeasuredArm]:
     """One, or two that share what is the run's and have references and artefacts of their own."""
     if arm is None:
@@ -357,7 +360,7 @@ def _profiles(facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
     return [fact.body for fact in facts if fact.kind == PROFILE]
 
 
-def _append_hardware(journal: Journal, journey: RunSpec, environment: Mapping[str, Any]) -> None:
+def _append_hardware(journal: Journal, journey: PlannedRun, environment: Mapping[str, Any]) -> None:
     used = {p.device.fingerprint: p for p in journey.plan.cases if p.device is not None}
     for fingerprint, planned in used.items():
         device = planned.device

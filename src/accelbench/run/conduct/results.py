@@ -13,8 +13,8 @@ from accelbench.core.case import PROTOCOL_VERSION, QUESTION, Case, result_id, se
 from accelbench.core.columns import COLUMNS, OF_ACCURACY, Column, metric_columns
 from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device
+from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Status
 from accelbench.core.worth import usable
 from accelbench.measure.energy import ENERGY_FIGURES

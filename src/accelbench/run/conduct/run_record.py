@@ -29,6 +29,7 @@ from accelbench.core.facts import RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact, 
 from accelbench.core.identity import digest, plain
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.protocols import Absent, Device
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.serial import (
     case_from_json,
     case_to_json,
@@ -39,7 +40,7 @@ from accelbench.core.visible import visible_lines, without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.run.plan.against import Against, AgainstKind, OtherArm
-from accelbench.run.plan.request import Plan, Planned, Refusal, RunSettings
+from accelbench.run.plan.request import Plan, Planned, Refusal
 from accelbench.run.process.worker_client import Observer, Progress
 from accelbench.store.journal import journal_path
 

@@ -21,9 +21,10 @@ from accelbench.core.facts import (
     Fact,
     part_id,
 )
+from accelbench.core.run_spec import RunSettings
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct.launch_context import LaunchTally
-from accelbench.run.conduct.lifecycle import FLEET, RunResult, RunSpec
+from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, RunResult
 from accelbench.run.conduct.run_record import (
     arm_settled,
     finished_fact,
@@ -55,7 +56,7 @@ from accelbench.run.fleet.fleet_run import FleetJob, FleetObserver, FleetRun, Pa
 from accelbench.run.fleet.work_units import CaseKey, WorkUnit, on_each, units_of
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan, RunSettings
+from accelbench.run.plan.request import Plan
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.journal import Journal
 
@@ -64,7 +65,7 @@ _SETTLE_SECONDS = 300.0
 #: How often what came meanwhile goes into the database or lake.
 _FILL_SECONDS = 60.0
 
-Observe = Callable[[RunSpec, FleetInventory, Mapping[str, Any]], Observer | FleetObserver]
+Observe = Callable[[PlannedRun, FleetInventory, Mapping[str, Any]], Observer | FleetObserver]
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def execute_on(
     observe: Observe,
     options: FleetOptions | None = None,
     note: Callable[[str], None] = lambda _: None,
-) -> list[tuple[RunSpec, RunResult]]:
+) -> list[tuple[PlannedRun, RunResult]]:
     """Plan for the nodes of a fleet, measure there and store, as `execute` does on one machine."""
     nodes = nodes_of(cluster, note)
     inventory = FleetInventory(nodes)
@@ -131,7 +132,7 @@ def execute_on(
 def _start(
     cluster: Cluster,
     nodes: Sequence[FleetNode],
-    spec: RunSpec,
+    spec: PlannedRun,
     places: ResultPlaces,
     observer: FleetObserver,
     surroundings: Mapping[str, Any],

@@ -28,7 +28,7 @@ from accelbench.core.facts import (
 from accelbench.core.identity import digest
 from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.core.worth import THIS_ARM
-from accelbench.run.conduct.lifecycle import FLEET, RunSpec, started_fact
+from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, started_fact
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import (
     arm_to_json,
@@ -250,7 +250,7 @@ _WITH_SAMPLES = 20_000
 
 def begin(
     journal: Journal,
-    spec: RunSpec,
+    spec: PlannedRun,
     nodes: Sequence[FleetNode],
     surroundings: Mapping[str, Any],
     *,
@@ -318,7 +318,7 @@ def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
     return begun
 
 
-def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
+def refused_bodies(spec: PlannedRun) -> Iterator[dict[str, Any]]:
     """Yield results of cases that the plan refuses on every node."""
     this = THIS_ARM if spec.other else ""
     for planned in spec.plan.cases:
@@ -327,7 +327,7 @@ def refused_bodies(spec: RunSpec) -> Iterator[dict[str, Any]]:
             continue
         outcome = Outcome(refusal.status, refusal.reason, refusal.message, refusal.advice)
         for launch in launch_numbers(spec.settings.launches):
-            facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings.job)
+            facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings)
             moment = utc_now()
             entry = _anywhere(planned)
             yield compose(facts, entry, outcome, Provenance.MEASURED, None, moment, moment)

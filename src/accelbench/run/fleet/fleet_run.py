@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from accelbench.core.facts import utc_now
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
@@ -38,7 +39,7 @@ from accelbench.run.fleet.fleet_nodes import (
 from accelbench.run.fleet.fleet_record import FleetRecord, facts_of
 from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
 from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan, RunSettings
+from accelbench.run.plan.request import Plan
 
 if TYPE_CHECKING:
     from accelbench.run.fleet.node_probes import ProbeRecord
@@ -105,7 +106,7 @@ class FleetJob:
 
     def parts(self, unit: WorkUnit, attempt: int) -> list[dict[str, Any]]:
         """Return the task of each further node, if several nodes make a step together."""
-        nodes, job = unit.need.nodes, self.settings.job
+        nodes, job = unit.need.nodes, self.settings
         return [
             {
                 "fleet": self.fleet,
@@ -304,7 +305,7 @@ def unmeasured_bodies(
         arms.append((job.against, unit.others, job.other.settings))
     for arm, cases, settings in arms:
         for launch in launch_numbers(settings.launches):
-            facts = LaunchFacts(job.fleet, launch, arm, settings.job)
+            facts = LaunchFacts(job.fleet, launch, arm, settings)
             for planned in cases:
                 moment = utc_now()
                 yield compose(facts, planned, outcome, Provenance.MEASURED, None, moment, moment)

@@ -19,6 +19,7 @@ from accelbench.core.facts import (
     new_run_id,
 )
 from accelbench.core.protocols import Device
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.run.calibrate import calibrating
 from accelbench.run.fleet.dispatch import DispatchRules
@@ -28,7 +29,6 @@ from accelbench.run.fleet.fleet_record import FactSink, open_journal
 from accelbench.run.fleet.fleet_run import FleetJob, FleetRun, NodeObserver
 from accelbench.run.fleet.unit_runner import PROBES, REFUSED
 from accelbench.run.fleet.work_units import Need, WorkUnit
-from accelbench.run.plan.request import RunSettings
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 
 #: Platforms that have probes.

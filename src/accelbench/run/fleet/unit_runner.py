@@ -17,7 +17,6 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,7 +32,7 @@ from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import boot, snapshot
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import RunMeans
-from accelbench.run.conduct.lifecycle import RunSpec
+from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.run_record import arm_settled, settled
 from accelbench.run.fleet.fleet_nodes import inventory_to_json
 from accelbench.run.fleet.work_units import PART_IN_STEPS, take_part_here
@@ -124,7 +123,7 @@ def described() -> dict[str, Any]:
 
 def spec_of(
     task: Mapping[str, Any], inventory: Inventory, runtimes: Mapping[str, Runtime]
-) -> RunSpec:
+) -> PlannedRun:
     """Return the run of a task, on the devices and the engines of this node."""
 
     def here(plan: Plan) -> Plan:
@@ -134,10 +133,10 @@ def spec_of(
     settings, plan = settled(run_id, task)
     other = arm_settled(run_id, task)
     if other is not None:
-        own = replace(other.settings, run_id=run_id)
+        own = other.settings.with_values(run_id=run_id)
         other = OtherArm(other.against, here(other.plan), own)
-    settings = replace(settings, run_id=run_id)
-    return RunSpec(here(plan), settings, runtimes, task["about"], None, other)
+    settings = settings.with_values(run_id=run_id)
+    return PlannedRun(here(plan), settings, runtimes, task["about"], None, other)
 
 
 class UnitOrders:

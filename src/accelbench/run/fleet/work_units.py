@@ -15,11 +15,12 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from accelbench.core.possible import belongs
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Belongs
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.plan import estimates
 from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 
 #: Platforms of which a unit takes one device, and leaves the others of its node to other units.
 PARTED = frozenset({"cuda", "rocm"})
@@ -138,7 +139,7 @@ def _unit(
             target.hardware,
             target.device or "",
             together=together,
-            nodes=settings.job.nodes if together else 1,
+            nodes=settings.nodes if together else 1,
         ),
         cases,
         others,

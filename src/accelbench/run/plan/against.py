@@ -23,8 +23,9 @@ from pathlib import Path
 from accelbench.core import processes
 from accelbench.core.case import Option
 from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.visible import in_quotes
-from accelbench.run.plan.request import Plan, Request, RunSettings
+from accelbench.run.plan.request import Plan, Request
 
 FORMS = (
     "Name an environment (a virtual environment's folder, a Python, or a command that starts one),"
@@ -167,5 +168,5 @@ def asked_otherwise(
     if name == "compile" and not value:
         del options["compile"]
     if name == "threads":
-        settings = settings.with_job(threads=int(value))
+        settings = settings.with_values(threads=int(value))
     return replace(request, options=options), settings

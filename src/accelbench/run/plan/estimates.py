@@ -19,12 +19,13 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.protocols import Device
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.energy import energy_meter_of
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 
 #: Operations a second that one core, or one accelerator, has been seen to reach on whole
 #: models, slow and fast: only to tell minutes from hours, never stored.
@@ -185,7 +186,7 @@ def profile_seconds(groups: Iterable[Iterable[Planned]]) -> float:
 
 def energy_seconds(groups: Iterable[Iterable[Planned]], settings: RunSettings) -> float:
     """How long energy passes take, of all launches: none where a device has no meter."""
-    if not settings.job.energy or settings.verify == "only":
+    if not settings.energy or settings.verify == "only":
         return 0.0
     from accelbench.measure.energy import EnergyRules
 

@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan import estimates
-from accelbench.run.plan.request import Plan, Planned, RunSettings
+from accelbench.run.plan.request import Plan, Planned
 
 #: Of a case's share, what its steady state may take; the rest is for building,
 #: loading, warm-up and the passes beside it.

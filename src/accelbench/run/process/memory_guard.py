@@ -124,7 +124,7 @@ class MemoryGuard:
             self._free = self._context.free(planned.device)
             if self._free is not None and planned.device.hardware == "cpu":
                 # Processes of one host share its memory, and the estimate is of one of them.
-                self._free //= max(1, planned.case.world_size // self._context.settings.job.nodes)
+                self._free //= max(1, planned.case.world_size // self._context.settings.nodes)
         elif planned.roofline is not None:  # not here: all of it is free
             self._free = planned.roofline.memory_bytes
 
@@ -168,9 +168,7 @@ class MemoryGuard:
         need = self._too_much(planned)
         if need is None or case.precision != "fp32":
             return None
-        return spill_to(
-            case, case.model.weights_from(settings.job.weights), need, self._free, files
-        )
+        return spill_to(case, case.model.weights_from(settings.weights), need, self._free, files)
 
     def _too_much(self, planned: Planned) -> int | None:
         """Return the bytes that a case needs by estimate, if more than are free."""

@@ -31,8 +31,9 @@ from accelbench.core.case import PROTOCOL_VERSION
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import ModelCode, ModelFile, ModelSpec
 from accelbench.core.nouns import listed
+from accelbench.core.run_spec import DEFAULT_TIMEOUT
 from accelbench.run.plan.against import Against, AgainstKind, OtherArm, git
-from accelbench.run.plan.request import DEFAULT_TIMEOUT, Plan
+from accelbench.run.plan.request import Plan
 from accelbench.run.process.wire import WIRE_VERSION
 from accelbench.store.scratch import Scratch
 

@@ -14,14 +14,14 @@ from accelbench.core import processes
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.model import AnalyticCost
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Absent, Device, Job, Runtime
+from accelbench.core.run_spec import JobSettings, RunSettings
 from accelbench.core.serial import job_to_json
 from accelbench.core.vocabulary import Outcome, Quality, Status
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.common import NullTelemetry, Telemetry
-from accelbench.run.plan.request import Estimate, Free, Planned, RunSettings
+from accelbench.run.plan.request import Estimate, Free, Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.process.worker_pool import Worker, WorkerPool
@@ -236,7 +236,7 @@ class WorkerClient:
         """Start a fresh worker of an engine; raise WorkerTroubleError if that fails."""
         self._context.observer.progress(Progress("starting"))
         try:
-            self._worker = self._context.worker_pool.worker(runtime, self._settings.job.threads)
+            self._worker = self._context.worker_pool.worker(runtime, self._settings.threads)
         except SurroundingsError as error:
             raise WorkerTroubleError(_no_worker(error.message, error.advice)) from error
         except (ClosedError, TimeoutError) as error:
@@ -255,7 +255,7 @@ class WorkerClient:
         self._context.observer.progress(Progress("loading"))
         device = planned.device
         assert device is not None
-        request = open_request(self._settings.job, planned.case, device, artefact, spill)
+        request = open_request(self._settings, planned.case, device, artefact, spill)
         self.opened = self.ask(request, "loading")
         self.cpu_seconds = self.opened["cpu_seconds"]
 

@@ -140,7 +140,7 @@ def seconds(context: WorkerContext, case: Case, steps: int) -> float:
     tokens = shapes.batch * (shapes.sequence or shapes.prompt_tokens or 1)
     each = 6.0 if case.mode is Mode.TRAINING else 2.0
     flops = counted.flops if counted else each * case.model.parameters * tokens
-    cores = context.settings.job.threads or os.cpu_count() or 1
+    cores = context.settings.threads or os.cpu_count() or 1
     return steps * flops / (_PER_CORE * cores)
 
 
@@ -166,7 +166,7 @@ def prepare(context: WorkerContext, case: Case, steps: int, wide: bool = False) 
     room = context.free(CPU)
     spill = None
     if room is not None and need > room and not wide:
-        spill = spill_to(case, case.model.weights_from(context.settings.job.weights), need, room)
+        spill = spill_to(case, case.model.weights_from(context.settings.weights), need, room)
     if room is not None and need > room and spill is None:
         raise NoReferenceError(
             f"in fp32 on the CPU it needs an estimated {need / 2**30:.1f} GiB,"
@@ -196,9 +196,7 @@ def ask(
     settings = context.settings
     artefact = _artefact(context, case)
     try:
-        worker = context.worker_pool.worker(
-            context.runtimes[case.target.runtime], settings.job.threads
-        )
+        worker = context.worker_pool.worker(context.runtimes[case.target.runtime], settings.threads)
     except (SurroundingsError, ClosedError, TimeoutError) as error:
         words = error or "it did not answer in time"
         raise NoReferenceError(f"its worker did not start ({words})") from error
@@ -206,7 +204,7 @@ def ask(
     try:
         opened = _answer(
             worker.channel,
-            open_request(settings.job, case, _unit(case), artefact, spill),
+            open_request(settings, case, _unit(case), artefact, spill),
             patience,
         )
         digest = {"weights_digest": opened.get("weights_digest") or ""}
@@ -225,7 +223,7 @@ def _artefact(context: WorkerContext, case: Case) -> str | None:
     runtime = context.runtimes[case.target.runtime]
     if case.model.graph is None or not isinstance(runtime, Importing):
         return None
-    recipe = Recipe(case, runtime.wants(case), context.settings.job.seed)
+    recipe = Recipe(case, runtime.wants(case), context.settings.seed)
     try:
         refuse_changed(case.model.graph)
         return str(make(recipe, Cache()).folder)

@@ -19,8 +19,8 @@ from accelbench.catalog.data.labelled_feed import labelled_data
 from accelbench.core.case import Case
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import AccelbenchError, CaseError
-from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Session
+from accelbench.core.run_spec import JobSettings
 from accelbench.measure.accuracy import (
     WIDTH,
     AccuracyFigure,

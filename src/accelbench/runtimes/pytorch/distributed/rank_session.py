@@ -223,7 +223,7 @@ class RankSession(PytorchSession):
         device = job.device
         if device.hardware != "cpu":
             device = replace(device, ordinal=ranks.local)
-        settings = replace(job.settings, threads=ranks.launch.threads)
+        settings = job.settings.with_values(threads=ranks.launch.threads)
         super().__init__(replace(job, device=device, settings=settings), clock)
 
     @property
