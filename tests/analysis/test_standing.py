@@ -11,7 +11,13 @@ import pytest
 from accelbench.analysis.points import points
 from accelbench.analysis.standing import newest, software, standing, version, version_sql
 from accelbench.core.identity import canonical
-from asked_rows import row
+from accelbench.evidence.launches import launches_of
+from asked_rows import row as asked
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    (launch,) = launches_of([asked(**changes)])
+    return {**launch}
 
 
 def launches(count: int, day: int, **changes: Any) -> list[dict[str, Any]]:
@@ -107,9 +113,9 @@ def test_variables_and_limits_are_no_other_software() -> None:
 
 def test_of_an_import_each_version_stands_beside_others_and_of_our_runs_the_newest() -> None:
     """A run of ours that came in by its files is ranked as where it was measured."""
-    both = [row(conditions={"packages": {"torch": torch}}) for torch in ("2.4", "2.9")]
+    both = [{"conditions": {"packages": {"torch": torch}}} for torch in ("2.4", "2.9")]
     for run, points_there in (("import-1", 2), ("r1", 1)):
-        brought = [{**one, "run_id": run, "provenance": "imported"} for one in both]
+        brought = [row(**one, run_id=run, provenance="imported") for one in both]
         assert len(points(brought)) == points_there
 
 
@@ -157,11 +163,13 @@ def test_versions_are_told_apart_alike_in_python_and_in_sql(run: str) -> None:
 
 def test_of_an_import_that_names_no_software_the_newest_day_stands() -> None:
     """Two jobs of one day are no better evidence than a newer one of what may be other software."""
-    old = [row(latency_p50_ms=2.0, started_at="2024-11-01 00:00:00") for _ in range(2)]
-    new = [row(latency_p50_ms=3.0, started_at="2025-04-25 00:00:00")]
-    brought = [{**one, "run_id": "import-1", "conditions": {}} for one in (*old, *new)]
+    old = {"latency_p50_ms": 2.0, "started_at": "2024-11-01 00:00:00"}
+    new = {"latency_p50_ms": 3.0, "started_at": "2025-04-25 00:00:00"}
+    both = (old, old, new)
+    brought = [row(**one, run_id="import-1", conditions={}) for one in both]
     assert [one["latency_p50_ms"] for one in standing(brought).rows] == [3.0]
-    named = [{**one, "conditions": {"packages": {"torch": "2.4"}}} for one in brought]
+    named = {"run_id": "import-1", "conditions": {"packages": {"torch": "2.4"}}}
+    named = [row(**one, **named) for one in both]
     assert [one["latency_p50_ms"] for one in standing(named).rows] == [2.0, 2.0]
 
 

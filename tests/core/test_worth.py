@@ -10,10 +10,10 @@ from accelbench.core.figures import interval_text
 from accelbench.core.worth import (
     percentile_text,
     rough_column,
-    settled,
     usable,
     usable_launches,
 )
+from accelbench.evidence.launches import launches_of
 
 ENDS = {"latency_p50_ms": 100.0, "latency_ci_low_ms": 99.0, "effective_sample_count": 20.0}
 GOOD, BAD = {"quality": "converged"}, {"quality": "unusable"}
@@ -58,7 +58,8 @@ def test_launches_count_as_long_as_most_of_them_are_of_use() -> None:
 def test_a_fixed_number_of_samples_is_judged_by_its_interval(
     row: dict[str, Any], borne_out: bool
 ) -> None:
-    assert settled(row) is borne_out
+    (launch,) = launches_of([row])
+    assert launch["settled"] is borne_out
 
 
 @pytest.mark.parametrize(

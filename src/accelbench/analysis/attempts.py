@@ -17,7 +17,7 @@ from itertools import takewhile
 
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.ratios import interval_within
-from accelbench.analysis.standing import evidence, installed
+from accelbench.analysis.standing import evidence
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import TAILS, Statistic, kind_of_unit, rate_of, statistic_of, step_of
 from accelbench.core.nouns import digits
@@ -27,7 +27,6 @@ from accelbench.core.rows import Row, number, record, text, texts
 from accelbench.core.vocabulary import Belongs, Provenance
 from accelbench.core.worth import (
     answered,
-    of_import,
     usable,
     usable_launches,
     why_unusable,
@@ -298,13 +297,17 @@ def _standing_first(runs: Sequence[Sequence[Row]]) -> Sequence[Sequence[Row]]:
         return runs
     newest = _good(runs[0])
     # An import's run is everything that came with it: the newest release speaks.
-    if _throughput(newest) is None or of_import(newest[0]):
+    if _throughput(newest) is None or newest[0]["of_import"]:
         return runs
-    way, now = _way_of(runs[0]), installed(newest[0])
+    way, now = _way_of(runs[0]), _software(newest[0])
     able = takewhile(lambda run: _way_of(run) == way and _good(run), runs)
-    alike = [run for run in able if installed(_good(run)[0]) == now and _throughput(_good(run))]
+    alike = [run for run in able if _software(_good(run)[0]) == now and _throughput(_good(run))]
     best = max(alike, key=lambda run: evidence(_good(run)))
     return [best, *(run for run in runs if run is not best)]
+
+
+def _software(row: Row) -> tuple[object, object]:
+    return row["software_id"], row["owned_version"]
 
 
 def _way_of(run: Sequence[Row]) -> set[tuple[tuple[str, ...], bool]]:

@@ -57,7 +57,6 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Family, Status
 from accelbench.core.worth import (
     answered,
-    is_decisive,
     is_wrong,
     usable_launches,
     why_unusable,
@@ -523,7 +522,7 @@ def _figure(
     parts = [pooled_noise([then, here]), rules.known.launches(now, metric)]
     noise = pooled([part for part in parts if part is not None])
     apart = None if of_one_run(before, now) else rules.known.for_gate(now, metric, here)
-    sure = all(is_decisive(row) for side in rows for row in side)
+    sure = all(row["decisive"] for side in rows for row in side)
     known = NoisePrior(noise, apart, few)
     return judged(metric, then, here, known, rules.threshold, settled=sure)
 

@@ -26,7 +26,6 @@ from accelbench.analysis.standing import (
     Standing,
     by_run,
     last_moment,
-    run_of,
     software,
     standing,
     stands,
@@ -46,7 +45,6 @@ from accelbench.core.rows import Row, number, record
 from accelbench.core.worth import (
     answered,
     counting_launches,
-    of_import,
     reasons_unusable,
     usable_launches,
 )
@@ -118,7 +116,7 @@ def ways_of(rows: Sequence[Row], axis: ComparisonAxis) -> list[MatchedConfigurat
 
 def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
     """An import brings many versions of an engine at once, none of which takes another's place."""
-    ours = not of_import(rows[0])
+    ours = not rows[0]["of_import"]
     return ours and any(when(others) > when(rows) for others in versions)
 
 
@@ -190,16 +188,20 @@ def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key,
     if all(not entry.older + entry.newer for entry in best.values()):
         return best
     runs = {
-        value: {run_of(launches[0]): launches for launches in by_run(way.rows)}
+        value: {launches[0]["run_key"]: launches for launches in by_run(way.rows)}
         for value, way in ways.items()
     }
 
-    def serves(value: Key, run: tuple[object, str]) -> bool:
+    def serves(value: Key, run: object) -> bool:
         launches = runs[value].get(run)
         return launches is not None and _says(launches) >= _says(best[value].run)
 
     candidates = sorted(
-        (run for run in runs[base] if run[0] is not None and serves(base, run)),
+        (
+            run
+            for run, launches in runs[base].items()
+            if launches[0].get("run_id") is not None and serves(base, run)
+        ),
         key=lambda run: last_moment(runs[base][run]),
     )[-_MOST_RUNS:]
     many = [(sum(serves(value, run) for value in ways), run) for run in candidates]

@@ -16,11 +16,9 @@ from accelbench.core.worth import (
     OF_IMPORT_SQL,
     counting_launches,
     of_import,
-    settled,
     usable,
     usable_launches,
 )
-from accelbench.evidence.measurements import SOFTWARE
 
 #: In a row that was read without those that do not stand: how many of them are newer.
 NEWER = "newer_launches_set_aside"
@@ -61,10 +59,10 @@ def standing(rows: Sequence[Row]) -> Standing:
     if len(runs) == 1:
         return stands(runs[0], runs)
     newest = max(runs, key=when)
-    now = installed(newest[0])
-    if of_import(newest[0]) and now == _UNSAID:
+    if newest[0]["of_import"] and newest[0]["software_id"] is None:
         return stands(newest, runs)
-    best = max((run for run in runs if installed(run[0]) == now), key=evidence)
+    now = _software(newest[0])
+    best = max((run for run in runs if _software(run[0]) == now), key=evidence)
     return stands(best, runs)
 
 
@@ -78,11 +76,15 @@ def stands(best: Sequence[Row], runs: Sequence[Sequence[Row]]) -> Standing:
 
 
 def by_run(rows: Sequence[Row]) -> list[list[Row]]:
-    """Launches of each run together."""
-    rows_by_run: dict[tuple[object, str], list[Row]] = {}
+    """Return the launches of each run."""
+    rows_by_run: dict[object, list[Row]] = {}
     for row in rows:
-        rows_by_run.setdefault(run_of(row), []).append(row)
+        rows_by_run.setdefault(row["run_key"], []).append(row)
     return list(rows_by_run.values())
+
+
+def _software(row: Row) -> tuple[object, object]:
+    return row["software_id"], row["owned_version"]
 
 
 def evidence(run: Sequence[Row]) -> tuple[object, ...]:
@@ -98,7 +100,7 @@ def when(run: Sequence[Row]) -> tuple[str, str]:
 def worth(run: Sequence[Row]) -> tuple[bool, int, bool]:
     """How much a run's launches say, whenever they were."""
     kept = usable_launches(run)
-    known = 2 * sum(map(settled, run)) > len(run)
+    known = 2 * sum(bool(row["settled"]) for row in run) > len(run)
     return bool(kept), min(len(run), FEWEST_LAUNCHES), known
 
 
@@ -108,18 +110,6 @@ def newest(rows: Sequence[Row]) -> list[Row]:
 
 
 Software = tuple[tuple[str, str], ...]
-
-
-#: What `installed` is of a row that names no software.
-_UNSAID = (*(canonical(None) for _ in SOFTWARE), "")
-
-
-def installed(row: Row) -> tuple[str, ...]:
-    """What software a run had, and whose file or code: what its evidence is compared by."""
-    conditions = record(row, "conditions")
-    own = row.get("weights") in ("file", "code")
-    owned = str(row.get("weights_digest") or "") if own else ""
-    return (*(canonical(conditions.get(name)) for name in SOFTWARE), owned)
 
 
 #: Thousands of results share a few objects of conditions, which stay as they are.
@@ -158,13 +148,6 @@ def version_sql() -> str:
         f"CASE WHEN {OF_IMPORT_SQL} THEN json_merge_patch("
         f"json_merge_patch('{{}}', coalesce(conditions, '{{}}')), '{none}')::VARCHAR END"
     )
-
-
-def run_of(row: Row) -> tuple[object, str]:
-    """Which run a row is of: of an import, and of what names no run, a day is one."""
-    run = row.get("run_id")
-    is_run = run and not of_import(row)
-    return run, "" if is_run else str(row.get("started_at") or "")[:10]
 
 
 def last_moment(run: Sequence[Row]) -> str:

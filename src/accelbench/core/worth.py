@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
-from accelbench.core.columns import STEP_MS, step_ms
+from accelbench.core.columns import STEP_MS
 from accelbench.core.device_facts import describe_rate
 from accelbench.core.rows import Json, Row, number, text
 from accelbench.core.vocabulary import Provenance, Quality, Status
@@ -204,44 +204,25 @@ def wide_sql(slack: float = 0.0) -> str:
     )
 
 
-def settled(row: Row) -> bool:
-    """Return whether a result converged, or would have with its fixed number of samples.
-
-    Of a fixed number, the interval decides, if at least twenty independent samples support it.
-    """
-    quality = row.get("quality")
-    if quality != Quality.FIXED:
-        return quality in (None, Quality.CONVERGED)
-    return _is_within(row, _NARROW)
-
-
-def is_decisive(row: Row) -> bool:
-    """Return whether a launch may show a change together with few others.
-
-    Its interval is within ±5 %, which is less than launches differ by. An interval that spans two
-    modes of the samples is wider.
-    """
-    sampled = (Quality.FIXED, Quality.NOISE_LIMITED, Quality.TIME_LIMITED)
-    quality = row.get("quality")
-    return settled(row) or (quality in sampled and _is_within(row, _FAIRLY_NARROW))
+def _within_sql(share: float) -> str:
+    """Return SQL for whether enough independent samples carry an interval of ± this share."""
+    step = ", ".join(f"nullif({name}, 0)" for name in STEP_MS)
+    return (
+        "(coalesce(latency_ci_high_ms - latency_ci_low_ms"
+        f" <= {2.0 * share} * coalesce({step}), false)"
+        f" AND coalesce(effective_sample_count, 0) >= {_KNOWN})"
+    )
 
 
-def _is_within(row: Row, share: float) -> bool:
-    """Return whether enough independent samples carry an interval of ± this share."""
-    low, middle = number(row, "latency_ci_low_ms"), step_ms(row)
-    high = number(row, "latency_ci_high_ms")
-    if low is None or high is None or not middle:
-        return False
-    independent = number(row, "effective_sample_count") or 0.0
-    return bool(high - low <= 2.0 * share * middle and independent >= _KNOWN)
-
-
-#: The same of a row of benchmark_results.
-SETTLED_SQL = f"""CASE WHEN quality = '{Quality.FIXED.value}'
-    THEN coalesce(latency_ci_high_ms - latency_ci_low_ms
-        <= {2.0 * _NARROW} * coalesce({", ".join(STEP_MS)}), false)
-        AND coalesce(effective_sample_count, 0) >= {_KNOWN}
+#: A result converged, or would have with its fixed number of samples: of a fixed number, the
+#: interval decides, if at least twenty independent samples support it.
+SETTLED_SQL = f"""CASE WHEN quality = '{Quality.FIXED.value}' THEN {_within_sql(_NARROW)}
     ELSE coalesce(quality, '{Quality.CONVERGED.value}') = '{Quality.CONVERGED.value}' END"""
+#: A launch may show a change together with few others. Its interval is within ±5 %, which is less
+#: than launches differ by. An interval that spans two modes of the samples is wider.
+DECISIVE_SQL = f"""({SETTLED_SQL} OR quality IN ('{Quality.FIXED.value}',
+    '{Quality.NOISE_LIMITED.value}', '{Quality.TIME_LIMITED.value}')
+    AND {_within_sql(_FAIRLY_NARROW)})"""
 #: What a row has to have for it to be known whether it is usable and settled.
 OF_WORTH = (
     *("quality", "latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),

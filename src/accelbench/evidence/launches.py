@@ -8,34 +8,39 @@ of one configuration or not, so each counts separately.
 An unusable launch is shown, and takes no part in comparisons, predictions or recommendations.
 `unusable_reason` is the first reason that applies. A store has this relation as a view, and
 `launches_of` computes it for rows that come from result files or from memory.
+
+`LAUNCH_COLUMNS` are the columns that the relation adds for each launch by itself.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import ASKED, BY_NAME, SQL_TYPES
-from accelbench.core.identity import plain
-from accelbench.core.rows import Row
+from accelbench.core.identity import canonical, plain
+from accelbench.core.rows import Row, record
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import (
     ANSWERED_SQL,
+    COMPARABLE_SQL,
+    DECISIVE_SQL,
     FAILED,
     LAUNCHED,
     MOST_UNACCOUNTED,
     MOST_WAITING,
     OF_IMPORT_SQL,
+    OF_WORTH,
     REASON_COLUMNS,
     REPORTED_VERIFICATION,
+    SETTLED_SQL,
     UNUSABLE_REASON,
+    USABLE_SQL,
     WRONG_SQL,
     UnusableReason,
-    answered,
-    usable,
     wide_sql,
 )
 
@@ -45,17 +50,60 @@ if TYPE_CHECKING:
 _CONFIGURATION = ("run_id", "case_id", "device_fingerprint", "arm")
 #: The question of a result without a case. A launch that failed does not know its threads.
 _ASKED = tuple(name for name in ASKED if name != "threads")
+#: The software among the conditions of a result.
+SOFTWARE = ("packages", "python", "kernel")
+#: Conditions that describe a result, its place in a run or what the machine lent it. They do not
+#: distinguish two versions of an imported table.
+_NO_VERSION = (
+    *("source", "said", "kin", "job_id", "ID", "cases_before_in_worker"),
+    *("rules", "variables", "allocator", "commit", "effective_cpus", "effective_memory"),
+)
+#: A day is a run of an import, and of results without a run.
+RUN_SQL = (
+    f"CASE WHEN coalesce(run_id, '') = '' OR {OF_IMPORT_SQL}"
+    " THEN concat_ws(chr(31), coalesce(run_id, ''), coalesce(started_at::DATE::VARCHAR, ''))"
+    " ELSE run_id END"
+)
+_PARTS = ", ".join(f"'$.{name}'" for name in SOFTWARE)
+#: The software of a result as a hash; NULL if its conditions name none.
+SOFTWARE_SQL = (
+    "md5(nullif(array_to_string([coalesce(nullif(part::VARCHAR, 'null'), '')"
+    f" for part in json_extract(conditions, [{_PARTS}])], chr(31)), '{chr(31) * 2}'))"
+)
+#: The version of an owner's file or code; empty for models that a configuration builds.
+OWNED_SQL = "CASE WHEN weights IN ('file', 'code') THEN coalesce(weights_digest, '') ELSE '' END"
+#: What distinguishes the versions that an import brings at once; empty for results of our own.
+VERSION_SQL = (
+    f"CASE WHEN {OF_IMPORT_SQL} THEN md5(json_merge_patch("
+    "json_merge_patch('{}', coalesce(conditions, '{}')),"
+    f" '{canonical(dict.fromkeys(_NO_VERSION))}')::VARCHAR) ELSE '' END"
+)
+#: Columns of the relation that are computed of each launch.
+LAUNCH_COLUMNS = {
+    "answered": ANSWERED_SQL,
+    "wrong_outputs": WRONG_SQL,
+    "times_usable": USABLE_SQL,
+    "settled": SETTLED_SQL,
+    "decisive": f"coalesce({DECISIVE_SQL}, false)",
+    "comparable": f"coalesce({COMPARABLE_SQL}, false)",
+    "of_import": OF_IMPORT_SQL,
+    "run_key": RUN_SQL,
+    "software_id": SOFTWARE_SQL,
+    "owned_version": OWNED_SQL,
+    "import_version": VERSION_SQL,
+}
 #: Columns that the relation is computed from.
 _READ = tuple(
     dict.fromkeys(
         (
-            *(*_CONFIGURATION, *_ASKED, *REASON_COLUMNS),
+            *(*_CONFIGURATION, *REASON_COLUMNS, *OF_WORTH),
             *("status", "reason", "verification", "emulated", "provenance"),
+            *("started_at", "weights", "weights_digest"),
         )
     )
 )
 #: Columns of the relation in addition to those of the results.
-DERIVED = (FAILED, LAUNCHED, REPORTED_VERIFICATION, UNUSABLE_REASON)
+DERIVED = (FAILED, LAUNCHED, REPORTED_VERIFICATION, UNUSABLE_REASON, "usable", *LAUNCH_COLUMNS)
 
 #: Conditions in the order of the reasons.
 _CONDITIONS = {
@@ -92,7 +140,8 @@ def launches_sql(table: str = "benchmark_results", runs: str = "") -> str:
         table: of results.
         runs: a query for the runs that are needed, which saves to look for failures in others.
     """
-    return f"""SELECT *, {UNUSABLE_REASON} IS NULL AS usable FROM (
+    each = ", ".join(f"{sql} AS {name}" for name, sql in LAUNCH_COLUMNS.items())
+    return f"""SELECT *, {UNUSABLE_REASON} IS NULL AS usable, {each} FROM (
         SELECT *, {UNUSABLE_REASON_SQL} AS {UNUSABLE_REASON} FROM (
             SELECT result.* REPLACE ({replaced_columns()}), failing.failed AS {FAILED},
                 failing.launched AS {LAUNCHED}, result.verification AS {REPORTED_VERIFICATION}
@@ -166,65 +215,74 @@ def launches_of(rows: Iterable[Row]) -> list[Row]:
         rows: of any status: the rule depends on the launches that failed.
     """
     every = list(rows)
-    new = [(place, row) for place, row in enumerate(every) if not _is_derived(row)]
-    failed = {row.get("run_id") for _, row in new if not answered(row)}
-    # Only these can differ: in memory, a row costs 30 µs.
-    needed = [(place, row) for place, row in new if row.get("run_id") in failed or not usable(row)]
-    if any(answered(row) for _, row in needed):
-        for place, changes in _derived(needed):
-            if answered(every[place]):
-                every[place] = {**every[place], **changes}
+    new = [place for place, row in enumerate(every) if not is_derived(row)]
+    if not new:
+        return every
+    for place, columns in zip(new, _derived([every[place] for place in new]), strict=True):
+        every[place] = {**every[place], **columns}
     return every
 
 
-def _is_derived(row: Row) -> bool:
-    return UNUSABLE_REASON in row or FAILED in row
+def is_derived(row: Row) -> bool:
+    """Return whether a row is of the relation, with its derived columns."""
+    return "run_key" in row
 
 
 def with_reported_outputs(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of `launches_of`, each with the verification of its own launch."""
-    return [
-        {**row, "verification": row[REPORTED_VERIFICATION]} if REPORTED_VERIFICATION in row else row
-        for row in launches_of(rows)
-    ]
+    return [{**row, "verification": row[REPORTED_VERIFICATION]} for row in launches_of(rows)]
 
 
-def derived_values(row: Row) -> dict[str, object]:
-    """Return the derived columns of a row of the relation, without those that say nothing."""
-    return {
-        name: row[name]
-        for name in DERIVED
-        if row[name] is not None
-        and (name != REPORTED_VERIFICATION or row[name] != row["verification"])
-    }
+def _derived(rows: Sequence[Row]) -> Iterable[dict[str, object]]:
+    """Compute the relation in memory: of each row what it has otherwise."""
+    # Thousands of results share a few objects of conditions.
+    said: dict[int, tuple[int, Mapping[str, object]]] = {}
+    given = []
+    for place, row in enumerate(rows):
+        values = {name: value for name in _READ if (value := _value(row.get(name))) is not None}
+        if row.get("case_id") is None:
+            values |= {name: _value(row.get(name)) for name in _ASKED}
+        conditions = record(row, "conditions")
+        if conditions:
+            known = said.setdefault(id(conditions), (len(said) + 1, conditions))
+            values["said"] = known[0]
+        given.append(values | {"place": place})
+    texts = [canonical(conditions) for _, conditions in said.values()]
+    changed = (*WHOLE_RUNS_COLUMNS, *DERIVED)
+    found = query_in_memory(_in_memory_sql(), {"launches": given, "texts": texts})
+    own = len(WHOLE_RUNS_COLUMNS)
+    for row, values_ in zip(rows, found, strict=True):
+        both = zip(changed[:own], values_[:own], strict=True)
+        replaced = {name: value for name, value in both if value != row.get(name)}
+        yield replaced | dict(zip(DERIVED, values_[own:], strict=True))
 
 
-def _derived(rows: Iterable[tuple[int, Row]]) -> Iterable[tuple[int, dict[str, object]]]:
-    """Compute the relation in memory: the place of each row, and what it has otherwise."""
-    text = json.dumps(
-        [
-            {"place": place, **{name: _plain(row.get(name)) for name in _READ}}
-            for place, row in rows
-        ],
-        default=str,
+def _value(value: object) -> object:
+    """Return a value as JSON has it; DuckDB reads no infinity."""
+    return None if type(value) is float and not math.isfinite(value) else value
+
+
+@cache
+def _in_memory_sql() -> str:
+    types = {"place": "BIGINT", "said": "BIGINT"}
+    types |= {name: SQL_TYPES[BY_NAME[name].kind] for name in (*_READ, *_ASKED)}
+    types |= {"started_at": "VARCHAR"}
+    whole = json.dumps({"launches": [types], "texts": ["VARCHAR"]})
+    return (
+        "WITH given AS MATERIALIZED (SELECT * EXCLUDE (said, texts)"  # noqa: S608 — our words
+        " REPLACE (try_cast(started_at AS TIMESTAMP) AS started_at),"
+        " texts[said]::JSON AS conditions FROM (SELECT unnest(launch), texts FROM ("
+        "SELECT unnest(whole.launches) AS launch, whole.texts AS texts"
+        f" FROM (SELECT from_json(?::JSON, '{whole}') AS whole))))"
+        f" SELECT {', '.join((*WHOLE_RUNS_COLUMNS, *DERIVED))}"
+        f" FROM ({launches_sql('given')}) ORDER BY place"
     )
-    types = {"place": "BIGINT"} | {name: SQL_TYPES[BY_NAME[name].kind] for name in _READ}
-    changed = ("verification", "quality", *DERIVED)
+
+
+def query_in_memory(sql: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query whose parameter is a JSON document."""
     with _memory().cursor() as con:
-        found = con.execute(
-            "WITH given AS MATERIALIZED ("  # noqa: S608 — our words
-            "SELECT unnest(row) FROM (SELECT unnest(from_json(?, ?)) AS row))"
-            f" SELECT place, {', '.join(changed)} FROM ({launches_sql('given')})",
-            [text, json.dumps([types])],
-        ).fetchall()
-    for place, *values in found:
-        row = dict(zip(changed, values, strict=True))
-        own = {name: row[name] for name in ("verification", "quality") if row[name] is not None}
-        yield place, own | derived_values(row)
-
-
-def _plain(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else plain(value)
+        return con.execute(sql, [json.dumps(given, default=plain)]).fetchall()
 
 
 @cache

@@ -15,17 +15,8 @@ from collections.abc import Sequence
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row
 from accelbench.core.worth import ANSWERED_SQL, IMPORT, OF_IMPORT_SQL, SETTLED_SQL, USABLE_SQL
+from accelbench.evidence.launches import OWNED_SQL, RUN_SQL, SOFTWARE_SQL
 
-#: The software among the conditions of a result.
-SOFTWARE = ("packages", "python", "kernel")
-#: A day is a run of an import, and of results without a run.
-RUN_SQL = (
-    f"CASE WHEN coalesce(run_id, '') = '' OR {OF_IMPORT_SQL}"
-    " THEN concat_ws(chr(31), coalesce(run_id, ''), coalesce(started_at::DATE::VARCHAR, ''))"
-    " ELSE run_id END"
-)
-#: The version of an owner's file or code; empty for models that a configuration builds.
-_OWNED_SQL = "CASE WHEN weights IN ('file', 'code') THEN coalesce(weights_digest, '') ELSE '' END"
 #: Columns of results that the relations are computed from, next to those of the configuration.
 MEASUREMENT_COLUMNS = ("run_id", "started_at", "conditions", "weights", "weights_digest")
 #: How much the launches of a run show, whenever they were: whether its times are usable, how many
@@ -49,21 +40,19 @@ def measurements_sql(cell: Sequence[str], rows: str) -> str:
         rows: what follows FROM, with these columns, MEASUREMENT_COLUMNS and those of _WORTH_SQL.
     """
     cells = ", ".join(cell)
-    ran = ", ".join(f"coalesce((conditions->'{name}')::VARCHAR, '')" for name in SOFTWARE)
-    nothing = chr(31) * (len(SOFTWARE) - 1)
     return f"""
         SELECT *, row(
             answered = 0 AND moment = max(moment) OVER (PARTITION BY {cells}),
             software = first_value(software) OVER newest
                 AND (owned = '' OR owned = first_value(owned) OVER owner)
-                AND (NOT (starts_with(run, '{IMPORT}') AND software = '{nothing}')
+                AND (NOT (starts_with(run, '{IMPORT}') AND software = '')
                     OR run = first_value(run) OVER newest),
             worth, moment, run) AS rank, struct_extract_at(worth, 1) AS usable_times
         FROM (
-            SELECT * EXCLUDE (conditions), concat_ws(chr(31), {ran}) AS software FROM (
+            SELECT * EXCLUDE (conditions), coalesce({SOFTWARE_SQL}, '') AS software FROM (
                 SELECT {cells}, {RUN_SQL} AS run, any_value(run_id) AS run_id,
                     any_value(CASE WHEN {OF_IMPORT_SQL} THEN started_at::DATE END) AS day,
-                    any_value(conditions) AS conditions, max({_OWNED_SQL}) AS owned,
+                    any_value(conditions) AS conditions, max({OWNED_SQL}) AS owned,
                     coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
                     count(*) FILTER ({ANSWERED_SQL}) AS answered, {_WORTH_SQL} AS worth
                 FROM {rows} GROUP BY {cells}, {len(cell) + 1}))

@@ -12,8 +12,7 @@ from accelbench.analysis.accuracies import AccuracyPlace, accuracy_places
 from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.rows import ResultRow, Row
-from accelbench.core.worth import UNUSABLE_REASON
-from accelbench.evidence.launches import DERIVED, derived_values, launches_sql
+from accelbench.evidence.launches import DERIVED, launches_sql
 from accelbench.query.filters import marks, where_of, words_of
 from accelbench.query.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.query.suggestions import Asked, none_found, nothing, refuse_unknown
@@ -41,16 +40,14 @@ SELECT {columns} FROM fact_result AS benchmark_results
 WHERE rowid IN (SELECT unnest($places::BIGINT[])) ORDER BY benchmark_results.started_at, result_id
 """
 #: The same of the relation `launches`; only failures of the same runs are looked for.
-_LAUNCHES_LYING = f"""
-WITH known AS (FROM ({
-    launches_sql(
-        "(SELECT *, rowid AS place FROM fact_result)",
-        "SELECT run_id FROM fact_result WHERE rowid IN (SELECT unnest($places::BIGINT[]))",
-    )
-}))
-SELECT {{columns}} FROM known AS benchmark_results
+_LAUNCHES_LYING = """
+SELECT {columns} FROM ({launches}) AS benchmark_results
 WHERE place IN (SELECT unnest($places::BIGINT[])) ORDER BY benchmark_results.started_at, result_id
-"""  # noqa: S608 — our words
+"""
+_LAUNCHES = launches_sql(
+    "(SELECT *, rowid AS place FROM fact_result)",
+    "SELECT run_id FROM fact_result WHERE rowid IN (SELECT unnest($places::BIGINT[]))",
+)
 
 
 def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> Database:
@@ -216,7 +213,7 @@ def rows_of(
 
     most = _MOST if most is None else most
     texts = {name for name in columns if BY_NAME[name].kind in ("json", "time")}
-    read = list(dict.fromkeys((*columns, "verification", *DERIVED) if launches else columns))
+    read = list(dict.fromkeys((*columns, *DERIVED) if launches else columns))
     shown = [f'"{name}"::VARCHAR AS "{name}"' if name in texts else f'"{name}"' for name in read]
     lying = _LAUNCHES_LYING if launches else _LYING
     with database.asking():  # both are of one moment
@@ -227,7 +224,8 @@ def rows_of(
                 "Name models, platforms, batch sizes or a machine.",
             )
         places = [place for (place,) in found]
-        names, rows = database.query(lying.format(columns=", ".join(shown)), {"places": places})
+        query = lying.format(columns=", ".join(shown), launches=_LAUNCHES)
+        names, rows = database.query(query, {"places": places})
     parsed = [i for i, name in enumerate(names) if name in texts and BY_NAME[name].kind == "json"]
     # Thousands of results share a few texts, and nobody changes what they say.
     cache: dict[object, object] = {None: None}
@@ -239,12 +237,8 @@ def rows_of(
             if text not in cache:
                 cache[text] = json.loads(str(text))
             cells[i] = cache[text]
-        record = dict(zip(names, cells, strict=True))
-        if launches:
-            derived = {UNUSABLE_REASON: None} | derived_values(record)
-            record = {name: record[name] for name in columns} | derived
         # Of each column what the registry says of it.
-        records.append(cast("ResultRow", record))
+        records.append(cast("ResultRow", dict(zip(names, cells, strict=True))))
     return records
 
 

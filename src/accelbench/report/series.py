@@ -42,7 +42,7 @@ from accelbench.core.worth import (
     USABLE_SQL,
     WRONG_SQL,
 )
-from accelbench.evidence.measurements import SOFTWARE
+from accelbench.evidence.launches import SOFTWARE
 from accelbench.query.filters import marks
 from accelbench.query.stored_results import rows_of
 from accelbench.report.other_series import (

@@ -19,7 +19,7 @@ APPLICATION = "accelbench"
 
 #: The version of tables and views. A database of another version is refused: change this number
 #: with every change of the columns, the tables or the views.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 #: The documents' tables, and the calibrations of devices.
 TABLES = (

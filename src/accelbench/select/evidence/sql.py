@@ -37,7 +37,8 @@ from accelbench.core.worth import (
     UNUSABLE_REASON,
     USABLE_SQL,
 )
-from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, RUN_SQL, configurations_sql
+from accelbench.evidence.launches import RUN_SQL
+from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.evidence.cells import (
     CIRCUMSTANCES,
