@@ -132,43 +132,6 @@ def test_an_estimate_wins_only_if_its_slow_end_does(tmp_path: Path) -> None:
     assert primary(4.0)["primary_recommendation"] == "cuda"  # 8 ms at the worst
 
 
-def peers(hardware: str, rate: float, **more: Any) -> list[dict[str, Any]]:
-    """Six other models whose steps take so many operations a millisecond."""
-    return [
-        result(
-            model=f"peer-{n}", hardware=hardware, flops=1e6 * n, parameters=1000 * n,
-            latency_p50_ms=1e6 * n / rate * (1 + 0.01 * n), **more,
-        )
-        for n in range(2, 8)
-    ]  # fmt: skip
-
-
-def test_a_roofline_is_fitted_where_others_were_measured(tmp_path: Path) -> None:
-    chosen = selector(tmp_path, *peers("cpu", 1e5), *peers("cuda", 1e6))
-    answer = ask(chosen, 1, model_name="unseen-5m", flops=5e6)
-    said = answer["all_scores"]["cuda"]
-    assert said["basis"] == "roofline"
-    assert said["predictions"]["latency"] == pytest.approx(5.0, rel=0.1)
-    low, high = (said["predictions"][f"latency_{end}"] for end in ("low", "high"))
-    assert low < said["predictions"]["latency"] < high
-    assert answer["primary_recommendation"] == "cuda"
-    assert answer["clear_winner"]
-
-
-def test_neighbours_by_weights_where_operations_are_not_known(tmp_path: Path) -> None:
-    chosen = selector(tmp_path, *peers("cpu", 1e5))
-    said = ask(chosen, 1, "cpu", model_name="unseen", parameters=5000)["all_scores"]["cpu"]
-    assert said["basis"] == "neighbour"
-    assert said["predictions"]["latency"] == pytest.approx(50.0, rel=0.1)
-
-
-def test_too_few_others_are_no_estimate(tmp_path: Path) -> None:
-    chosen = selector(tmp_path, *peers("cpu", 1e5)[:2])
-    answer = ask(chosen, 1, "cpu", model_name="unseen", parameters=5000, flops=5e6)
-    assert answer["all_scores"]["cpu"]["basis"] == "rule"
-    assert "predictions" not in answer["all_scores"]["cpu"]
-
-
 def test_sizes_are_the_models_own_or_those_that_are_asked_for(tmp_path: Path) -> None:
     chosen = selector(
         tmp_path,

@@ -35,8 +35,7 @@ ask = chosen.select_hardware
 print(json.dumps({
     "measured": ask("embedding", "model-1", 1),
     "between batches": ask("embedding", "model-1", 4),
-    "roofline": ask("embedding", "unseen", 1, flops=5e6),
-    "neighbour": ask("embedding", "unseen", 1, parameters=4500),
+    "extrapolated": ask("embedding", "model-1", 64),
     "rule": ask("vision", "unseen", 1),
     "nothing": HardwareSelector("empty").select_hardware(
         "text_generation", "gpt2", 1, available_hardware=["cpu", "cuda"]),
@@ -175,7 +174,7 @@ def test_every_rung_answers_from_python(both: Both) -> None:
     ended, said = both("-c", ASKED)
     answers = json.loads(said)
     assert ended == 0
-    for basis in ("measured", "between batches", "roofline", "neighbour", "rule"):
+    for basis in ("measured", "between batches", "extrapolated", "rule"):
         scores = answers[basis]["all_scores"]
         assert scores[answers[basis]["primary_recommendation"]]["basis"] == basis
     assert answers["nothing"]["primary_recommendation"] == "cuda"
@@ -198,7 +197,7 @@ def test_the_command_answers_what_was_measured(both: Both) -> None:
     ("words", "basis"),
     [
         (("bert-tiny", "--batch-size", "4", "--hardware", "cpu"), "between batches"),
-        (("distilbert-tiny", "--hardware", "cpu,cuda"), "roofline"),
+        (("model-1", "--model-family", "embedding", "--batch-size", "64"), "extrapolated"),
         (("mine", "--model-family", "vision"), "rule"),
     ],
 )

@@ -1,14 +1,8 @@
-"""What choosing asks a store: its SQL, and its rows as plain values.
-
-A query groups launches into cells and takes the newest run of each that answered, so that what
-reaches Python is as small as what is asked.
-
-Rates of devices at their best, as a store shows them.
-"""
+"""The SQL of evidence for choosing, and its rows as plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypedDict, cast
 
@@ -56,16 +50,8 @@ from accelbench.select.evidence.cells import (
 from accelbench.select.evidence.failures import Failure
 from accelbench.store.fit import spell_time
 
-#: Hardware, device, precision, mode.
-Key = tuple[str, str, str, str]
-#: Operations a millisecond that one in twenty models exceeds there.
-Rates = Mapping[Key, float]
-#: So many models have to be known of a device before its best is.
-FEWEST_MODELS = 10
-
-
 _FIGURES = {metric.name: metric.sql for metric in METRICS}
-#: What is the middle of a cell's launches.
+#: Columns of which a cell has the middle of its launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
     "energy_per_item_joules",
@@ -82,21 +68,20 @@ _COLUMNS = tuple(dict.fromkeys((
     *MEASUREMENT_COLUMNS, *OF_WORTH, *REASON_COLUMNS, *OF_A_STEP,
 )))  # fmt: skip
 _QUOTED = ", ".join(f'"{name}"' for name in _COLUMNS)
-#: No platform is rated by a few samples, which say nothing of the next.
+#: A few samples do not predict the next ones, so no platform is rated by them.
 _KNOWN_SQL = (
     f"(sample_count IS NULL OR sample_count >= {FEWEST} OR effective_sample_count >= {KNOWN})"
 )
 #: Milliseconds of a step: the mean, which ratios use, or the median, or by the rate of single items
-#: of a known batch. A rate of many requests at once does not state how long one takes, nor does a
-#: rate of tokens.
+#: of a known batch. A rate of requests at once or of tokens does not tell how long one takes.
 _STEP = f"""coalesce({STEP_BY_RATE_SQL}, CASE
     WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
         AND {kind_sql("throughput_unit")} = ''
     THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
-#: Which figure of a row its latency is.
+#: The statistic of a row's latency.
 _STATISTIC = f"""coalesce({STEP_BY_RATE_OF_SQL}, CASE WHEN {_STEP} > 0
     THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
-#: What an attempt is of, whether or not it came to anything.
+#: What identifies an attempt, whether or not it succeeded.
 _ATTEMPTED = (
     *("model", "mode", "hardware", "device", "device_name", "device_fingerprint", "runtime"),
     *("precision", "compiled", "options", "batch_size", *SHAPES, *CIRCUMSTANCES),
@@ -113,7 +98,7 @@ WITH answered AS (
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
         coalesce(machine, '') AS machine, {failed}, {launched}, {reason},
         coalesce({version}, '') AS versions,
-        conditions->>'kin' AS kin, conditions->'source'->>'name' AS source,
+        conditions->'source'->>'name' AS source,
         {run} AS run
     FROM {results} LEFT JOIN {machines} USING (run_id) WHERE {real} AND {answered} AND {where}
 ), newest AS (
@@ -121,7 +106,7 @@ WITH answered AS (
     FROM ({configurations})
 )
 SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
-    any_value(kin) AS kin, any_value(source) AS source, machine,
+    any_value(source) AS source, machine,
     any_value({failed}) AS {failed}, any_value({launched}) AS {launched},
     any_value({reason}) AS {reason},
     max(memory_peak_mb) AS memory_highest_mb, bool_and(counts) AS counts, max(run_id) AS run_id,
@@ -151,7 +136,7 @@ FROM (SELECT {columns} FROM benchmark_results WHERE {real} AND {where})
 WHERE NOT ({answered}) AND status <> 'skipped' AND started_at IS NOT NULL
 GROUP BY {attempted} ORDER BY ALL
 """
-#: By what a candidate's ways are told apart, and then the questions.
+#: The order of cells: by their ways, then by their questions.
 _WAY = (
     *("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options"),
     "versions",
@@ -188,54 +173,29 @@ SELECT whole.*, max(speed) FILTER (other = 'cpu') AS speed, coalesce(min(speed),
 FROM whole LEFT JOIN beside USING (family, mode, hardware)
 GROUP BY ALL ORDER BY family, hardware, mode
 """
-#: The reason of a refused precision.
 _PRECISION = "precision"
-#: Of each device in a precision, the operations a millisecond that one in twenty models exceeds.
-#: Sources that do not say a model's operations are helped out by those that do.
-_RATES = """
-WITH done AS (
-    SELECT hardware, device_name, precision, mode, model, batch_size, flops, {latency} AS latency
-    FROM {results} WHERE {real} AND {answered} AND {usable}
-        AND hardware IS NOT NULL AND device_name IS NOT NULL AND precision IS NOT NULL
-), counted AS (
-    SELECT model, mode, max(flops / batch_size) AS flops FROM done WHERE flops > 0 GROUP BY ALL
-), reached AS (
-    SELECT hardware, device_name, precision, done.mode,
-        max(coalesce(done.flops, counted.flops * batch_size) / latency) AS rate
-    FROM done JOIN counted USING (model, mode) WHERE latency > 0
-    GROUP BY hardware, device_name, precision, done.mode, model
-)
-SELECT hardware, device_name, precision, mode, quantile_cont(rate, 0.95) AS rate
-FROM reached WHERE rate > 0 GROUP BY ALL HAVING count(*) >= {fewest} ORDER BY ALL
-"""
 _QUESTION = ("model", "precision", "batch_size", *SHAPES, "scenario", "world_size")
-#: Of each platform, the devices with a result that counts.
-DEVICES = f"""
-SELECT DISTINCT hardware, device_name FROM benchmark_results
-WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
+#: Devices with a comparable result, by run and platform.
+RUN_DEVICES = f"""
+SELECT DISTINCT run_id, hardware, device_name FROM benchmark_results
+WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY hardware, device_name, run_id
 """  # noqa: S608 — our words
-#: The same by the run that they are of.
-RUN_DEVICES = DEVICES.replace("DISTINCT hardware", "DISTINCT run_id, hardware")
-#: Every spelling of a precision.
 PRECISIONS = "SELECT DISTINCT precision FROM benchmark_results WHERE precision IS NOT NULL"
-#: What every run recorded of its machine.
 RUNS = "SELECT run_id, environment::VARCHAR FROM benchmark_runs"
-#: The kind of unit that a device is, where a platform has several: the CPU, a GPU or an NPU.
+#: The kind of a device, if a platform has several: the CPU, a GPU or an NPU.
 UNITS = """
 SELECT device_fingerprint, lower(details->>'device') FROM hardware_info
 WHERE details->>'device' IS NOT NULL
 """
-#: Every stored model with what is known of it.
 FACTS = f"""
-SELECT model, max(family), max(parameters), max(flops / batch_size), max(conditions->>'kin'),
-    list(DISTINCT hardware)
+SELECT model, max(family), max(parameters)
 FROM benchmark_results WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'
 GROUP BY model ORDER BY model
 """  # noqa: S608 — our words
 
 
 def cells_sql(where: str) -> str:
-    """The query for cells of what is in a table, the same order every time."""
+    """Return the query for cells, always in the same order."""
     return _CELLS.format(
         columns=_QUOTED,
         latency=f"coalesce({_STEP}, {TAIL_SQL})",
@@ -263,7 +223,7 @@ def cells_sql(where: str) -> str:
 
 
 def failures_sql(where: str) -> str:
-    """The query for what did not work when it was last tried."""
+    """Return the query for the newest failed attempts."""
     return _FAILURES.format(
         columns=_QUOTED,
         attempted=", ".join(f'"{name}"' for name in _ATTEMPTED),
@@ -273,20 +233,8 @@ def failures_sql(where: str) -> str:
     )
 
 
-def rates_sql() -> str:
-    """The query for what devices do at their best."""
-    return _RATES.format(
-        latency=_STEP,
-        results="launches",
-        real=_REAL,
-        answered=ANSWERED_SQL,
-        usable=USABLE_SQL,
-        fewest=FEWEST_MODELS,
-    )
-
-
 def tried_sql() -> str:
-    """The query for what became of each family on each platform."""
+    """Return the query for the outcomes of each family on each platform."""
     return _TRIED.format(
         usable=USABLE_SQL,
         known=f"{USABLE_SQL} AND {_KNOWN_SQL}",
@@ -301,7 +249,7 @@ def tried_sql() -> str:
 
 
 class _CellRow(EvidenceRow, total=False):
-    """A row of `cells_sql`: the figures of its launches stand in it one by one."""
+    """A row of `cells_sql`, with a list of the launches' values."""
 
     latencies: Sequence[float | None]
     statistics: Sequence[str | None]
@@ -323,7 +271,7 @@ class _TriedRow(TypedDict):
 
 
 def cell(number: int, values: dict[str, object]) -> EvidenceCell:
-    """A row of `cells_sql` with its number there."""
+    """Return the cell of a row of `cells_sql` and its number there."""
     values["moment"] = _spelt(values["moment"])
     row = cast("_CellRow", values)
     rates = tuple(filter(None, row.pop("rates")))
@@ -339,7 +287,7 @@ def _spelt(moment: object) -> str | None:
 def _of_one_statistic(
     latencies: Sequence[float | None], statistics: Sequence[str | None]
 ) -> tuple[tuple[float, ...], Statistic]:
-    """The launches of which the figure is known that says most; a rate says a mean as well."""
+    """Return the latencies with the preferred statistic; a rate is a mean as well."""
     known = [
         (ms, Statistic(name)) for ms, name in zip(latencies, statistics, strict=True) if ms and name
     ]
@@ -349,14 +297,14 @@ def _of_one_statistic(
 
 
 def failure(values: Row) -> Failure:
-    """A row of `failures_sql`."""
+    """Return the failure of a row of `failures_sql`."""
     return Failure(cast("EvidenceRow", {**values, "moment": _spelt(values["moment"])}))
 
 
 def tried(values: Row) -> Tried:
-    """A row of `tried_sql`."""
+    """Return the outcomes of a row of `tried_sql`."""
     row = cast("_TriedRow", values)
-    # A refused precision decides nothing for another one, nor a failure at one size for others.
+    # A refused precision does not affect others, nor a failure at one size other sizes.
     refusals = [
         (runtime, reason)
         for runtime, reason in row["refusals"] or ()
@@ -376,7 +324,7 @@ def tried(values: Row) -> Tried:
 
 
 def _middle(name: str) -> str:
-    """The middle of launches: of memory as every view has it, the geometric mean."""
+    """Return SQL for the middle of launches; of memory it is the geometric mean, as elsewhere."""
     if name != "memory_peak_mb":
         return f'median("{name}")'
     same = f'min("{name}") = max("{name}") OR min("{name}") <= 0'
