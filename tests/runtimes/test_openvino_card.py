@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -15,9 +14,8 @@ from hypothesis import strategies as st
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Evidence, Importing, Runtime
-from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.openvino import OpenvinoRuntime
-from accelbench.runtimes.openvino.profile import Profile, understood
+from accelbench.runtimes.openvino.session import Profile, understood
 from accelbench.runtimes.openvino.units import (
     PRECISIONS,
     engine_name,
@@ -88,34 +86,6 @@ def test_a_precision_is_refused_where_it_would_be_another(
 def test_what_fp16_would_be_on_a_cpu_is_said() -> None:
     answer = OpenvinoRuntime().supports(case("fp16"), unit("cpu", EPYC))
     assert answer.message == "OpenVINO's CPU would compute fp16 in bf16 or fp32"
-
-
-@pytest.mark.parametrize(
-    ("asked", "reason"),
-    [
-        (case(mode=Mode.TRAINING), "mode"),
-        (case("amp-bf16"), "precision"),
-        (case(options={"compile": True}), "option"),
-        (case(options={"hint": "fast"}), "option"),
-        (
-            dataclasses.replace(
-                case(), model=find("gpt2-tiny"), shapes=Shapes(1, prompt_tokens=8, new_tokens=4)
-            ),
-            "generation",
-        ),
-    ],
-)
-def test_what_it_does_not_do_is_refused(asked: Case, reason: str) -> None:
-    answer = OpenvinoRuntime().supports(asked, unit("cpu", EPYC))
-    assert (answer.ok, answer.reason) == (False, reason)
-    assert answer.message
-    assert answer.advice
-
-
-def test_its_options_are_taken() -> None:
-    for options in ({"threads": 2}, {"hint": "throughput"}, {"hint": "latency"}):
-        assert OpenvinoRuntime().supports(case(options=options), unit("cpu", EPYC)).ok
-    assert OpenvinoRuntime().supports(case(options={"model_cache": True}), unit("cpu", EPYC)).ok
 
 
 @pytest.mark.parametrize("name", ["CPU", "GPU.1", "NPU", "AUTO"])

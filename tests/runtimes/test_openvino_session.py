@@ -28,10 +28,10 @@ from accelbench.run.verify.precision_proof import refuse_other_precision
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.openvino import session as session_module
-from accelbench.runtimes.openvino.profile import Profile
 from accelbench.runtimes.openvino.session import (
     BoundInputs,
     OpenvinoSession,
+    Profile,
     in_words,
     instructions,
     known_name,

@@ -1,9 +1,9 @@
 """A web server on this machine alone: it gives a page, the engine and a model, and carries words.
 
-Only what was put in is served, by exact name: no path is ever made from a request, so there is
-none to climb out of. The address is loopback, the port is the system's choice, and every path
-begins with a token that nobody can guess; a request for another host's name is refused, or a page
-from elsewhere could reach it by a name of its own that points here.
+Only what was put in is served, by exact name: no path is ever made from a request. The address is
+loopback, the port is the system's choice, and every path begins with a token that nobody can guess.
+A request for another host's name is refused, or a page from elsewhere could reach it by a name of
+its own that points here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ POLL_SECONDS = 20.0
 
 
 class Server:
-    """Serves files by name, and hands messages to and fro."""
+    """A server of files by name, which hands messages to and fro."""
 
     def __init__(self) -> None:
         self._token = secrets.token_urlsafe(24)
@@ -78,7 +78,7 @@ class Server:
             self._files[name] = path
 
     def leave(self) -> None:
-        """The page that is there now is to go: that is no crash."""
+        """Note that the page is to go: that is no crash."""
         with self._lock:
             self._visit += 1
 
@@ -88,7 +88,7 @@ class Server:
             return self._visit
 
     def named(self, target: str) -> str | None:
-        """The name that a request's path stands for; None where the token is wrong."""
+        """Return the name that a request's path stands for; None if the token is wrong."""
         try:
             path = urlsplit(target).path
         except ValueError:  # it looks like an address, and is none
@@ -103,7 +103,7 @@ class Server:
             return self._files.get(name)
 
     def close(self) -> None:
-        """Serve nothing more, to those that are connected already neither."""
+        """Serve nothing more, not even to those that are connected."""
         if self.closed.is_set():
             return
         self.closed.set()
@@ -115,7 +115,7 @@ class Server:
 
 
 class _Http(ThreadingHTTPServer):
-    """Listens, and gives each connection a thread."""
+    """A listener that gives each connection a thread."""
 
     daemon_threads = True
     # A page that has gone must not hold up the end.
@@ -136,7 +136,7 @@ class _Http(ThreadingHTTPServer):
         self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
     def serve(self) -> None:
-        """Until the owner closes; the base's own loop would wake twice a second meanwhile."""
+        # The base's own loop would wake twice a second.
         while not self.owner.closed.is_set():
             self.handle_request()
 
@@ -151,7 +151,7 @@ class _Http(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def hang_up(self) -> None:
-        """Connections outlive the listening: browsers keep them for their next request."""
+        # Connections outlive the listening: browsers keep them for their next request.
         with self._lock:
             for connection in self._connected:
                 with contextlib.suppress(OSError):
@@ -231,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _alive(self) -> None:
-        """Never answered to its end: when the page goes, its browser hangs up."""
+        # Never answered to its end: when the page goes, its browser hangs up.
         visit = self.server.owner.visit  # before the page knows: it may be told to leave then
         self._say(HTTPStatus.OK, {"Content-Type": _BINARY, "Cache-Control": "no-store"}, True)
         with contextlib.suppress(OSError):
@@ -295,9 +295,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _part(header: str | None, size: int) -> range | None:
-    """Which bytes a Range header asks for; None without one, an empty range where it has none.
+    """Return the bytes that a Range header asks for: None without one, an empty range for none.
 
-    What it is not, several parts or another unit, may be passed over: then everything is given.
+    Several parts or another unit may be passed over: then everything is given.
     """
     match = _RANGE.fullmatch(header.strip()) if header else None
     if match is None or not any(match.groups()):

@@ -55,8 +55,8 @@ _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 class JaxSession:
     """One model on one device in one precision; shapes may change between measurements.
 
-    Every shape is a program of its own. `compile` makes it before the first step; where
-    nobody asked, the first step does, and its block says how long that took.
+    Every shape is a program of its own, made by `compile` or else by the first step, whose
+    block then says how long that took.
     """
 
     device_timed = False
@@ -102,7 +102,7 @@ class JaxSession:
         return made
 
     def _build(self) -> Built:
-        """As it is trained where it is trained: with a head of its own, perhaps."""
+        # A model that is trained may have a head of its own.
         case, job = self._job.case, self._job
         spec = case.model.trained if case.mode is Mode.TRAINING else case.model
         return built(
@@ -150,10 +150,8 @@ class JaxSession:
         return self._inputs.columns()
 
     def compile(self, inputs: Any) -> int | None:
-        """Nanoseconds of JAX's tracing and lowering and XLA's compiling; 0 where that was done.
-
-        What torch takes to write its graph down is none of these: the evidence has it.
-        """
+        # Tracing, lowering and XLA's compiling; what torch takes to write its graph down is in the
+        # evidence.
         before = self._programs.count
         with case_errors():
             self._program = self._prepared.compile()
@@ -175,7 +173,7 @@ class JaxSession:
         self._last = procedure.step(inputs)
 
     def _synchronize(self) -> None:
-        """Wait for what the last step left; where a backend runs in order, for all before it."""
+        # Whatever came before the last step is done too if a backend runs in order.
         jax.block_until_ready(self._last)
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
@@ -223,7 +221,7 @@ class JaxSession:
 
     @contextmanager
     def other_weights(self) -> Iterator[None]:
-        """Doubled: exact both ways, since a power of two only moves the exponent."""
+        # Doubled: exact both ways, since a power of two only moves the exponent.
         kept = self._model.double()
         try:
             yield
@@ -232,7 +230,7 @@ class JaxSession:
 
     @contextmanager
     def without_dropout(self) -> Iterator[None]:
-        """Of what is prepared within: a program of its own."""
+        # What is prepared within is a program of its own.
         self._opened.drops = False
         try:
             yield
@@ -255,7 +253,7 @@ class JaxSession:
         return self._platform.memory()
 
     def evidence(self) -> Evidence:
-        """Read back from the arrays themselves after they were computed."""
+        # Read back from the arrays themselves after they were computed.
         weights = self._model.weights.values()
         seen = {name_of(d) for weight in weights for d in weight.devices()}
         seen.update(self._output_facts.get("output_devices", ()))
@@ -278,7 +276,6 @@ class JaxSession:
         )
 
     def _compiled_facts(self) -> dict[str, Any]:
-        """Of what the steps ran: what compiling them took by parts, and what they multiply in."""
         program = self._program
         if program is None:
             return {}
@@ -302,7 +299,7 @@ def _placed(model: Model) -> Model:
 
 
 def _on_host(value: jax.Array) -> Any:
-    """As NumPy, 16-bit floats widened: it knows no bf16, and verification wants numbers."""
+    # 16-bit floats widened: NumPy knows no bf16, and verification wants numbers.
     return _widened(np.asarray(value))
 
 
@@ -318,7 +315,7 @@ _FINITE = jax.jit(_extremes_finite)
 
 
 def _finite(value: jax.Array) -> bool:
-    """Without a temporary of the array's size: its extremes tell, and NaN passes through them."""
+    # Without a temporary of the array's size: its extremes tell, and NaN passes through them.
     if not jnp.issubdtype(value.dtype, jnp.floating) or value.size == 0:
         return True
     return bool(_FINITE(value))
@@ -360,7 +357,7 @@ class ShardedSession(JaxSession):
         return str(self._job.case.options.get("strategy", "ddp"))
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
-        """What the devices spend on each other, profiled: columns, and under "ranks" each one's."""
+        """Return what the devices spend on each other: columns, and "ranks" with each one's own."""
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
 
@@ -398,7 +395,6 @@ class ShardedSession(JaxSession):
         )
 
     def _each(self) -> list[dict[str, Any]]:
-        """The devices as ranks have it; what the profiler tells of each stands beside them."""
         on_cpu = self._job.device.hardware == "cpu"
         return [
             {
@@ -417,7 +413,7 @@ class ShardedSession(JaxSession):
 
 
 def _not_known(ranks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Why figures of a device are empty that a rank with a process of its own would have."""
+    """Return why values of a device are empty that a rank with a process of its own would have."""
     reasons = dict(_OF_ALL_DEVICES)
     if any(rank["device_memory_peak_bytes"] is None for rank in ranks):
         reasons["device_memory_peak_bytes"] = _NO_PEAK
@@ -427,7 +423,7 @@ def _not_known(ranks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _shared(device: str) -> str:
-    """A device as what several have in common: parts of a processor are that processor."""
+    # Parts of a processor are that processor.
     kind = device.partition(":")[0]
     return "cpu:0" if kind == "cpu" else kind
 

@@ -1,7 +1,6 @@
 """A TensorFlow Lite model opened in LiteRT, run, and asked who computed what.
 
-What goes in is written before every step: an input's place may be used again for what is made of
-it, so that a second step would read what the first has left.
+Inputs are written before every step: an input's place may be used again for what is made of it.
 """
 
 from __future__ import annotations

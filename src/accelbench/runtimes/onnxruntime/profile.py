@@ -1,7 +1,7 @@
 """Which provider ran which share of a graph, and what each node took: read from a profile.
 
-The session that is measured is not profiled. A second one, with the same file, options and
-inputs, runs a few times, and its profile says a node's provider, duration and types.
+The session that is measured is not profiled: a second one, with the same file, options and inputs,
+runs a few times.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.profile import Spent
-from accelbench.runtimes.onnxruntime.providers import place_of
-from accelbench.runtimes.shared.profiling import own
+from accelbench.runtimes.onnxruntime.runtime import place_of
+from accelbench.runtimes.shared.local import own
 
 NAME = "ONNX Runtime's profiler"
 REMARK = (
@@ -37,7 +37,7 @@ _INTEGER = ("QGemm", "QLinear", "Integer", "DynamicQuantize", "QAttention")
 
 @dataclass(frozen=True)
 class Profile:
-    """What ran where, and in what."""
+    """The record of what ran where, and in what type."""
 
     nodes: Mapping[str, int]  # by provider
     time_share: Mapping[str, float]
@@ -46,7 +46,7 @@ class Profile:
 
     @property
     def left_over(self) -> str:
-        """Which operators another provider left to the CPU, in words; empty where it left none."""
+        """Return the operators that another provider left to the CPU, in words; empty if none."""
         if len(self.operators) < 2:
             return ""
         several = Counter(self.operators.get(_CPU, {})).most_common(_TOLD)
@@ -67,12 +67,12 @@ class Profile:
 
 
 def read(path: Path, warm: int = 1) -> Profile:
-    """A profile file's story, without its first runs."""
+    """Read a profile file without its first runs."""
     return understood(json.loads(path.read_text(encoding="utf-8")), warm)
 
 
 def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
-    """The same of its events; what a loop or a branch took is without its body."""
+    """Read a profile's events; what a loop or a branch took is without its body."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = min(warm, max(len(runs) - 1, 0))
     nodes: dict[str, set[Any]] = {}
@@ -108,7 +108,7 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
 
 
 def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str) -> Iterator[Spent]:
-    """What each node took in the last `steps` of `of` steps; a loop without its body."""
+    """Yield the time of each node in the last `steps` of `of` steps; of a loop without its body."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = runs[len(runs) * (of - steps) // of] if runs else 0
     for node, us in _own([event for event in events if event.get("ts", 0) >= first]):
@@ -133,7 +133,6 @@ def _is_node(event: Mapping[str, Any]) -> bool:
 
 
 def _type(args: Mapping[str, Any]) -> str:
-    """What a product was computed in."""
     if any(part in args["op_name"] for part in _INTEGER):
         return "int8"
     types = [name for entry in args.get("input_type_shape", ()) for name in entry]

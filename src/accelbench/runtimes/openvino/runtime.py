@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from accelbench.core.case import Case
-from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.model import FileFormat
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import (
-    SUPPORTED,
     Absent,
     ArtifactFormat,
     Device,
@@ -24,7 +24,8 @@ from accelbench.runtimes.openvino.units import (
     engine_name,
     not_computed,
 )
-from accelbench.runtimes.shared.refusals import beyond_forward, missing, no, not_listed
+from accelbench.runtimes.shared.engine import ForwardEngine
+from accelbench.runtimes.shared.refusals import missing, not_listed, refuse
 
 _OWN = (
     RuntimeOption("hint", "what compiling is for", choices=HINTS, default=LATENCY),
@@ -32,10 +33,9 @@ _OWN = (
         "model_cache", "keep compiled models for the next run", kind="truth", default=False
     ),
 )
-_OPTIONS = frozenset({"threads", *(option.name for option in _OWN)})
 
 
-class OpenvinoRuntime:
+class OpenvinoRuntime(ForwardEngine):
     """Runs OpenVINO IR, made of graphs exported from PyTorch."""
 
     info = RuntimeInfo(
@@ -61,56 +61,32 @@ class OpenvinoRuntime:
         place=2,
     )
 
+    needs = ("openvino", "onnx")
+    remark = "its models are always compiled"
+
     def probe(self) -> list[Device | Absent]:
         """The devices of the installed plugins; runs in a throw-away process."""
         from accelbench.hardware.openvino import OpenvinoDetector, main
 
         return OpenvinoDetector(probe=lambda *_: main()).detect()
 
-    def supports(self, case: Case, device: Device) -> Support:
-        name = self.info.name
-        packages = ("openvino", "onnx", *(("nncf",) if case.precision == "int8" else ()))
-        return (
-            missing(name, packages, "openvino")
-            or beyond_forward(name, case, _OPTIONS, "its models are always compiled")
-            or _hinted(case)
-            or _computes(case, device)
-            or SUPPORTED
-        )
+    def refusals(self, case: Case, device: Device) -> Iterator[Support | None]:
+        if case.precision == "int8":
+            yield missing(self.info.name, (*self.needs, "nncf"), self.info.extra)
+        yield from super().refusals(case, device)
+        hint = case.options.get("hint", LATENCY)
+        if hint not in HINTS:
+            yield refuse("option/hint", hint=hint, known=" and ".join(HINTS))
+        yield not_listed(self.info.name, case, tuple(PRECISIONS))
+        capabilities = device.details.get("capabilities") or ()
+        why = not_computed(case.precision, engine_name(device), capabilities)
+        if why is not None:
+            yield refuse("precision/unit", why=why, known=", ".join(computed(capabilities)))
 
     def wants(self, case: Case) -> ArtifactFormat:
         return ArtifactFormat("ir" if case.as_stored else PRECISIONS[case.precision].format)
-
-    def clock(self) -> Clock:
-        return MonotonicClock()
 
     def open(self, job: Job) -> Session:
         from accelbench.runtimes.openvino.session import OpenvinoSession
 
         return OpenvinoSession(job, self.clock())
-
-
-def _hinted(case: Case) -> Support | None:
-    hint = case.options.get("hint")
-    if hint is not None and hint not in HINTS:
-        return no(
-            "option",
-            f"OpenVINO has no performance hint {hint}",
-            f"It has {' and '.join(HINTS)}.",
-        )
-    return None
-
-
-def _computes(case: Case, device: Device) -> Support | None:
-    unlisted = not_listed(OpenvinoRuntime.info.name, case, PRECISIONS)
-    if unlisted is not None:
-        return unlisted
-    capabilities = device.details.get("capabilities") or ()
-    why = not_computed(case.precision, engine_name(device), capabilities)
-    if why is None:
-        return None
-    return no(
-        "precision",
-        why,
-        f"It computes {', '.join(computed(capabilities))} there.",
-    )

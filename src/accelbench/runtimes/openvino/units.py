@@ -1,8 +1,8 @@
-"""OpenVINO's units, and in which words they are asked: names, precisions and properties.
+"""OpenVINO's units: names, precisions and properties.
 
-Nothing is left to the engine's defaults that would change what is computed: without a
-precision hint its CPU computes fp32 models in bf16 wherever it can, and asked for f16 it
-takes bf16 too, both without a word.
+Nothing is left to the engine's defaults that would change what is computed: without a precision
+hint its CPU computes fp32 models in bf16 wherever it can, and asked for f16 it takes bf16 too, both
+without a word.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ PRECISIONS: Mapping[str, Precision] = {
 
 
 def engine_name(device: Device) -> str:
-    """A device as the engine calls it: "CPU", "GPU.1", "AUTO"."""
+    """Return a device's name in the engine: "CPU", "GPU.1", "AUTO"."""
     return str(device.details.get("device") or device.unit or CPU).upper()
 
 
 def kind(name: str) -> str:
-    """The kind of unit: "GPU" of "GPU.1"."""
+    """Return the kind of a unit: "GPU" of "GPU.1"."""
     return name.partition(".")[0]
 
 
 def not_computed(precision: str, name: str, capabilities: Collection[str]) -> str | None:
-    """Why a unit would compute in another precision than asked, if it would."""
+    """Return why a unit would compute in another precision than asked; None if it would not."""
     if not capabilities or PRECISIONS[precision].capability in capabilities:
         return None
     unit = kind(name)
@@ -61,14 +61,14 @@ def not_computed(precision: str, name: str, capabilities: Collection[str]) -> st
 
 
 def computed(capabilities: Collection[str]) -> list[str]:
-    """The precisions of a unit, in our words."""
+    """Return the precisions of a unit, in our words."""
     return [name for name, precision in PRECISIONS.items() if precision.capability in capabilities]
 
 
 def properties(
     name: str, precision: str, hint: str, threads: int | None, capabilities: Collection[str] = ()
 ) -> dict[str, Any]:
-    """What a model is compiled with on a unit."""
+    """Return what a model is compiled with on a unit."""
     wanted = PRECISIONS[precision].hint
     if precision == "int8" and capabilities and "FP32" not in capabilities:
         wanted = "f16"  # NPUs have no fp32 for what is not quantised
@@ -89,16 +89,16 @@ def properties(
 
 
 def executing(devices: str | Sequence[str]) -> list[str]:
-    """EXECUTION_DEVICES; AUTO puts those in brackets that only stand in for another.
+    """Return EXECUTION_DEVICES; AUTO puts those in brackets that only stand in for another.
 
-    A list, but of the NPU's plugin: a model that it compiled says one string.
+    The NPU's plugin gives one string in place of a list.
     """
     names = [devices] if isinstance(devices, str) else devices
     return [name.strip("()") for name in names if name.strip("()")]
 
 
 def places(device: Device, devices: str | Sequence[str]) -> tuple[str, ...]:
-    """Where the work was done: the device itself, or others by the engine's names.
+    """Return where the work was done: the device itself, or others by the engine's names.
 
     AUTO may choose: it is itself wherever that was, and the evidence says where.
     """
