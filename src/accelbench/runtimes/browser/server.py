@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import re
 import secrets
 import socket
 import socketserver
@@ -41,8 +40,6 @@ _TYPES = {
 _BINARY = "application/octet-stream"
 #: What a page has fetched once it keeps, as it would of a real site.
 _KEEP = "public, max-age=31536000, immutable"
-#: No file is longer than eighteen digits can say, and a number of thousands of them is an attack.
-_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _WAKING_SECONDS = 5.0
 #: How long a page waits for a command before it asks again: proxies and browsers cut idle requests.
 POLL_SECONDS = 20.0
@@ -186,11 +183,6 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._file(name)
 
-    def do_HEAD(self) -> None:
-        name = self._asked_for()
-        if name is not None:
-            self._file(name)
-
     def do_POST(self) -> None:
         name = self._asked_for()
         if name is None:
@@ -251,30 +243,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         with file:
-            # Ranges are for what is fetched, not for what is only asked about.
-            header = self.headers.get("Range") if self.command == "GET" else None
-            size = os.fstat(file.fileno()).st_size
-            part = _part(header, size)
-            if part is not None and not part:
-                self._refuse(
-                    HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
-                    {"Content-Range": f"bytes */{size}"},
-                )
-                return
-            taken = range(size) if part is None else part
+            left = os.fstat(file.fileno()).st_size
             headers = {
                 "Content-Type": _TYPES.get(path.suffix, _BINARY),
-                "Content-Length": str(taken.stop - taken.start),
-                "Accept-Ranges": "bytes",
+                "Content-Length": str(left),
                 "Cache-Control": _KEEP,
             }
-            if part is not None:
-                headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
-            self._say(HTTPStatus.OK if part is None else HTTPStatus.PARTIAL_CONTENT, headers)
-            if self.command == "HEAD":
-                return
-            left = len(taken)
-            for piece in _pieces(file, taken):
+            self._say(HTTPStatus.OK, headers)
+            for piece in _pieces(file, left):
                 self.wfile.write(piece)
                 left -= len(piece)
             # A file that has become shorter: the page must not wait for what never comes.
@@ -290,27 +266,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
 
-    def _refuse(self, code: HTTPStatus, headers: dict[str, str] | None = None) -> None:
-        self._say(code, {"Content-Length": "0", **(headers or {})}, True)
+    def _refuse(self, code: HTTPStatus) -> None:
+        self._say(code, {"Content-Length": "0"}, True)
 
 
-def _part(header: str | None, size: int) -> range | None:
-    """Return the bytes that a Range header asks for: None without one, an empty range for none.
-
-    Several parts or another unit may be passed over: then everything is given.
-    """
-    match = _RANGE.fullmatch(header.strip()) if header else None
-    if match is None or not any(match.groups()):
-        return None
-    first, last = match.groups()
-    if not first:
-        return range(max(0, size - int(last)), size)
-    return range(int(first), min(size, int(last) + 1 if last else size))
-
-
-def _pieces(file: BinaryIO, taken: range, size: int = 1 << 20) -> Iterator[bytes]:
-    file.seek(taken.start)
-    left = taken.stop - taken.start
+def _pieces(file: BinaryIO, left: int, size: int = 1 << 20) -> Iterator[bytes]:
     while left > 0 and (piece := file.read(min(size, left))):
         left -= len(piece)
         yield piece
