@@ -363,13 +363,6 @@ def test_an_artefact_that_is_none_is_an_error_of_the_case(
     assert caught.value.reason == "no_artefact"
 
 
-def test_closing_may_be_done_twice(opened: Any) -> None:
-    session = opened(asked())
-    session.outputs(session.prepare(asked()))
-    session.close()
-    session.close()
-
-
 def test_what_the_engine_says_is_put_in_words() -> None:
     said = RuntimeError(
         "Exception from src/inference/src/cpp/core.cpp:117:\n"

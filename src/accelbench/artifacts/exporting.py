@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ def applied(names: Sequence[str], module: Any) -> Iterator[None]:
         for name in names:
             if name in _PATCHES:
                 stack.enter_context(_PATCHES[name](module))
+            for place, attribute, other in _REPLACED.get(name, ()):
+                owner = import_module(place)
+                if hasattr(owner, attribute):  # not every transformers has each of them
+                    stack.enter_context(_replaced(owner, attribute, other))
         yield
 
 
@@ -50,6 +55,10 @@ def _replaced(owner: Any, name: str, other: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
 
 
 @contextmanager
@@ -66,25 +75,6 @@ def _eager_attention(module: Any) -> Iterator[None]:
     yield
 
 
-def _no_packed_sequences(_: Any) -> AbstractContextManager[None]:
-    from transformers import masking_utils
-
-    return _replaced(masking_utils, "find_packed_sequence_indices", lambda *_, **__: None)
-
-
-@contextmanager
-def _image_sizes_as_numbers(_: Any) -> Iterator[None]:
-    from transformers.models.llava_next import modeling_llava_next
-
-    with ExitStack() as stack:
-        stack.enter_context(_replaced(modeling_llava_next, "unpad_image", unpadded))
-        if hasattr(modeling_llava_next, "torch_compilable_check"):
-            stack.enter_context(
-                _replaced(modeling_llava_next, "torch_compilable_check", lambda *_, **__: None)
-            )
-        yield
-
-
 def unpadded(tensor: Any, original_size: Any) -> Any:
     """Do transformers' unpad_image with sizes as numbers: round() refuses a traced one."""
     height, width = (int(size) for size in original_size)
@@ -96,12 +86,6 @@ def unpadded(tensor: Any, original_size: Any) -> Any:
     new = int(round(width * (now_height / height), 7))
     pad = (now_width - new) // 2
     return tensor[:, :, pad : now_width - pad]
-
-
-def _scan_by_doubling(_: Any) -> AbstractContextManager[None]:
-    from transformers.models.mamba import modeling_mamba
-
-    return _replaced(modeling_mamba, "mamba_selective_scan", selective_scan)
 
 
 def selective_scan(
@@ -118,8 +102,7 @@ def selective_scan(
     **_: Any,
 ) -> Any:
     """Do transformers' own scan over tokens, exact, without a loop over them."""
-    import torch.nn.functional as functional
-
+    functional = torch.nn.functional
     if delta_bias is not None:
         dt = dt + delta_bias.to(dt.dtype)[..., None]
     if delta_softplus:
@@ -137,8 +120,6 @@ def selective_scan(
 
 def doubled(decay: Any, step: Any, read: Any) -> Any:
     """Compute state = decay · state + step for every token, each round reaching twice as far."""
-    import torch
-
     reach, length = 1, decay.shape[2]
     while reach < length:
         later, earlier = decay[:, :, reach:], step[:, :, :-reach]
@@ -146,12 +127,6 @@ def doubled(decay: Any, step: Any, read: Any) -> Any:
         decay = torch.cat([decay[:, :, :reach], later * decay[:, :, :-reach]], 2)
         reach *= 2
     return (step * read[:, None]).sum(-1)
-
-
-def _product_for_einsum(_: Any) -> AbstractContextManager[None]:
-    import torch
-
-    return _replaced(torch, "einsum", contracted(torch.einsum))
 
 
 def contracted(einsum: Callable[..., Any]) -> Callable[..., Any]:
@@ -168,8 +143,6 @@ def contracted(einsum: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _gather_for_scatter(_: Any) -> Iterator[None]:
-    import torch
-
     torch.Tensor.masked_scatter = placed
     try:
         yield
@@ -182,8 +155,6 @@ def placed(tokens: Any, mask: Any, rows: Any) -> Any:
 
     The mask says the same of every number of a token, as transformers makes it.
     """
-    import torch
-
     here = mask[..., 0]
     # The how-manieth place of an image a token is; before the first it reads any row for nothing.
     nth = (here.reshape(-1).to(torch.int32).cumsum(0) - 1).clamp(min=0)
@@ -208,12 +179,6 @@ def _token_types_as_zeros(module: Any) -> Iterator[None]:
             layer.register_buffer(_TYPES, buffer, persistent=False)
 
 
-def _layer_norm_written_out(_: Any) -> AbstractContextManager[None]:
-    from torch.nn import functional
-
-    return _replaced(functional, "layer_norm", written_out)
-
-
 def written_out(
     values: Any, shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -227,15 +192,26 @@ def written_out(
 
 
 _PATCHES: dict[str, Callable[[Any], AbstractContextManager[None]]] = {
-    "scan_by_doubling": _scan_by_doubling,
     "experts_in_batches": _experts_in_batches,
-    "no_packed_sequences": _no_packed_sequences,
-    "image_sizes_as_numbers": _image_sizes_as_numbers,
     "eager_attention": _eager_attention,
-    "layer_norm_written_out": _layer_norm_written_out,
     "token_types_as_zeros": _token_types_as_zeros,
-    "product_for_einsum": _product_for_einsum,
     "gather_for_scatter": _gather_for_scatter,
+}
+_LLAVA_NEXT = "transformers.models.llava_next.modeling_llava_next"
+#: Functions that are others meanwhile, each by its module and name.
+_REPLACED: dict[str, tuple[tuple[str, str, Any], ...]] = {
+    "scan_by_doubling": (
+        ("transformers.models.mamba.modeling_mamba", "mamba_selective_scan", selective_scan),
+    ),
+    "no_packed_sequences": (
+        ("transformers.masking_utils", "find_packed_sequence_indices", _nothing),
+    ),
+    "image_sizes_as_numbers": (
+        (_LLAVA_NEXT, "unpad_image", unpadded),
+        (_LLAVA_NEXT, "torch_compilable_check", _nothing),
+    ),
+    "layer_norm_written_out": (("torch.nn.functional", "layer_norm", written_out),),
+    "product_for_einsum": (("torch", "einsum", contracted(torch.einsum)),),
 }
 
 

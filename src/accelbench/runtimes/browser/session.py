@@ -209,6 +209,9 @@ class BrowserSession(ArtefactSession):
         self._page.ask("feed", self._bind(inputs), denoising=self._denoising(passes))
         self._fed, self._inputs_kept = (id(inputs), passes), inputs
 
+    def _feed_short(self, inputs: Arrays) -> None:
+        self._feed(inputs, None if self._schedule is None else SHORT_PASSES)
+
     def _denoising(self, passes: int | None) -> dict[str, Any] | None:
         if self._schedule is None:
             return None
@@ -250,7 +253,7 @@ class BrowserSession(ArtefactSession):
     def glance(self, inputs: Any, most: int) -> Glance:
         # A language model's outputs are 26 MB an item: they stay in the page.
         self._looked_with = inputs
-        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
+        self._feed_short(inputs)
         names = {output.file_name: output.name for output in self.manifest.outputs}
         if self._schedule is not None:
             names = {"sample": "sample"}
@@ -267,7 +270,7 @@ class BrowserSession(ArtefactSession):
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._looked_with = inputs
-        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
+        self._feed_short(inputs)
         _, arrays = self._page.ask("outputs")
         if self._schedule is not None:
             return arrays
@@ -319,7 +322,7 @@ class BrowserSession(ArtefactSession):
         )
 
     def _traced(self, inputs: Any) -> Proof:
-        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
+        self._feed_short(inputs)
         self._plain = False
         body, _ = self._page.ask("traced", runs=_RUNS)
         return understood(body["lines"], self._provider)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from accelbench.core.profile import Spent
 from accelbench.runtimes.onnxruntime.runtime import place_of
-from accelbench.runtimes.shared.local import own
+from accelbench.runtimes.shared.local import listed, own, rounded_shares, shares
 
 NAME = "ONNX Runtime's profiler"
 REMARK = (
@@ -24,8 +24,6 @@ REMARK = (
 )
 
 _CPU = "CPUExecutionProvider"
-#: So many kinds of operators say why a graph was cut.
-_TOLD = 8
 #: Of these operators the type of their inputs says what the arithmetic was done in.
 _PRODUCTS = (
     "MatMul", "Gemm", "Conv", "FusedConv", "FusedMatMul", "FusedGemm", "Attention", "QGemm",
@@ -49,14 +47,13 @@ class Profile:
         """Return the operators that another provider left to the CPU, in words; empty if none."""
         if len(self.operators) < 2:
             return ""
-        several = Counter(self.operators.get(_CPU, {})).most_common(_TOLD)
-        return ", ".join(f"{name} × {count}" for name, count in several)
+        return listed(Counter(self.operators.get(_CPU, {})))
 
     def as_details(self) -> dict[str, Any]:
         details: dict[str, Any] = {
             "provider_nodes": dict(self.nodes),
-            "provider_time_share": {k: round(v, 4) for k, v in self.time_share.items()},
-            "computed_in": {k: round(v, 4) for k, v in self.computed_in.items()},
+            "provider_time_share": rounded_shares(self.time_share),
+            "computed_in": rounded_shares(self.computed_in),
         }
         if self.left_over:
             details["left_to_the_cpu"] = self.left_over
@@ -89,20 +86,20 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
             of_run = took.setdefault(node, {})
             of_run[run] = of_run.get(run, 0.0) + own_us
             node_args[node] = args
-    spent: dict[str, float] = {}
-    products: dict[str, float] = {}
+    spent: dict[str, float] = defaultdict(float)
+    products: dict[str, float] = defaultdict(float)
     operators: dict[str, Counter[str]] = {}
     for node, durations in took.items():
         # Its shortest run: a process that took the core meanwhile would count as the node's.
         shortest = min(durations.values())
-        _add(spent, node[0], shortest)
+        spent[node[0]] += shortest
         operators.setdefault(node[0], Counter())[node_args[node].get("op_name", "")] += 1
         if node_args[node].get("op_name") in _PRODUCTS:
-            _add(products, _type(node_args[node]), shortest)
+            products[_type(node_args[node])] += shortest
     return Profile(
         nodes={provider: len(members) for provider, members in nodes.items()},
-        time_share=_shares(spent),
-        computed_in=_shares(products),
+        time_share=shares(spent),
+        computed_in=shares(products),
         operators=operators,
     )
 
@@ -124,10 +121,6 @@ def _own(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any
     yield from zip(nodes, times, strict=True)
 
 
-def _add(counted: dict[str, float], name: str, us: float) -> None:
-    counted[name] = counted.get(name, 0.0) + us
-
-
 def _is_node(event: Mapping[str, Any]) -> bool:
     return event.get("cat") == "Node" and event["name"].endswith("_kernel_time")
 
@@ -137,8 +130,3 @@ def _type(args: Mapping[str, Any]) -> str:
         return "int8"
     types = [name for entry in args.get("input_type_shape", ()) for name in entry]
     return types[0] if types else "unknown"
-
-
-def _shares(counted: Mapping[str, float]) -> dict[str, float]:
-    total = sum(counted.values())
-    return {name: value / total for name, value in counted.items()} if total else {}

@@ -234,8 +234,7 @@ class OnnxruntimeSession(ArraySession):
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), self._options(), providers=[CPU]
         )
-        values = session.run(self._names, inputs)
-        return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
+        return self._named(session.run(self._names, inputs))
 
     def exact(self, inputs: Any) -> dict[str, Any]:
         from accelbench.runtimes.onnxruntime.rounded_graph import in_fp64

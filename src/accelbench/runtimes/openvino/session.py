@@ -28,7 +28,7 @@ from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import Spent, profiled
 from accelbench.core.protocols import DeviceMemory, Evidence, Job
 from accelbench.runtimes.openvino.engine import openvino
-from accelbench.runtimes.openvino.units import (
+from accelbench.runtimes.openvino.runtime import (
     AUTO,
     GPU,
     LATENCY,
@@ -43,7 +43,7 @@ from accelbench.runtimes.openvino.units import (
 )
 from accelbench.runtimes.shared.arrays import ArraySession, timed
 from accelbench.runtimes.shared.engine_errors import engine_error
-from accelbench.runtimes.shared.local import LocalSampler, walls
+from accelbench.runtimes.shared.local import LocalSampler, rounded_shares, shares, walls
 from accelbench.store.files import default_folder
 
 #: Nodes whose arithmetic is what a precision is asked for.
@@ -80,8 +80,8 @@ class Profile:
         )
         return {
             **unknown,
-            "computed_in": {k: round(v, 4) for k, v in self.computed_in.items()},
-            "time_by_type": {k: round(v, 4) for k, v in self.by_type.items()},
+            "computed_in": rounded_shares(self.computed_in),
+            "time_by_type": rounded_shares(self.by_type),
             "kernels": list(self.kernels),
         }
 
@@ -108,15 +108,10 @@ def understood(nodes: Iterable[Mapping[str, str]]) -> Profile:
             counted[word] += 1
     # Products of a model so small that none of them takes a microsecond are counted.
     return Profile(
-        computed_in=_shares(products) or _shares(counted),
-        by_type=_shares(spent),
+        computed_in=shares(products) or shares(counted),
+        by_type=shares(spent),
         kernels=tuple(name for name, time in kernels.most_common(_KERNELS) if time),
     )
-
-
-def _shares(counted: Counter[str]) -> dict[str, float]:
-    total = sum(counted.values())
-    return {k: v / total for k, v in counted.most_common() if v} if total else {}
 
 
 def nodes_of(compiled: Any) -> list[dict[str, str]]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
 from accelbench.core.errors import CaseError
 from accelbench.runtimes.python.answers import DEEPEST
+from accelbench.runtimes.python.evaluation import parts
 
 _NAME = "libcuda.so.1"
 #: Of the driver's answers: this thread has no context, so that nothing waits for it.
@@ -132,16 +133,8 @@ def _for_cuda() -> Wait | None:
 def _of_jax(jax: Any, value: Any, depth: int) -> Iterator[Any]:
     if isinstance(value, jax.Array):
         yield value
-    elif depth > DEEPEST or value is None or isinstance(value, (str, bytes, int, float)):
-        return
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _of_jax(jax, inner, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _of_jax(jax, inner, depth + 1)
-    elif hasattr(value, "__dict__") and not isinstance(value, type):
-        for inner in vars(value).values():
+    elif depth <= DEEPEST:
+        for inner in parts(value):
             yield from _of_jax(jax, inner, depth + 1)
 
 
@@ -159,14 +152,6 @@ def devices(answer: Any) -> set[str]:
 
 
 def _devices(value: Any, found: set[str], depth: int) -> None:
-    if depth > DEEPEST:
-        return
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, (list, tuple, Set)):
-        for inner in islice(value, 64):
-            _devices(inner, found, depth + 1)
-        return
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is not None and isinstance(value, torch.Tensor):
         device = value.device
@@ -176,3 +161,6 @@ def _devices(value: Any, found: set[str], depth: int) -> None:
         for device in value.devices():
             kind = {"gpu": "cuda"}.get(device.platform, device.platform)
             found.add(f"{kind}:{device.id if kind != 'cpu' else 0}")
+    elif depth <= DEEPEST:
+        for inner in islice(parts(value), 64):
+            _devices(inner, found, depth + 1)

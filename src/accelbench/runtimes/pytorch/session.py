@@ -13,24 +13,21 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from accelbench.catalog.build import Built, built
-from accelbench.catalog.inputs import tensors
+from accelbench.catalog.build import Built
 from accelbench.catalog.narrow import in_precision
-from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.model import ModelSpec
 from accelbench.core.precision import weight_types
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.places import TorchPlace, place_for
-from accelbench.runtimes.pytorch.procedures import Forward, Opened, Procedure, Train, make
+from accelbench.runtimes.pytorch.procedures import Forward, Opened, Procedure, make
 from accelbench.runtimes.pytorch.procedures.base import chances_kept, dropped_nothing, seed_all
-from accelbench.runtimes.shared.arrays import Inputs
 from accelbench.runtimes.shared.engine_errors import memory_errors
 from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.modules import DTYPES, ModuleSession
 from accelbench.runtimes.shared.sketches import Sketch, places
 
 _aten = torch.ops.aten
@@ -226,14 +223,6 @@ def compile_totals() -> tuple[int, int]:
     return graphs, round(seconds * 1e9)
 
 
-_DTYPES = {
-    "fp32": torch.float32,
-    "fp16": torch.float16,
-    "bf16": torch.bfloat16,
-    "amp-fp16": torch.float32,  # weights and inputs stay whole, autocast narrows each operation
-    "amp-bf16": torch.float32,
-    "int8": torch.float32,  # what is not quantised stays whole
-}
 _AUTOCAST = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
 
 
@@ -245,38 +234,35 @@ def _weights_dtype(case: Case) -> torch.dtype:
     # Training keeps fp32 weights, whatever it calculates in, unless pure is asked for.
     if _trains(case) and not case.options.get("pure"):
         return torch.float32
-    return _DTYPES[case.precision]
+    return DTYPES[case.precision]
 
 
 def _autocast_dtype(case: Case) -> torch.dtype | None:
     if _trains(case) and not case.options.get("pure"):
-        dtype = _DTYPES[case.precision.removeprefix("amp-")]
+        dtype = DTYPES[case.precision.removeprefix("amp-")]
         return None if dtype is torch.float32 else dtype
     return _AUTOCAST.get(case.precision)
 
 
-class PytorchSession:
-    """One model on one device in one precision; shapes may change between measurements."""
+class PytorchSession(ModuleSession):
+    """One model on one device of PyTorch."""
+
+    _procedure: Procedure
 
     def __init__(self, job: Job, clock: Clock) -> None:
         case = job.case
-        if job.settings.threads:
-            torch.set_num_threads(job.settings.threads)
-        self._job = job
+        super().__init__(job, clock, _weights_dtype(case))
         self._precision = case.precision
-        self._dtype = _weights_dtype(case)
         self._narrow = _autocast_dtype(case)
-        self._spec: ModelSpec = case.model.trained if _trains(case) else case.model
         self._place: TorchPlace = place_for(torch, job.device.hardware, job.device.ordinal)
         self.device_timed = self._place.timer is not None
-        self.timings: dict[str, int] = {}
         self._quantised: dict[str, Any] = {}
         self._looked_with: Any = None
         self._replays = False  # each run draws the same numbers
         with memory_errors():
-            made: Built = self._timed(clock, "build", self._build)
+            made: Built = self._timed("build", self._build)
             self.weights_digest = made.digest
-            self._module = self._timed(clock, "load", partial(self._load, made.module))
+            self._module = self._timed("load", partial(self._load, made.module))
             del made
         # What of a module of its owner's nobody has read may change as it is called.
         watched = self._spec.code is not None and not _trains(case)
@@ -286,8 +272,6 @@ class PytorchSession:
             job, self._module, self._run, self._place, clock, self._autocast, self._initial
         )
         self._use(self._procedure_of(case))
-        self._output_facts: dict[str, Any] = {}
-        self._inputs = Inputs(job, clock)
 
     def _runnable(self, module: torch.nn.Module) -> Callable[..., Any]:
         run: Callable[..., Any] = module
@@ -320,26 +304,9 @@ class PytorchSession:
             drain=procedure.drain,
         )
 
-    def _timed(self, clock: Clock, name: str, do: Callable[[], Any]) -> Any:
-        start = clock.now_ns()
-        made = do()
+    def _wait(self) -> None:
         if self._place.synchronize is not None:
             self._place.synchronize()
-        self.timings[name] = clock.now_ns() - start
-        return made
-
-    def _build(self) -> Built:
-        # In the type that it runs in: 7 billion weights would not fit most hosts in fp32.
-        job = self._job
-        spill = None if job.spill is None else Path(job.spill)
-        return built(
-            self._spec,
-            job.settings.seed,
-            self._spec.weights_from(job.settings.weights),
-            job.settings.trust_remote_code,
-            self._dtype,
-            spill,
-        )
 
     def _load(self, module: torch.nn.Module) -> torch.nn.Module:
         if self._narrow is not None and hasattr(module, "set_experts_implementation"):
@@ -378,16 +345,8 @@ class PytorchSession:
             return inputs
 
     def _placed(self, case: Case, arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-        floats = {i.name for i in tensors(case.model, case.shapes, case.mode) if i.dtype == "float"}
-        return {
-            name: torch.from_numpy(array).to(
-                device=self._place.device, dtype=self._dtype if name in floats else None
-            )
-            for name, array in arrays.items()
-        }
-
-    def loaded(self) -> Mapping[str, Any]:
-        return self._inputs.columns()
+        hosted = self._host_inputs(case, arrays)
+        return {name: tensor.to(self._place.device) for name, tensor in hosted.items()}
 
     def compile(self, inputs: Any) -> int | None:
         # torch.compile works at the first call; that call's block carries its time.
@@ -401,8 +360,7 @@ class PytorchSession:
 
         def step() -> None:
             self._procedure.step(inputs)
-            if self._place.synchronize is not None:
-                self._place.synchronize()
+            self._wait()
 
         with self._around():
             report = profile(step, self._opened.clock, steps, str(self._job.device), traces)
@@ -422,18 +380,6 @@ class PytorchSession:
                 some = some.float() if some.is_floating_point() else some.resolve_conj()
                 sketches[name] = Sketch(tuple(tensor.shape), some.cpu().numpy())
         return sketches
-
-    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
-        return self._training.weight_values(most, draw)
-
-    def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
-        with self._around():
-            return self._training.preview_step(inputs, most, draw)
-
-    @property
-    def _training(self) -> Train:
-        assert isinstance(self._procedure, Train)
-        return self._procedure
 
     def inspect(self, inputs: Any) -> None:
         self._sampler.left = None
@@ -519,16 +465,13 @@ class PytorchSession:
         return self._place.memory()
 
     def evidence(self) -> Evidence:
-        # Read back from the tensors themselves after they were computed.
         weights = {str(p.device) for p in self._module.parameters()}
         seen = weights.union(self._output_facts.get("output_devices", ()))
         hardware = self._job.device.hardware
-        return Evidence(
-            devices=tuple(sorted(self._named(name, hardware) for name in seen)),
-            requested=str(self._job.device),
-            engine=f"torch {torch.__version__}",
-            emulated=self._job.device.emulated,
-            details={
+        return self._evidence(
+            {self._named(name, hardware) for name in seen},
+            f"torch {torch.__version__}",
+            {
                 **weight_types((int8.stored_type(p), p.numel()) for p in self._module.parameters()),
                 "autocast": self._cast_to(),
                 **self._compiling_facts(),

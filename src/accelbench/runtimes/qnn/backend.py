@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from accelbench.runtimes.shared.local import listed
+
 NAME = "QNNExecutionProvider"
 
 #: What the emulation pretends to be: Snapdragon X Elite. Without it, compiling a graph ends in
@@ -69,7 +71,7 @@ def left_over(taken: Mapping[str, Counter[str]]) -> str:
     for provider, counted in sorted(taken.items()):
         if provider == NAME:
             continue
-        several = [f"{name} × {count}" for name, count in counted.most_common()]
-        number = sum(counted.values())
-        parts.append(f"{number} of {total} operators on {provider} ({', '.join(several)})")
+        parts.append(
+            f"{counted.total()} of {total} operators on {provider} ({listed(counted, None)})"
+        )
     return "; ".join(parts) or "ONNX Runtime does not say which"

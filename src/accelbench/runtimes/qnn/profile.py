@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.profile import Spent
+from accelbench.runtimes.shared.local import shares
 
 NAME = "QNN's profiler"
 REMARK = (
@@ -120,10 +121,7 @@ def composed_of(graphs: Iterable[Mapping[str, Any]]) -> Composed:
                 ins = [tensors[name] for name in node["input_names"]]
                 out = tensors[node["output_names"][0]]
                 work[_type(ins)] += _multiplications(node["type"], ins, out)
-    total = sum(work.values())
-    return Composed(
-        dict(operators), {name: count / total for name, count in work.items()} if total else {}
-    )
+    return Composed(dict(operators), shares(work))
 
 
 def _type(inputs: list[Mapping[str, Any]]) -> str:

@@ -20,7 +20,7 @@ from accelbench.runtimes.onnxruntime.session import understood
 from accelbench.runtimes.qnn import backend, profile
 from accelbench.runtimes.qnn.profile import Composed, read_composed
 from accelbench.runtimes.shared.arrays import ArraySession
-from accelbench.runtimes.shared.local import walls
+from accelbench.runtimes.shared.local import rounded_shares, walls
 from accelbench.store.scratch import temporary_folder
 
 _QUIET = 3  # errors alone
@@ -146,7 +146,7 @@ class QnnSession(ArraySession):
         }
         if self._composed is not None:
             computed_in = self._composed.computed_in
-            details["computed_in"] = {k: round(v, 4) for k, v in computed_in.items()}
+            details["computed_in"] = rounded_shares(computed_in)
             details["npu_operators"] = dict(self._composed.operators)
             details["against_cpu"] = self._against_cpu
             if not computed_in:
@@ -190,9 +190,7 @@ class QnnSession(ArraySession):
             right = cpu.run(self._names, fed)
         except Exception as error:
             raise understood(error, "no_cpu_to_hold_against") from error
-        pairs = zip(self._run(fed), right, strict=True)
-        names = [output.name for output in self.manifest.outputs]
-        return distances(dict(zip(names, pairs, strict=True)))
+        return distances(self._named(zip(self._run(fed), right, strict=True)))
 
     def close(self) -> None:
         self._session = self._looked_with = None

@@ -7,7 +7,7 @@ and what it is fed with is the same for all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -291,16 +291,17 @@ class ArraySession(ArtefactSession):
             return {}
         if self._schedule is not None:
             return sketch({"sample": left}, most)
-        values = self._read(left)
-        named = zip((output.name for output in self.manifest.outputs), values, strict=True)
-        return sketch(dict(named), most)
+        return sketch(self._named(self._read(left)), most)
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._sampler.left = None
         self._looked_with = inputs
         if self._schedule is not None:
             return {"sample": self._denoised(inputs, SHORT_PASSES)}
-        values = self._read(self._run(inputs))
+        return self._named(self._read(self._run(inputs)))
+
+    def _named(self, values: Iterable[Any]) -> dict[str, Any]:
+        """Return outputs in the manifest's order by their names."""
         return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
 
 

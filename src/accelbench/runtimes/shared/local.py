@@ -15,7 +15,7 @@ what was called.
 from __future__ import annotations
 
 import gc
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -203,3 +203,20 @@ def own(events: Sequence[tuple[Hashable, float, float]]) -> list[float]:
                 times[outer] -= min(start + duration, end) - start
             open_.append((i, start + duration))
     return [max(time, 0.0) for time in times]
+
+
+def shares(counted: Mapping[str, float]) -> dict[str, float]:
+    """Return the share of each in their sum, the largest first; nothing for those of nothing."""
+    total = sum(counted.values())
+    ordered = sorted(counted.items(), key=lambda pair: -pair[1])
+    return {name: value / total for name, value in ordered if value}
+
+
+def rounded_shares(found: Mapping[str, float]) -> dict[str, float]:
+    """Return shares as evidence has them."""
+    return {name: round(share, 4) for name, share in found.items()}
+
+
+def listed(counted: Counter[str], most: int | None = 8) -> str:
+    """Return counts in words, the most first: "MatMul × 3, Add × 1"."""
+    return ", ".join(f"{name} × {count}" for name, count in counted.most_common(most))

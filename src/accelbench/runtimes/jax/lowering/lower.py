@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,14 +73,12 @@ def own_name(target: str | None) -> str:
 def exported(
     wrapped: Wrapped,
     inputs: Mapping[str, Any],
-    within: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> torch.export.ExportedProgram:
     """Return the module, in its mode and dtype, as operators that change nothing in place.
 
     Args:
         wrapped: the module.
         inputs: one batch as an example, whose shapes are the graph's; others are its constants.
-        within: entered while the module's code runs.
 
     Raises:
         UnsupportedError: the graph depends on values, or on numbers drawn on the host, or has
@@ -91,7 +89,7 @@ def exported(
         table.pop(getattr(torch.ops.aten, name).default, None)
     before = _host_chance()
     try:
-        with torch.set_grad_enabled(wrapped.module.training), within():
+        with torch.set_grad_enabled(wrapped.module.training):
             program = torch.export.export(wrapped, (), dict(inputs), strict=False)
         program = program.run_decompositions(table)
     except Exception as error:
@@ -254,11 +252,10 @@ def lower(
     wrapped: Wrapped,
     inputs: Mapping[str, Any],
     names: Names,
-    within: Any = None,
     device: Any = None,
 ) -> Lowered:
     """Export a module as `exported` does, and make a function of its graph."""
-    program = exported(wrapped, inputs, *(() if within is None else (within,)))
+    program = exported(wrapped, inputs)
     graph, signature = program.graph_module.graph, program.graph_signature
     home: dict[str, tuple[str, str]] = {}
     buffers: Arrays = {}
