@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from accelbench.artifacts.exporting import _PATCHES
+from accelbench.artifacts.exporting import _PATCHES, _REPLACED
 from accelbench.artifacts.workarounds import (
     WORKAROUNDS,
     Workaround,
@@ -33,13 +33,13 @@ def test_every_entry_says_what_and_why(one: Workaround) -> None:
     re.compile(one.builders)
     assert find(one.name) is one
     # What acts on the module has code that acts, and what acts on the export has none.
-    assert (one.name in _PATCHES) == (one.acts == "module")
+    assert (one.name in {*_PATCHES, *_REPLACED}) == (one.acts == "module")
 
 
 def test_names_are_unique_and_no_patch_is_without_an_entry() -> None:
     names = [one.name for one in WORKAROUNDS]
     assert len(names) == len(set(names))
-    assert set(_PATCHES) <= set(names)
+    assert {*_PATCHES, *_REPLACED} <= set(names)
 
 
 def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long() -> None:
@@ -75,7 +75,7 @@ def test_a_known_failure_has_its_entry(model, failure: str, first: str) -> None:
 def test_of_files_those_that_are_made_anew_alone_have_workarounds(form: FileFormat) -> None:
     """An ncnn network whose outputs were wrong was said to be no `onnx.ModelProto`."""
     file = ModelFile(form, "net", "digest", "stamp", "fp32", ())
-    mine = dataclasses.replace(BERT, builder=f"file:{form.value}", file=file)
+    mine = dataclasses.replace(BERT, builder=f"file:{form}", file=file)
     found = next_for(mine, "wrong_outputs: its outputs are not the reference's", ())
     assert (found == "fixed_batch") is (form in {FileFormat.ONNX, FileFormat.PT2})
 

@@ -36,7 +36,15 @@ class TestSession(SessionChecks):
     """A model opened, stepped and closed."""
 
 
-SMALLEST = [p for p in EVERYONE if p.values[0].too_large and p.values[0].precision == "fp32"]
+#: One model of each kind of step: the words of memory are the allocator's, whatever it is asked by.
+SMALLEST = [
+    p
+    for p in EVERYONE
+    if p.values[0].too_large
+    and p.values[0].precision == "fp32"
+    and (p.values[0].model == "bert-tiny" or p.values[0].new_tokens)
+    and p.values[0].model != "rag-tiny"
+]
 
 
 @pytest.mark.parametrize("subject", SMALLEST, scope="class")

@@ -18,6 +18,7 @@ import pytest
 
 from accelbench.analysis.versions import changes, engine_version
 from accelbench.api.benchmark import Printed
+from accelbench.catalog.file_models import kinds
 from accelbench.core import devices, plugins, possible
 from accelbench.core.model import FileFormat
 from accelbench.core.possible import belongs
@@ -209,7 +210,8 @@ def test_our_own_runtimes_are_what_the_project_registers() -> None:
 
 def test_plugins_of_this_repository_have_extras_of_their_names() -> None:
     assert set(installed().engine_packages) == OF_PLUGINS
-    assert set(FileFormat.known()) & OF_PLUGINS == OF_PLUGINS & set(devices.cards())
+    assert OF_PLUGINS & set(devices.cards()) <= set(FileFormat.known())
+    assert set(kinds._OF_PLUGINS.values()) == OF_PLUGINS
 
 
 def test_the_dashes_of_our_own_tell_them_apart() -> None:

@@ -12,7 +12,7 @@ SOURCES = ROOT / "src" / "accelbench"
 #: Names that two modules share: of one protocol in two engines, or not told apart yet. The list may
 #: only become shorter.
 SHARED = {
-    *("Denoise", "Forward", "Opened", "Procedure", "Telling", "Train"),  # PyTorch's and JAX's
+    *("Denoise", "Forward", "Opened", "Procedure", "Train"),  # PyTorch's and JAX's
     *("Profile",),  # an engine's own, and what all of them become
     *("Cache", "Check", "Choice", "Drift", "Figure", "Files", "Folder", "Line", "Outcome"),
     *("Programs", "Request", "Rule", "Rules", "Run", "Table", "Verdict"),

@@ -24,23 +24,6 @@ def case(hardware: str = "cpu", **options: Option) -> Case:
     )
 
 
-@pytest.mark.parametrize(
-    ("hardware", "options", "says"),
-    [
-        ("cpu", {"compile_mode": "max-autotune"}, "is of torch.compile"),
-        ("cpu", {"compile": True, "compile_mode": "reduce-overhead"}, "launches of a GPU"),
-        ("cpu", {"compile": True, "compile_mode": "max-autotune"}, ""),
-        ("cuda", {"compile": True, "compile_mode": "reduce-overhead"}, ""),
-    ],
-)
-def test_a_mode_is_taken_where_there_is_something_to_it(
-    hardware: str, options: dict[str, Any], says: str
-) -> None:
-    support = PytorchRuntime().supports(case(hardware, **options), Device(hardware, hardware))
-    assert support.ok is not bool(says)
-    assert says in support.message
-
-
 @pytest.mark.parametrize("mode", [None, "max-autotune"])
 def test_torch_compile_is_told_the_mode(monkeypatch: pytest.MonkeyPatch, mode: str | None) -> None:
     told: list[dict[str, Any]] = []

@@ -19,7 +19,7 @@ from accelbench.core.protocols import Device, Job
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch import PytorchRuntime
-from accelbench.runtimes.pytorch.procedures.forward import Denoise
+from accelbench.runtimes.pytorch.procedures.base import Denoise
 
 CPU = Device("cpu", "a processor")
 SPEC = find("unet-tiny")

@@ -265,22 +265,7 @@ def test_a_session_generates_in_every_precision(precision: str) -> None:
     session.close()
 
 
-class TestRefusals:
-    def test_compiling_and_generating_do_not_go_together(self) -> None:
-        support = PytorchRuntime().supports(case_of("gpt2-tiny", 4, compile=True), CPU)
-        assert (support.ok, support.reason) == (False, "generation_compiled")
-        assert support.message
-        assert support.advice
-
-    def test_a_model_that_writes_nothing(self) -> None:
-        asked = dataclasses.replace(case_of("gpt2-tiny", 4), model=find("bert-tiny"))
-        support = PytorchRuntime().supports(asked, CPU)
-        assert (support.ok, support.reason) == (False, "no_generation")
-        with pytest.raises(UnsupportedError):
-            PytorchRuntime().open(Job(asked, CPU))
-
-    def test_a_forward_pass_of_a_writer_may_be_compiled(self) -> None:
-        asked = dataclasses.replace(
-            case_of("gpt2-tiny", 4, compile=True), shapes=Shapes(1, sequence=8)
-        )
-        assert PytorchRuntime().supports(asked, CPU).ok
+def test_a_model_that_writes_nothing_is_not_opened() -> None:
+    asked = dataclasses.replace(case_of("gpt2-tiny", 4), model=find("bert-tiny"))
+    with pytest.raises(UnsupportedError):
+        PytorchRuntime().open(Job(asked, CPU))

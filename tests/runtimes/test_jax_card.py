@@ -2,86 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
-from typing import Any
 
 import pytest
-
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import settle
-from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.protocols import Device
-from accelbench.core.vocabulary import Mode
-from accelbench.runtimes.jax import JaxRuntime
-from accelbench.runtimes.shared import refusals
-
-CPU = Device("cpu", "a processor")
-
-
-def case(model: str = "bert-tiny", precision: str = "fp32", **changes: Any) -> Case:
-    spec = find(model)
-    shapes = settle(spec, changes.pop("shapes", Shapes(1)))
-    return Case(spec, Target("jax", "cpu"), precision, shapes, **changes)
-
-
-REFUSED = [
-    (case(precision="int8"), "precision"),
-    (case(precision="amp-bf16"), "precision"),
-    (case(options={"no-such-option": 1}), "option"),
-    (case(options={"compile": False}), "option"),
-    (case(options={"optimizer": "adamw"}), "option"),  # of training alone
-    (case("gpt2-tiny", shapes=Shapes(1, prompt_tokens=8, new_tokens=2)), "generation"),
-    (case("bert-tiny", shapes=Shapes(1)), ""),
-    (case("bert-tiny", options={"compile": True, "threads": 1}), ""),
-    (case("vit-tiny", precision="bf16"), ""),
-    (case("vit-tiny", mode=Mode.TRAINING), ""),
-    (case("vit-tiny", mode=Mode.TRAINING, options={"optimizer": "sgd"}), ""),
-    (case("vit-tiny", mode=Mode.TRAINING, options={"optimizer": "lion"}), "option"),
-    (case("detr-tiny", mode=Mode.TRAINING), "loss"),
-    (case("wav2vec2-tiny", mode=Mode.TRAINING), "loss"),
-    (case("vit-tiny", "bf16", mode=Mode.TRAINING), "autocast"),
-    (case("vit-tiny", "bf16", mode=Mode.TRAINING, options={"pure": True}), ""),
-    (case("vit-tiny", mode=Mode.TRAINING, options={"pure": True}), "option"),
-    (
-        case("vit-tiny", mode=Mode.TRAINING, options={"gradient_checkpointing": True}),
-        "gradient_checkpointing",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("asked", "reason"),
-    REFUSED,
-    ids=[f"{c.model.id}-{c.precision}-{c.mode}-{'-'.join(c.options)}" for c, _ in REFUSED],
-)
-def test_what_cannot_be_done_is_refused_with_a_reason(
-    asked: Case, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(refusals, "find_spec", lambda name: name)
-    answer = JaxRuntime().supports(asked, CPU)
-    assert (answer.ok, answer.reason) == (not reason, reason)
-    if reason:
-        assert answer.message
-        assert answer.advice
-
-
-def test_a_model_that_nobody_trains_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "find_spec", lambda name: name)
-    asked = case(mode=Mode.TRAINING)
-    model = dataclasses.replace(asked.model, training=None)
-    answer = JaxRuntime().supports(dataclasses.replace(asked, model=model), CPU)
-    assert answer.reason == "no_training"
-
-
-@pytest.mark.parametrize("missing", ["jax", "torch"])
-def test_a_missing_package_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "find_spec", lambda name: None if name == missing else name)
-    answer = JaxRuntime().supports(case(), CPU)
-    assert answer.reason == "package_missing"
-    assert missing in answer.message
-    assert "accelbench setup jax" in answer.advice
 
 
 def test_reading_the_card_imports_no_engine() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.catalog.file_models.looking import look
-from accelbench.catalog.find import find
 from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
@@ -63,12 +62,6 @@ def test_what_only_has_the_name_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\x08\0\0\0TFLX" + b"\0" * 64)
     with pytest.raises(FileRefusedError, match="no TensorFlow Lite model, whatever its name"):
         look(path)
-
-
-def test_models_of_the_catalogue_are_not_converted() -> None:
-    support = LitertRuntime().supports(case(find("bert-tiny")), CPU)
-    assert (support.ok, support.reason) == (False, "format")
-    assert "Name a .tflite file" in support.advice
 
 
 def test_what_is_stored_in_floats_is_not_measured_as_int8(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -15,16 +14,15 @@ from hypothesis import strategies as st
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Evidence, Importing, Runtime
-from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.openvino import OpenvinoRuntime
-from accelbench.runtimes.openvino.profile import Profile, understood
-from accelbench.runtimes.openvino.units import (
+from accelbench.runtimes.openvino.runtime import (
     PRECISIONS,
     engine_name,
     executing,
     places,
     properties,
 )
+from accelbench.runtimes.openvino.session import Profile, understood
 
 EPYC = ["BF16", "BIN", "EXPORT_IMPORT", "FP32", "INT8", "WINOGRAD"]
 OLD = ["BIN", "FP32", "INT8"]
@@ -51,7 +49,7 @@ def test_the_card_is_read_without_the_engine() -> None:
     code = (
         "import sys, json\n"
         "from accelbench.runtimes.openvino import OpenvinoRuntime\n"
-        "from accelbench.runtimes.openvino.units import properties\n"
+        "from accelbench.runtimes.openvino.runtime import properties\n"
         "OpenvinoRuntime().clock()\n"
         "print(json.dumps([n for n in ('openvino', 'nncf', 'torch', 'onnx', 'numpy')"
         " if n in sys.modules]))"
@@ -88,34 +86,6 @@ def test_a_precision_is_refused_where_it_would_be_another(
 def test_what_fp16_would_be_on_a_cpu_is_said() -> None:
     answer = OpenvinoRuntime().supports(case("fp16"), unit("cpu", EPYC))
     assert answer.message == "OpenVINO's CPU would compute fp16 in bf16 or fp32"
-
-
-@pytest.mark.parametrize(
-    ("asked", "reason"),
-    [
-        (case(mode=Mode.TRAINING), "mode"),
-        (case("amp-bf16"), "precision"),
-        (case(options={"compile": True}), "option"),
-        (case(options={"hint": "fast"}), "option"),
-        (
-            dataclasses.replace(
-                case(), model=find("gpt2-tiny"), shapes=Shapes(1, prompt_tokens=8, new_tokens=4)
-            ),
-            "generation",
-        ),
-    ],
-)
-def test_what_it_does_not_do_is_refused(asked: Case, reason: str) -> None:
-    answer = OpenvinoRuntime().supports(asked, unit("cpu", EPYC))
-    assert (answer.ok, answer.reason) == (False, reason)
-    assert answer.message
-    assert answer.advice
-
-
-def test_its_options_are_taken() -> None:
-    for options in ({"threads": 2}, {"hint": "throughput"}, {"hint": "latency"}):
-        assert OpenvinoRuntime().supports(case(options=options), unit("cpu", EPYC)).ok
-    assert OpenvinoRuntime().supports(case(options={"model_cache": True}), unit("cpu", EPYC)).ok
 
 
 @pytest.mark.parametrize("name", ["CPU", "GPU.1", "NPU", "AUTO"])

@@ -28,10 +28,10 @@ from accelbench.run.verify.precision_proof import refuse_other_precision
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.runtimes.openvino import OpenvinoRuntime
 from accelbench.runtimes.openvino import session as session_module
-from accelbench.runtimes.openvino.profile import Profile
 from accelbench.runtimes.openvino.session import (
     BoundInputs,
     OpenvinoSession,
+    Profile,
     in_words,
     instructions,
     known_name,
@@ -361,13 +361,6 @@ def test_an_artefact_that_is_none_is_an_error_of_the_case(
     with pytest.raises(CaseError) as caught:
         OpenvinoRuntime().open(Job(asked(), units["cpu"]))
     assert caught.value.reason == "no_artefact"
-
-
-def test_closing_may_be_done_twice(opened: Any) -> None:
-    session = opened(asked())
-    session.outputs(session.prepare(asked()))
-    session.close()
-    session.close()
 
 
 def test_what_the_engine_says_is_put_in_words() -> None:

@@ -13,10 +13,10 @@ import torch
 from accelbench.runtimes.jax import programs as jax_profile
 from accelbench.runtimes.jax.programs import Event
 from accelbench.runtimes.onnxruntime import profile as ort_profile
-from accelbench.runtimes.openvino.profile import CountedRequest
+from accelbench.runtimes.openvino.session import CountedRequest
 from accelbench.runtimes.pytorch import profile as torch_profile
 from accelbench.runtimes.qnn import profile as qnn_profile
-from accelbench.runtimes.shared.profiling import own
+from accelbench.runtimes.shared.local import own
 
 
 class TestOwn:

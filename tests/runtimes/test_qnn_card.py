@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +11,9 @@ from typing import Any
 import pytest
 from array_sessions import case_of
 
-from accelbench.core.case import Shapes
 from accelbench.core.protocols import ArtifactFormat, Device
-from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.qnn import QnnRuntime, backend
-from accelbench.runtimes.qnn.composed import Composed, read, understood
+from accelbench.runtimes.qnn.profile import Composed, composed_of, read_composed
 from accelbench.runtimes.shared import refusals
 
 RUNTIME = QnnRuntime()
@@ -39,38 +36,6 @@ def test_it_is_what_runs_on_qnn_by_default_and_wants_every_size_fixed() -> None:
     for precision, kind in (("int8", "onnx-qnn-int8"), ("fp16", "onnx-fp16")):
         assert RUNTIME.supports(case(precision=precision), NPU).ok
         assert RUNTIME.wants(case(precision=precision)) == ArtifactFormat(kind, static=True)
-
-
-@pytest.mark.parametrize(
-    ("asked", "reason", "said"),
-    [
-        (case(precision="fp32"), "precision", "computes fp32 graphs in fp16"),
-        (case(precision="bf16"), "precision", "no bf16 arithmetic"),
-        (case(precision="amp-fp16"), "precision", "does not run amp-fp16"),
-        (replace(case(), mode=Mode.TRAINING), "mode", "does not train"),
-        (
-            replace(case("gpt2-tiny"), shapes=Shapes(1, prompt_tokens=4, new_tokens=2)),
-            "generation",
-            "token by token",
-        ),
-        (case(compile=True), "option", "no option compile"),
-    ],
-)
-def test_what_it_does_not_do_is_refused_with_a_way_out(asked: Any, reason: str, said: str) -> None:
-    no = RUNTIME.supports(asked, NPU)
-    assert (no.ok, no.reason) == (False, reason)
-    assert said in no.message
-    assert no.advice
-
-
-def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        refusals, "find_spec", lambda name: None if name == "onnxruntime_qnn" else object()
-    )
-    no = RUNTIME.supports(case(), NPU)
-    assert no.reason == "package_missing"
-    assert "onnxruntime-qnn" in no.message
-    assert "accelbench setup qnn" in no.advice
 
 
 def test_only_the_emulation_is_told_what_it_is(
@@ -147,7 +112,7 @@ def graph(*nodes: tuple[str, list[tuple[int, list[int]]], list[int]]) -> Any:
 
 
 def test_products_are_weighed_by_their_multiplications() -> None:
-    found = understood(
+    found = composed_of(
         [
             graph(
                 ("FullyConnected", [(U8, [4, 10]), (U8, [6, 10]), (0x0332, [6])], [4, 6]),  # 240
@@ -161,7 +126,7 @@ def test_products_are_weighed_by_their_multiplications() -> None:
 
 
 def test_convolutions_reach_over_their_kernel() -> None:
-    found = understood(
+    found = composed_of(
         [
             graph(
                 ("Conv2d", [(U8, [1, 8, 8, 4]), (U8, [3, 3, 4, 6])], [1, 8, 8, 6]),  # × 36
@@ -183,7 +148,7 @@ def test_convolutions_reach_over_their_kernel() -> None:
     ],
 )
 def test_a_product_is_of_both_its_types(left: int, right: int, said: str) -> None:
-    found = understood([graph(("MatMul", [(left, [2, 2]), (right, [2, 2])], [2, 2]))])
+    found = composed_of([graph(("MatMul", [(left, [2, 2]), (right, [2, 2])], [2, 2]))])
     assert found.computed_in == {said: 1.0}
 
 
@@ -191,6 +156,6 @@ def test_graphs_are_read_and_the_log_beside_them_is_not(tmp_path: Path) -> None:
     body = graph(("MatMul", [(F16, [2, 2]), (F16, [2, 2])], [2, 2]))
     (tmp_path / "a.json").write_text(json.dumps({"graph": body, "op_types": ["MatMul"]}))
     (tmp_path / "a_tensor_log.json").write_text(json.dumps({"graph": {"name": "x"}, "log": []}))
-    assert read(tmp_path) == Composed({"MatMul": 1}, {"float16": 1.0})
+    assert read_composed(tmp_path) == Composed({"MatMul": 1}, {"float16": 1.0})
     (tmp_path / "sub").mkdir()
-    assert read(tmp_path / "sub") == Composed({}, {})
+    assert read_composed(tmp_path / "sub") == Composed({}, {})

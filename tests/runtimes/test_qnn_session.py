@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,15 +154,6 @@ def test_a_corrupt_file_is_an_error_of_the_case(tmp_path: Path) -> None:
     with pytest.raises(CaseError) as raised:
         RUNTIME.open(Job(asked, NPU, artefact=str(tmp_path)))
     assert raised.value.reason == "session_failed"
-
-
-def test_it_is_for_the_batch_that_it_was_made_for() -> None:
-    asked = case()
-    with opened(RUNTIME, asked, NPU) as session:
-        other = replace(asked, shapes=replace(asked.shapes, batch=3))
-        with pytest.raises(CaseError) as raised:
-            session.prepare(other)
-    assert raised.value.reason == "fixed_batch"
 
 
 def test_an_output_that_is_no_number_is_unlike_the_cpu() -> None:

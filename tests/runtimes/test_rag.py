@@ -149,9 +149,3 @@ def test_index_and_passages_are_of_the_seed_and_follow_the_precision() -> None:
     assert digest == narrow_digest
     assert not torch.equal(index, other)
     assert not torch.equal(passages, others)
-
-
-def test_requests_are_not_compiled_but_a_forward_pass_may_be() -> None:
-    runtime = PytorchRuntime()
-    assert runtime.supports(case_of(compile=True), CPU).reason == "generation_compiled"
-    assert runtime.supports(case_of(None, compile=True), CPU).ok

@@ -13,8 +13,7 @@ from accelbench.core.case import Case
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.runtimes.pytorch.distributed.parallel import products_split
-from accelbench.runtimes.pytorch.distributed.splittable import nothing_says_how
-from accelbench.runtimes.pytorch.runtime import PytorchRuntime
+from accelbench.runtimes.pytorch.runtime import PytorchRuntime, nothing_says_how
 
 #: One of each architecture: larger ones are built of the same modules.
 TINY = {spec.builder: spec for spec in every_model() if spec.size == "tiny"}.values()

@@ -22,7 +22,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.losses import LossLog
 from accelbench.runtimes.pytorch.procedures import train
-from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
+from accelbench.runtimes.pytorch.procedures.base import dropped_nothing
 from accelbench.runtimes.shared.refusals import OPTIMIZERS
 
 PHASES = {"forward", "loss", "backward", "optimizer"}

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from training_sessions import (
-    CPU,
     case_of,
     chancy,
     opened,
     training_facts,
 )
 
-from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
-from accelbench.core.vocabulary import Mode, Timing
-from accelbench.runtimes.pytorch import PytorchRuntime
+from accelbench.core.vocabulary import Timing
 from accelbench.runtimes.pytorch.procedures import train
 from accelbench.runtimes.shared.refusals import OPTIMIZERS
 
@@ -80,42 +75,3 @@ class TestOptions:
             pass
         assert caught.value.reason == "gradient_checkpointing"
         assert "--gradient-checkpointing" in caught.value.advice
-
-
-class TestCard:
-    """What the runtime's card refuses without the engine."""
-
-    def refused(self, case: Case) -> str:
-        support = PytorchRuntime().supports(case, CPU)
-        assert not support.ok
-        assert support.message
-        assert support.advice
-        return support.reason
-
-    def test_training_and_its_options_are_supported(self) -> None:
-        for case in (
-            case_of("bert-tiny"),
-            case_of("bert-tiny", "fp16"),
-            case_of("bert-tiny", optimizer="sgd", gradient_checkpointing=True),
-            case_of("bert-tiny", "bf16", pure=True),
-            case_of("bert-tiny", "fp32", compile=True),
-        ):
-            assert PytorchRuntime().supports(case, CPU).ok, case
-
-    def test_a_model_without_training_is_refused(self) -> None:
-        case = case_of("bert-tiny")
-        without = dataclasses.replace(case.model, training=None)
-        assert self.refused(dataclasses.replace(case, model=without)) == "no_training"
-
-    def test_an_unknown_optimizer_is_refused(self) -> None:
-        assert self.refused(case_of("bert-tiny", optimizer="lion")) == "option"
-
-    @pytest.mark.parametrize("precision", ["fp32", "amp-bf16"])
-    def test_pure_is_for_half_types(self, precision: str) -> None:
-        assert self.refused(case_of("bert-tiny", precision, pure=True)) == "option"
-
-    @pytest.mark.parametrize("name", ["optimizer", "gradient_checkpointing", "pure"])
-    def test_options_of_training_are_no_options_of_inference(self, name: str) -> None:
-        case = dataclasses.replace(case_of("bert-tiny", "bf16"), mode=Mode.INFERENCE)
-        value = "sgd" if name == "optimizer" else True
-        assert self.refused(dataclasses.replace(case, options={name: value})) == "option"

@@ -1,13 +1,11 @@
-"""Where artefacts are kept: a folder with one folder a key, and no more of them than fit.
+"""The cache of artefacts: a folder with one folder a key, and no more of them than fit.
 
     <cache>/artifacts/<key>/manifest.json, model.onnx, model.data …
 
-An artefact is made in a folder of another name and renamed when it is whole, and renamed
-before it is removed: what a killed process left half-made or half-removed is never taken
-for one. Reading one touches it; the longest untouched go first when there are too many
-bytes. What was opened within the hour stays whatever it takes, for it may be read again.
-
-Why an artefact could not be made: the cell's own fault, or the place it was to be kept in.
+An artefact is made in a folder of another name and renamed when it is whole, and renamed before it
+is removed: what a killed process left half-made is never taken for one. Reading one touches it; the
+longest untouched go first when there are too many bytes. What was opened within the hour stays, for
+it may be read again.
 """
 
 from __future__ import annotations
@@ -46,11 +44,7 @@ ELSEWHERE = "Put the cache elsewhere with ACCELBENCH_CACHE"
 
 @contextmanager
 def of_the_folder(folder: Path) -> Iterator[None]:
-    """Say of what cannot be written there that it is the folder's trouble, not the model's.
-
-    Raises:
-        CaseError: disk_full or cache_unwritable.
-    """
+    """Raise trouble of writing as the folder's (disk_full, cache_unwritable), not the model's."""
     try:
         yield
     except CaseError:
@@ -63,12 +57,9 @@ def of_the_folder(folder: Path) -> Iterator[None]:
 
 
 def place_trouble(error: BaseException, folder: Path, need: int = 0) -> CaseError | None:
-    """What an error says of the place to write to; None where it says nothing of it.
+    """Return what an error says of the folder to write to; None if it says nothing of it.
 
-    Args:
-        error: what was raised.
-        folder: the place.
-        need: the bytes that were to be written, roughly.
+    `need` is the bytes that were to be written, roughly.
     """
     for cause in _chain(error):
         words = str(cause).lower()
@@ -91,7 +82,6 @@ def place_trouble(error: BaseException, folder: Path, need: int = 0) -> CaseErro
 
 
 def _within(error: OSError, folder: Path) -> bool:
-    """Whether it is of that folder, something in it, or what it lies in."""
     if error.filename is None:
         return True
     path = Path(str(error.filename)).absolute()
@@ -107,7 +97,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def failed(reason: str, message: str, error: Exception, others: str) -> CaseError:
-    """A step that some exporter or converter did not get through, in one sentence."""
+    """Return the error of an exporter or converter that did not get through, in one sentence."""
     lines = str(error).strip().splitlines() or [""]
     return CaseError(
         reason,
@@ -125,7 +115,7 @@ _HALF_MADE = ".making-"
 
 
 def size_cap() -> int:
-    """How many bytes may be kept."""
+    """Return how many bytes may be kept."""
     text = os.environ.get(SIZE_VARIABLE, "")
     try:
         gigabytes = float(text) if text else DEFAULT_GB
@@ -155,7 +145,7 @@ class Cache:
         self.cap = size_cap() if cap is None else cap
 
     def find(self, key: str) -> Kept | None:
-        """What is kept under a key; one that cannot be read is as good as none."""
+        """Return what is kept under a key; one that cannot be read is as good as none."""
         folder = self.folder / key
         try:
             manifest = load(folder)
@@ -170,12 +160,9 @@ class Cache:
 
     @contextmanager
     def making(self, key: str) -> Iterator[Path]:
-        """A folder to make an artefact in; kept under its key if nothing is raised.
+        """Yield a folder to make an artefact in; it is kept under its key if nothing is raised.
 
         Two processes that make the same one at once both succeed, and one is kept.
-
-        Raises:
-            CaseError: disk_full or cache_unwritable.
         """
         with of_the_folder(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -188,7 +175,6 @@ class Cache:
                 shutil.rmtree(worker_pool, ignore_errors=True)
 
     def _keep(self, worker_pool: Path, key: str) -> None:
-        """Give what is made its name, unless another process was faster."""
         target = self.folder / key
         try:
             worker_pool.rename(target)
@@ -209,7 +195,7 @@ class Cache:
                 self._discard(self.folder / key)
 
     def _discard(self, folder: Path) -> bool:
-        """Remove a folder so that nobody finds half of it; whether it is gone."""
+        """Remove a folder so that nobody finds half of it; return whether it is gone."""
         grave = Path(tempfile.mkdtemp(prefix=_HALF_MADE, dir=self.folder))
         try:
             folder.rename(grave / "gone")  # refused on Windows while somebody reads it
@@ -220,7 +206,7 @@ class Cache:
         return True
 
     def remembered(self, cell: str) -> tuple[str, ...] | None:
-        """The workarounds that a cell went through with before; None if it never was here.
+        """Return the workarounds that a cell needed before; None if it never was here.
 
         What was needed with other versions of the packages may not be needed now.
         """
@@ -233,7 +219,7 @@ class Cache:
         return names if known and made_with == all_versions() else None
 
     def remember(self, cell: str, workarounds: Sequence[str]) -> None:
-        """Keep them; a cache that cannot be written only costs the next run a failure."""
+        # A cache that cannot be written only costs the next run a failure.
         body = {"workarounds": list(workarounds), "versions": all_versions()}
         with contextlib.suppress(OSError):
             self._memory.mkdir(parents=True, exist_ok=True)
@@ -246,7 +232,7 @@ class Cache:
         return self.folder.parent / "workarounds"
 
     def entries(self) -> list[tuple[Path, int, float]]:
-        """Folder, bytes and the time of last use, longest unused first."""
+        """Return folder, bytes and the time of last use, longest unused first."""
         folders = []
         for folder in self.folder.iterdir() if self.folder.is_dir() else ():
             with contextlib.suppress(OSError):  # another process is removing it
@@ -258,7 +244,7 @@ class Cache:
         return sorted(folders, key=lambda entry: entry[2])
 
     def shrink(self, keep: str = "") -> list[Path]:
-        """Remove what is too much, and what killed processes left; what was removed."""
+        """Remove what is too much, and what killed processes left; return what was removed."""
         entries, gone = self.entries(), []
         too_much = sum(size for _, size, _ in entries) - self.cap
         for folder, size, used in entries:
@@ -272,7 +258,7 @@ class Cache:
         return gone
 
     def clear(self) -> int:
-        """Remove everything, what was remembered too; how many bytes there were."""
+        """Remove everything, workarounds too; return how many bytes there were."""
         total = sum(size for _, size, _ in self.entries())
         for folder in (self.folder, self._memory):
             shutil.rmtree(folder, ignore_errors=True)
@@ -280,5 +266,4 @@ class Cache:
 
 
 def _youngest(folder: Path, files: Sequence[os.stat_result]) -> float:
-    """When anything in a folder was written last."""
     return max([folder.stat().st_mtime, *(file.st_mtime for file in files)])

@@ -1,20 +1,8 @@
 """torch → ONNX: the same names as PyTorch's, weights once, beside the graph. Imports torch.
 
-By tracing (`dynamo=False`): a small model takes 0.3 to 6 s, by torch.export 10 to 60.
-Constants are not folded: folding writes a second, transposed copy of tied weights, 54 MB
-for 28 MB of GPT-2's small size. Engines fold for themselves.
-
-Find models whose way through their code depends on the values of their inputs. Imports torch.
-
-A trace keeps the way that its own inputs took. Another input may take another one, and the
-exported graph is wrong for it, although it is right for every input that takes the first.
-
-A run is recorded as a graph: each operator, the weights and results that it reads, and the numbers
-that Python gave it. A model that reads the value of a tensor that depends on its inputs is run
-again: with the opposite of each value, which shows whether the value decides anything, and with
-other draws of its inputs, which show whether they take the other way.
-
-What module workarounds change, for as long as an export takes. Imports torch where it acts.
+By tracing (`dynamo=False`): a small model takes 0.3 to 6 s, by torch.export 10 to 60. Constants are
+not folded: folding writes a second, transposed copy of tied weights, 54 MB for 28 MB of GPT-2's
+small size. Engines fold for themselves.
 """
 
 from __future__ import annotations
@@ -25,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +35,15 @@ _TYPES = "token_type_ids"
 
 @contextmanager
 def applied(names: Sequence[str], module: Any) -> Iterator[None]:
-    """Within it a module and its library are as the workarounds want them."""
+    """Have a module and its library as the workarounds want them."""
     with ExitStack() as stack:
         for name in names:
             if name in _PATCHES:
                 stack.enter_context(_PATCHES[name](module))
+            for place, attribute, other in _REPLACED.get(name, ()):
+                owner = import_module(place)
+                if hasattr(owner, attribute):  # not every transformers has each of them
+                    stack.enter_context(_replaced(owner, attribute, other))
         yield
 
 
@@ -62,6 +55,10 @@ def _replaced(owner: Any, name: str, other: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
 
 
 @contextmanager
@@ -78,27 +75,8 @@ def _eager_attention(module: Any) -> Iterator[None]:
     yield
 
 
-def _no_packed_sequences(_: Any) -> AbstractContextManager[None]:
-    from transformers import masking_utils
-
-    return _replaced(masking_utils, "find_packed_sequence_indices", lambda *_, **__: None)
-
-
-@contextmanager
-def _image_sizes_as_numbers(_: Any) -> Iterator[None]:
-    from transformers.models.llava_next import modeling_llava_next
-
-    with ExitStack() as stack:
-        stack.enter_context(_replaced(modeling_llava_next, "unpad_image", unpadded))
-        if hasattr(modeling_llava_next, "torch_compilable_check"):
-            stack.enter_context(
-                _replaced(modeling_llava_next, "torch_compilable_check", lambda *_, **__: None)
-            )
-        yield
-
-
 def unpadded(tensor: Any, original_size: Any) -> Any:
-    """transformers' unpad_image with sizes as numbers: round() refuses a traced one."""
+    """Do transformers' unpad_image with sizes as numbers: round() refuses a traced one."""
     height, width = (int(size) for size in original_size)
     now_height, now_width = int(tensor.shape[1]), int(tensor.shape[2])
     if width / height > now_width / now_height:
@@ -108,12 +86,6 @@ def unpadded(tensor: Any, original_size: Any) -> Any:
     new = int(round(width * (now_height / height), 7))
     pad = (now_width - new) // 2
     return tensor[:, :, pad : now_width - pad]
-
-
-def _scan_by_doubling(_: Any) -> AbstractContextManager[None]:
-    from transformers.models.mamba import modeling_mamba
-
-    return _replaced(modeling_mamba, "mamba_selective_scan", selective_scan)
 
 
 def selective_scan(
@@ -129,9 +101,8 @@ def selective_scan(
     return_last_state: bool = False,
     **_: Any,
 ) -> Any:
-    """transformers' own scan over tokens, exact, without a loop over them."""
-    import torch.nn.functional as functional
-
+    """Do transformers' own scan over tokens, exact, without a loop over them."""
+    functional = torch.nn.functional
     if delta_bias is not None:
         dt = dt + delta_bias.to(dt.dtype)[..., None]
     if delta_softplus:
@@ -148,9 +119,7 @@ def selective_scan(
 
 
 def doubled(decay: Any, step: Any, read: Any) -> Any:
-    """state = decay · state + step for every token, each round reaching twice as far back."""
-    import torch
-
+    """Compute state = decay · state + step for every token, each round reaching twice as far."""
     reach, length = 1, decay.shape[2]
     while reach < length:
         later, earlier = decay[:, :, reach:], step[:, :, :-reach]
@@ -160,14 +129,8 @@ def doubled(decay: Any, step: Any, read: Any) -> Any:
     return (step * read[:, None]).sum(-1)
 
 
-def _product_for_einsum(_: Any) -> AbstractContextManager[None]:
-    import torch
-
-    return _replaced(torch, "einsum", contracted(torch.einsum))
-
-
 def contracted(einsum: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.einsum that does X-CLIP's sum, a video's row with each of its texts', by a product."""
+    """Return torch.einsum with X-CLIP's sum, a video's row with its texts', as a product."""
 
     def other(equation: str, *operands: Any) -> Any:
         if equation != "bd,bkd->bk" or len(operands) != 2:
@@ -180,8 +143,6 @@ def contracted(einsum: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _gather_for_scatter(_: Any) -> Iterator[None]:
-    import torch
-
     torch.Tensor.masked_scatter = placed
     try:
         yield
@@ -190,12 +151,10 @@ def _gather_for_scatter(_: Any) -> Iterator[None]:
 
 
 def placed(tokens: Any, mask: Any, rows: Any) -> Any:
-    """masked_scatter of whole rows, each token reading the row that is its own.
+    """Do masked_scatter of whole rows, each token reading the row that is its own.
 
     The mask says the same of every number of a token, as transformers makes it.
     """
-    import torch
-
     here = mask[..., 0]
     # The how-manieth place of an image a token is; before the first it reads any row for nothing.
     nth = (here.reshape(-1).to(torch.int32).cumsum(0) - 1).clamp(min=0)
@@ -205,7 +164,7 @@ def placed(tokens: Any, mask: Any, rows: Any) -> Any:
 
 @contextmanager
 def _token_types_as_zeros(module: Any) -> Iterator[None]:
-    """Without the buffer, transformers' text embeddings make zeros of the tokens' shape."""
+    # Without the buffer, transformers' text embeddings make zeros of the tokens' shape.
     held = [
         (layer, layer._buffers.get(_TYPES))
         for layer in module.modules()
@@ -220,16 +179,10 @@ def _token_types_as_zeros(module: Any) -> Iterator[None]:
             layer.register_buffer(_TYPES, buffer, persistent=False)
 
 
-def _layer_norm_written_out(_: Any) -> AbstractContextManager[None]:
-    from torch.nn import functional
-
-    return _replaced(functional, "layer_norm", written_out)
-
-
 def written_out(
     values: Any, shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
-    """torch's layer_norm as means, a product and a root."""
+    """Compute torch's layer_norm as means, a product and a root."""
     axes = tuple(range(-len(shape), 0))
     off = values - values.mean(axes, keepdim=True)
     normed = off / ((off * off).mean(axes, keepdim=True) + eps).sqrt()
@@ -239,15 +192,26 @@ def written_out(
 
 
 _PATCHES: dict[str, Callable[[Any], AbstractContextManager[None]]] = {
-    "scan_by_doubling": _scan_by_doubling,
     "experts_in_batches": _experts_in_batches,
-    "no_packed_sequences": _no_packed_sequences,
-    "image_sizes_as_numbers": _image_sizes_as_numbers,
     "eager_attention": _eager_attention,
-    "layer_norm_written_out": _layer_norm_written_out,
     "token_types_as_zeros": _token_types_as_zeros,
-    "product_for_einsum": _product_for_einsum,
     "gather_for_scatter": _gather_for_scatter,
+}
+_LLAVA_NEXT = "transformers.models.llava_next.modeling_llava_next"
+#: Functions that are others meanwhile, each by its module and name.
+_REPLACED: dict[str, tuple[tuple[str, str, Any], ...]] = {
+    "scan_by_doubling": (
+        ("transformers.models.mamba.modeling_mamba", "mamba_selective_scan", selective_scan),
+    ),
+    "no_packed_sequences": (
+        ("transformers.masking_utils", "find_packed_sequence_indices", _nothing),
+    ),
+    "image_sizes_as_numbers": (
+        (_LLAVA_NEXT, "unpad_image", unpadded),
+        (_LLAVA_NEXT, "torch_compilable_check", _nothing),
+    ),
+    "layer_norm_written_out": (("torch.nn.functional", "layer_norm", written_out),),
+    "product_for_einsum": (("torch", "einsum", contracted(torch.einsum)),),
 }
 
 
@@ -294,7 +258,7 @@ class ValueDependence:
 
     @property
     def is_undetermined(self) -> bool:
-        """Whether there is another way that no draw took."""
+        """Return whether there is another way that no draw took."""
         return bool(self.place) and not self.varies
 
 
@@ -303,10 +267,12 @@ def find_value_dependence(
 ) -> ValueDependence:
     """Return how the way of a module depends on the values of its inputs.
 
-    Args:
-        run: calls the module.
-        module: the module; its weights are known by their storages.
-        draw: makes inputs; draw 0 is the one that is exported with.
+    A trace keeps the way that its own inputs took: another input may take another one, and the
+    exported graph is wrong for it. A run is recorded as a graph: each operator, what it reads,
+    and the numbers that Python gave it. A model that reads the value of a tensor that depends
+    on its inputs is run again: with the opposite of each value, which shows whether it decides
+    anything, and with other draws, which show whether they take the other way. `draw(0)` is the
+    one that is exported with.
     """
     try:
         recording = _Recording(run, module, draw)
@@ -422,12 +388,10 @@ class _Recorder(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
         return result
 
     def depends(self, tensor: torch.Tensor) -> bool:
-        """Return whether a tensor depends on inputs that vary."""
         reference = self._dependent.get(_key(tensor))
         return reference is not None and not reference.expired()
 
     def read(self, value: Any) -> Any:
-        """Record that the code reads a value; return the one that it is given."""
         place = _place()
         self.way.places.append(place)
         self.way.reads_numbers |= not isinstance(value, bool)
@@ -437,7 +401,6 @@ class _Recorder(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
         return _opposite_of(value)
 
     def end(self, result: Any) -> None:
-        """Record which results are the outputs."""
         tensors = [value for value in _flat((result,)) if torch.is_tensor(value)]
         self.way.graph.append([self._origins.get(_key(tensor)) for tensor in tensors])
 
@@ -462,7 +425,6 @@ class _ArrayReads(torch.overrides.TorchFunctionMode):  # type: ignore[misc]  # m
 
 
 def _opposite_of(value: Any) -> Any:
-    """Return another value of the same type, on the other side of zero."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, list):
@@ -516,13 +478,12 @@ class Positional(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
         self.constants = dict(constants)
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The model's tensors in the order of their names."""
         fed = dict(zip(self.names, inputs, strict=True))
         return tuple(named_tensors(self.module(**fed, **self.constants)).values())
 
 
 def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str, Any]:
-    """Write model.onnx and model.data; the manifest's fields that follow from the export.
+    """Write model.onnx and model.data; return the manifest's fields that follow from the export.
 
     A folder to `spill` to takes weights that the memory does not hold.
     """
@@ -553,11 +514,7 @@ def export(recipe: Recipe, folder: Path, spill: Path | None = None) -> dict[str,
 def _refuse_kept_way(
     recipe: Recipe, module: torch.nn.Module, batch: int, constants: Mapping[str, Any]
 ) -> ValueDependence:
-    """Return how the way of a module depends on values, if it can be exported.
-
-    Raises:
-        UnsupportedError: other inputs take another way, and a trace would keep one.
-    """
+    """Return how a module's way depends on values; refuse it if a trace would keep one."""
     dependence = find_value_dependence(
         lambda fed: module(**fed, **constants),
         module,
@@ -591,7 +548,7 @@ def _fed(recipe: Recipe, batch: int, seed: int) -> tuple[dict[str, torch.Tensor]
 
 
 def _file_names(values: Mapping[str, torch.Tensor], fed: Mapping[str, Any]) -> dict[str, str]:
-    """An output that is called as an input is, such as a denoiser's sample, has another name."""
+    # An output that is called as an input is, such as a denoiser's sample, has another name.
     return {name: f"{name}_out" if name in fed else name for name in values}
 
 

@@ -1,10 +1,6 @@
-"""An ONNX graph's weights in one file beside it, each once: inside it, 2 GB is the end.
+"""ONNX graphs beside their weights: in one file, for one batch, under names engines can open.
 
-A graph for one batch, in which nothing about sizes is left to be computed.
-
-Browsers' providers take no sizes that may vary, and leave what computes them to the CPU.
-
-Names of a graph that tools have made, such that an engine can open it and optimise it again.
+Inside a graph, 2 GB of weights is the end.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ def tidy(model: Any) -> None:
 
 
 def once(model: Any) -> int:
-    """Drop nodes whose outputs are there already; how many.
+    """Drop nodes whose outputs are there already; return how many.
 
     Of a value that two nodes read in fp32, the converter to fp16 writes the same cast twice,
     and ONNX Runtime calls the graph invalid: two nodes with same node name (DETR's, whose
@@ -45,11 +41,11 @@ def once(model: Any) -> int:
 
 
 def renamed(model: Any) -> int:
-    """Give the constants of a folded graph new names; how many.
+    """Give the constants of a folded graph new names; return how many.
 
     ONNX Runtime folds by its own optimiser, which calls what it adds gemm_input_shape. Opening
-    what it has written, it adds others of that name and stops: "Attempt to replace the
-    existing tensor" (BERT's and RAG's, in fp16 for one batch size).
+    what it has written, it adds others of that name and stops: "Attempt to replace the existing
+    tensor" (BERT's and RAG's, in fp16 for one batch size).
     """
     graph = model.graph
     shown = {value.name for value in (*graph.input, *graph.output)}
@@ -68,7 +64,7 @@ def renamed(model: Any) -> int:
 
 
 def _nodes(graph: Any) -> Iterator[Any]:
-    """Those of a graph, and of the branches and loops within it."""
+    # Of branches and loops within it, too.
     for node in graph.node:
         yield node
         for attribute in node.attribute:
@@ -100,12 +96,8 @@ def save(model: Any, path: Path, weights: str) -> None:
 def gather(model: Any, path: Path, weights: str) -> None:
     """Join the files that a graph's weights are in, without reading them into memory.
 
-    Each goes as soon as it is in the one file: the disk never holds the weights twice.
-
-    Args:
-        model: the graph, loaded without them.
-        path: where the graph is written again.
-        weights: the one file's name.
+    Each goes as soon as it is in the one file: the disk never holds the weights twice. The
+    model is loaded without them.
     """
     import onnx
     from onnx.external_data_helper import ExternalDataInfo, set_external_data, uses_external_data
@@ -138,7 +130,6 @@ def gather(model: Any, path: Path, weights: str) -> None:
 
 
 def _append(info: Any, folder: Path, target: Any) -> None:
-    """Copy one tensor's bytes from the file that they are in."""
     source = folder / info.location
     with source.open("rb") as file:
         file.seek(info.offset or 0)
@@ -158,7 +149,10 @@ _SMALLEST = 1024  # bytes: what is smaller stays in the graph
 
 
 def settle(base: Path, manifest: Manifest, folder: Path, batch: int) -> Mapping[str, Any]:
-    """Write it, by ONNX Runtime's own folding; which fields of the manifest are then others."""
+    """Write a graph for one batch, by ONNX Runtime's own folding; return the changed fields.
+
+    Browsers' providers take no sizes that may vary, and leave what computes them to the CPU.
+    """
     import onnx
     import onnxruntime
 

@@ -25,7 +25,7 @@ _READ_FROM = 8 * 2**30
 
 
 def told(error: Exception) -> str:
-    """What an error of OpenVINO's says, without the places in its source where it passed."""
+    """Return what an error of OpenVINO's says, without the places in its source."""
     lines = [line.strip() for line in str(error).splitlines()]
     telling = [line for line in lines if line.strip(":") and not line.startswith("Exception from")]
     return " ".join(telling)[:_LONGEST] or type(error).__name__
@@ -33,11 +33,8 @@ def told(error: Exception) -> str:
 
 @contextmanager
 def _without_bars() -> Iterator[None]:
-    """nncf draws progress bars, and has no switch for them.
-
-    What a process printed last is shown as its last words where it is killed: a bar that
-    has come to its end would be no cause. Errors are raised, not printed.
-    """
+    # nncf draws progress bars, and has no switch for them. What a process printed last is shown as
+    # its last words if it is killed. Errors are raised, not printed.
     with redirect_stdout(io.StringIO()):
         yield
 
@@ -73,7 +70,7 @@ def _converted(graph: str) -> Any:
 
 
 def _refuse_lost(model: Any, manifest: Manifest) -> None:
-    """Refuse a conversion without all outputs: those that are sequences of tensors are no more."""
+    # Outputs that are sequences of tensors are lost by the conversion.
     names = {name for port in model.outputs for name in port.get_names()}
     for output in manifest.outputs:
         if output.file_name not in names:
@@ -87,7 +84,6 @@ def _refuse_lost(model: Any, manifest: Manifest) -> None:
 
 
 def _opened(graph: Path) -> Any:
-    """A graph as OpenVINO has it: one of its own is read, any other converted."""
     import openvino
 
     if graph.suffix.lower() == ".xml":
@@ -96,12 +92,7 @@ def _opened(graph: Path) -> Any:
 
 
 def refuse_unquantised(model_id: str, operators: Iterable[str]) -> None:
-    """Raise CaseError where nothing of a graph was quantised: it would be called int8, and is none.
-
-    Args:
-        model_id: whose graph.
-        operators: types of it, without those within its loops and branches.
-    """
+    """Raise CaseError if nothing of a graph was quantised: it would be called int8, and is none."""
     if "FakeQuantize" not in operators:
         raise CaseError(
             "conversion_failed",

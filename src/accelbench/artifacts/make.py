@@ -1,12 +1,10 @@
 """Making an artefact, stage by stage, each kept in the cache; in a process of its own.
 
-torch → onnx → onnx-folded, onnx-int8, onnx-qnn-int8, onnx-fp16
-             → ir, ir-int8
+    torch → onnx → onnx-folded, onnx-int8, onnx-qnn-int8, onnx-fp16
+                 → ir, ir-int8
 
-A graph of the user's own as the artefact that others are made of.
-
-It stays where it lies: weights of gigabytes would be on the disk twice. One for fixed sizes is
-written anew, as NPUs and browsers take no other.
+A graph of the user's own stays where it lies: weights of gigabytes would be on the disk twice. One
+for fixed sizes is written anew, as NPUs and browsers take no other.
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ from accelbench.core.model import FileOutput
 
 
 def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
-    """The artefact of a recipe, made if it is not there; weights that are too many `spill`.
+    """Return the artefact of a recipe, made if it is not there; weights that are too many `spill`.
 
     Raises:
-        CaseError: it cannot be made; `reason` is export_failed or conversion_failed, one of
-            the weights', or that of a cache that cannot be written.
+        CaseError: `reason` is export_failed or conversion_failed, one of the weights', or that of a
+            cache that cannot be written.
     """
     if recipe.weights == HUB and recipe.case.model.hub_ids:
         # The key names the commit that is loaded: it must be there first.
@@ -68,7 +66,7 @@ def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
 
 
 def plain_fields(manifest: Manifest) -> dict[str, Any]:
-    """A manifest's fields, as another is begun with."""
+    """Return a manifest's fields, as another is begun with."""
     return {name: getattr(manifest, name) for name in plain(manifest)}
 
 
@@ -110,11 +108,7 @@ def _converted(recipe: Recipe, base: Kept, folder: Path) -> Mapping[str, Any]:
 
 
 def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
-    """The manifest's fields of a model's own file; for fixed sizes, it is written to a folder.
-
-    Raises:
-        CaseError: it is no longer there, or no longer what was looked at.
-    """
+    """Return the manifest's fields of a model's own file; for fixed sizes, write it to a folder."""
     model = recipe.case.model
     file = model.file
     assert file is not None
@@ -141,7 +135,7 @@ def adopt(recipe: Recipe, folder: Path) -> Mapping[str, Any]:
 def _outputs_at(
     recipe: Recipe, path: Path, outputs: Sequence[FileOutput], sizes_of: ItemShapes
 ) -> tuple[FileOutput, ...]:
-    """Outputs with the sizes that they have for a case's inputs; an unfit input is refused."""
+    # An input that does not fit is refused.
     model = recipe.case.model
     sizes = input_shapes(model, recipe.case.shapes)
     items = {entry.name: (entry.dtype, sizes[entry.name][1:]) for entry in model.inputs}
@@ -150,7 +144,6 @@ def _outputs_at(
 
 
 def _fix(path: Path, sizes: Mapping[str, tuple[int, ...]], folder: Path) -> None:
-    """Write a graph for these sizes alone."""
     import onnx
 
     from accelbench.artifacts.external import save

@@ -85,7 +85,7 @@ def fold(source: Path, target: Path) -> None:
 
 
 def soften(model: Any) -> int:
-    """Make a graph's mask constants mild; how many there were."""
+    """Make a graph's mask constants mild; return how many there were."""
     import onnx
     from onnx import numpy_helper
 
@@ -111,7 +111,7 @@ def _constants(model: Any) -> Iterator[Any]:
 
 
 def unshare(model: Any) -> int:
-    """Give each product a bias of its own; how many were another's too.
+    """Give each product a bias of its own; return how many were another's too.
 
     Folding keeps equal constants once. A product's bias is quantised to 32 bits, and whoever
     else reads it then reads it through a DequantizeLinear that QNN leaves to the CPU.
@@ -162,7 +162,7 @@ def transpose_weights(model: Any) -> int:
 
 
 def spared(model: Any) -> list[str]:
-    """Names of the nodes whose numbers become an index or a size; each node gets a name."""
+    """Return the nodes whose numbers become an index or a size; give each node a name."""
     import onnx
 
     makers = {}
@@ -189,7 +189,7 @@ def spared(model: Any) -> list[str]:
 
 
 def attention(model: Any) -> list[str]:
-    """Names of the products of two values that are computed: no weight is in them."""
+    """Return the names of products of two values that are computed: no weight is in them."""
     weights = {tensor.name for tensor in model.graph.initializer}
     # A mixture's experts are weights too, picked and turned before they are multiplied.
     for node in model.graph.node:
@@ -211,12 +211,12 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """As a result says it."""
+        """Return it as a result says it."""
         return "everything" if self.operators is None else "products with weights"
 
 
 def chosen(model: Any) -> Choice:
-    """What to quantise; see the module's reasons."""
+    """Return what to quantise; see the module's reasons."""
     sizes, attending = spared(model), attention(model)
     return Choice(_WEIGHTED if attending else None, [*sizes, *attending])
 
@@ -235,12 +235,12 @@ class Seeded:
         self._batches = calibration(recipe, manifest)
 
     def get_next(self) -> dict[str, Any] | None:
-        """The next batch, None after the last."""
+        """Return the next batch, None after the last."""
         return next(self._batches, None)
 
 
 def calibration(recipe: Recipe, manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Seeded batches by the file's input names."""
+    """Yield seeded batches by the file's input names."""
     items = manifest.batch or _CALIBRATION_ITEMS
     shapes = replace(recipe.case.shapes, batch=items)
     for seed in seeds(recipe):
@@ -249,13 +249,13 @@ def calibration(recipe: Recipe, manifest: Manifest) -> Iterator[dict[str, Any]]:
 
 
 def seeds(recipe: Recipe) -> list[int]:
-    """Those of the calibration batches; never the one that is measured."""
+    """Return the seeds of the calibration batches; never the one that is measured."""
     drawn = (seed for seed in count(_CALIBRATION_SEED) if seed != recipe.seed)
     return list(islice(drawn, CALIBRATION_BATCHES))
 
 
 def described(method: str, batches: int, items: int, **more: Any) -> dict[str, Any]:
-    """What a result says of its quantiser."""
+    """Return what a result says of its quantiser."""
     return {
         "method": method,
         "calibration": {
@@ -269,7 +269,7 @@ def described(method: str, batches: int, items: int, **more: Any) -> dict[str, A
 
 
 def quantise(recipe: Recipe, base: Path, manifest: Manifest, folder: Path) -> dict[str, Any]:
-    """Write a quantised graph beside its weights; the manifest's fields that change."""
+    """Write a quantised graph beside its weights; return the manifest's fields that change."""
     import onnx
 
     quiet = logging.getLogger()
@@ -326,7 +326,6 @@ def _for_cpu(source: Path, target: Path, reader: Seeded, choice: Choice) -> None
 
 
 def _limits(choice: Choice) -> dict[str, Any]:
-    """A choice as the tool wants it: lists, and None where it may take everything."""
     operators = None if choice.operators is None else list(choice.operators)
     return {"op_types_to_quantize": operators, "nodes_to_exclude": list(choice.without)}
 

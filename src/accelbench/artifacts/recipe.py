@@ -1,7 +1,4 @@
-"""What an artefact is made from: everything that would make another one of it.
-
-What an artefact is: which tensors go in and come out, and what it was made of and with.
-"""
+"""The recipe of an artefact: everything that would make another one of it, and its manifest."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ def format_of_file(kind: FileFormat) -> str:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One artefact to be had."""
+    """A recipe of one artefact."""
 
     case: Case
     wanted: ArtifactFormat
@@ -59,14 +56,14 @@ class Recipe:
 
     @property
     def static(self) -> bool:
-        """Whether the batch is fixed: the runtime's wish, or a workaround's price."""
+        """Return whether the batch is fixed: the engine's wish, or a workaround's price."""
         from accelbench.artifacts.workarounds import fixes_batch
 
         return self.wanted.static or fixes_batch(self.workarounds)
 
     @property
     def key(self) -> str:
-        """The name of what it makes: the same question with the same packages has the same one."""
+        """Return the name of what it makes: equal for the same question with the same packages."""
         shapes = self.case.shapes
         # What is fed between two calls of the model is not part of the model.
         kept = replace(
@@ -91,7 +88,6 @@ class Recipe:
 
     @property
     def _file(self) -> dict[str, str]:
-        """Of a model that is a file or code: that one, at that place, with those bytes."""
         file, code = self.case.model.file, self.case.model.code
         if code is not None:
             return {"file": code.path or code.folder, "digest": code.digest}
@@ -99,13 +95,12 @@ class Recipe:
 
     @property
     def _first(self) -> str:
-        """The format that all others are made from: of a file its own."""
         file = self.case.model.graph
         return BASE if file is None else format_of_file(file.format)
 
     @property
     def base(self) -> Recipe:
-        """What it is made from; itself where it is made from the model."""
+        """Return what it is made from; itself if it is made from the model."""
         first = self._first
         if self.wanted.format == first:
             return self
@@ -117,19 +112,19 @@ class Recipe:
 
 
 def versions(format: str) -> dict[str, str]:  # noqa: A002
-    """The installed packages that decide what a format becomes."""
+    """Return the installed packages that decide what a format becomes."""
     return packages(version, _PACKAGES.get(format) or FileFormat(format).packages)
 
 
 @cache
 def all_versions() -> Mapping[str, str]:
-    """Those that decide what any format becomes, or opens it."""
+    """Return those that decide what any format becomes, or open it."""
     known = (*_PACKAGES.values(), *(kind.packages for kind in FileFormat.known()))
     return packages(version, sorted({name for names in known for name in names}))
 
 
 def _fingerprint(weights: str, model: ModelSpec) -> Any:
-    """Random weights by name, the hub's by commit, a folder's by its files: new ones are seen."""
+    # Random weights by name, the hub's by commit, a folder's by its files: new ones are seen.
     folder = Path(weights)
     if weights == "hub" and model.hub_ids:
         commit = snapshot(model.hub_ids[0])
@@ -175,13 +170,12 @@ class Manifest:
     seconds: Mapping[str, float] = field(default_factory=dict)  # of each stage
 
     def save(self, folder: Path) -> None:
-        """Write it beside what it describes."""
         text = json.dumps(plain(self), indent=1, sort_keys=True)
         (folder / FILE).write_text(text + "\n", encoding="utf-8")
 
 
 def load(folder: Path) -> Manifest:
-    """The manifest of a folder."""
+    """Return the manifest of a folder."""
     body = json.loads((folder / FILE).read_text(encoding="utf-8"))
     for side in ("inputs", "outputs"):
         body[side] = tuple(Tensor(**entry) for entry in body[side])

@@ -1,9 +1,8 @@
 """Workarounds: small declared changes that make a model go through an exporter or an engine.
 
-Each says when it is tried, what it changes and why. They are tried in order when a
-cell fails with words or a reason that an entry knows, one more at a time; what was
-applied is recorded in the result, and `--no-fix` turns them all off. None changes what
-the model computes: a cell is verified with its workarounds as without.
+They are tried in order when a cell fails with words or a reason that an entry knows, one more at a
+time; what was applied is recorded in the result, and `--no-fix` turns them all off. None changes
+what the model computes: a cell is verified with its workarounds as without.
 """
 
 from __future__ import annotations
@@ -36,11 +35,8 @@ class Workaround:
     at_once: str = _NOTHING  # a pattern of the builders that it is applied to from the start
 
     def fits(self, model: ModelSpec) -> bool:
-        """Whether it is for this model at all.
-
-        Of files graphs in ONNX alone can be made for fixed sizes: an engine's own is opened as it
-        is.
-        """
+        # Of files graphs in ONNX alone can be made for fixed sizes: an engine's own is opened as it
+        # is.
         if model.graph is not None and model.graph.format is not FileFormat.ONNX:
             return False
         return re.search(self.builders, model.builder) is not None
@@ -148,20 +144,14 @@ _BY_NAME = {fix.name: fix for fix in WORKAROUNDS}
 
 
 def at_once(model: ModelSpec) -> tuple[str, ...]:
-    """What is applied before anything has failed."""
+    """Return what is applied before anything has failed."""
     return tuple(
         fix.name for fix in WORKAROUNDS if fix.fits(model) and re.search(fix.at_once, model.builder)
     )
 
 
 def next_for(model: ModelSpec, failure: str, applied: Sequence[str]) -> str | None:
-    """The first entry that knows a failure and was not applied yet.
-
-    Args:
-        model: what fails.
-        failure: the reason and the message of the failing cell.
-        applied: what it failed with.
-    """
+    """Return the first entry that knows a failure's words and was not applied yet."""
     for fix in WORKAROUNDS:
         if fix.name not in applied and fix.fits(model) and re.search(fix.cures, failure):
             return fix.name
@@ -169,10 +159,10 @@ def next_for(model: ModelSpec, failure: str, applied: Sequence[str]) -> str | No
 
 
 def find(name: str) -> Workaround:
-    """The entry of that name."""
+    """Return the entry of that name."""
     return _BY_NAME[name]
 
 
 def fixes_batch(names: Sequence[str]) -> bool:
-    """Whether an artefact made with these is for one batch size."""
+    """Return whether an artefact made with these is for one batch size."""
     return any(_BY_NAME[name].fixes_batch for name in names)

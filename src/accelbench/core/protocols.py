@@ -346,7 +346,7 @@ class SetUp(Protocol):
 class ArtifactFormat:
     """What a runtime opens instead of a torch module."""
 
-    format: str  # one of accelbench.artifacts.make.FORMATS
+    format: str  # one of artifacts.recipe.FORMATS, or a file format
     static: bool = False  # the batch is fixed too, as NPUs want it
 
 

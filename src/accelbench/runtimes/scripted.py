@@ -52,8 +52,7 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.vocabulary import HARDWARE, Belongs, Provenance, Timing
-from accelbench.runtimes.shared.local import LocalSampler
-from accelbench.runtimes.shared.profiling import walls
+from accelbench.runtimes.shared.local import LocalSampler, walls
 
 SCRIPT_VARIABLE = "ACCELBENCH_SCRIPT"
 
@@ -89,7 +88,7 @@ class ScriptedLatency:
         self._taken = 0
 
     def next_ns(self) -> float:
-        """How long the next step takes."""
+        """Return how long the next step takes."""
         i = self._taken
         self._taken += 1
         extra = self._warm_up[i] if i < len(self._warm_up) else 0

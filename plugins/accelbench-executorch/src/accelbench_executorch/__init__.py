@@ -5,7 +5,7 @@ from __future__ import annotations
 from accelbench.core.case import Case
 from accelbench.core.model import FileFormat
 from accelbench.core.protocols import Job, RuntimeInfo, Session, Support
-from accelbench.runtimes.shared.file_engine import FileEngine
+from accelbench.runtimes.shared.engine import FileEngine
 from accelbench.runtimes.shared.refusals import no
 
 PTE = FileFormat.declare(
@@ -43,7 +43,6 @@ class ExecutorchRuntime(FileEngine):
         place=9,
     )
     needs = ("executorch", "torch")
-    suffix = ".pte"
     quantised_by = "Name a program that was quantised before it was lowered."
 
     def refused(self, case: Case) -> Support | None:

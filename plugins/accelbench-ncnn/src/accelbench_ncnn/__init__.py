@@ -8,7 +8,7 @@ from accelbench.core.case import Case
 from accelbench.core.model import FileFormat
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import Job, RuntimeInfo, Session, Support
-from accelbench.runtimes.shared.file_engine import FileEngine
+from accelbench.runtimes.shared.engine import FileEngine
 from accelbench.runtimes.shared.refusals import no
 
 #: As ncnn would by itself, or without what makes it fast: packed layouts, Winograd's and GEMM's
@@ -50,7 +50,6 @@ class NcnnRuntime(FileEngine):
         place=8,
     )
     needs = ("ncnn",)
-    suffix = ".param"
     quantised_by = "Quantise it with ncnn2int8, and name what that writes."
 
     def refused(self, case: Case) -> Support | None:

@@ -1,14 +1,8 @@
-"""The engine's files and a browser, fetched once into the user's cache and checked.
-
-    <cache>/browser/onnxruntime-web-1.30.0/…
-    <cache>/browser/chromium-153.0.0/chromium, libvk_swiftshader.so …
+"""The files of the browser engine: packages of npm, fetched once into the cache and checked.
 
 A folder is made under another name and renamed when it is whole: one that is there is whole.
-
-What is fetched for the browser runtime: which packages, which versions, and what of them.
-
-Both come from the npm registry, or what stands for it in the user's npm settings. What comes is
-compared with these sums before anything of it is unpacked.
+Packages come from the registry of the user's npm settings, and are compared with their sums before
+anything of them is unpacked.
 """
 
 from __future__ import annotations
@@ -90,7 +84,7 @@ CHROMIUM = Package(
 
 
 def chromium_runs_here(system: str = sys.platform, machine: str | None = None) -> bool:
-    """Whether the packaged browser is for this machine: Linux on x86-64 alone."""
+    """Return whether the packaged browser is for this machine: Linux on x86-64 alone."""
     return system == "linux" and (machine or platform.machine()).lower() in ("x86_64", "amd64")
 
 
@@ -103,29 +97,24 @@ Pack = Callable[[Package, Path], Path]
 
 
 def folder_of(package: Package, base: Path | None = None) -> Path:
-    """Where a package's files lie once they are here."""
+    """Return where a package's files lie once they are here."""
     name = package.name.rpartition("/")[2]
     return (base or default_folder()) / "browser" / f"{name}-{package.version}"
 
 
 def engine_folder(base: Path | None = None) -> Path | None:
-    """onnxruntime-web, if it is here."""
+    """Return the folder of onnxruntime-web, if it is here."""
     folder = folder_of(ENGINE, base)
     return folder if folder.is_dir() else None
 
 
 def wanted(with_browser: bool) -> list[Package]:
-    """What has to be here."""
+    """Return the packages that have to be here."""
     return [ENGINE, *([CHROMIUM] if with_browser and chromium_runs_here() else [])]
 
 
 def fetch(package: Package, base: Path | None = None, pack: Pack | None = None) -> Path:
-    """Have a package's files here; one that is here is not fetched again.
-
-    Args:
-        package: which.
-        base: the cache's folder, if not the user's own.
-        pack: puts the package's archive into a folder; npm does, unless told otherwise.
+    """Fetch a package's files unless they are here, and return their folder.
 
     Raises:
         SurroundingsError: npm or the network is missing, or what came is not what was asked for.
@@ -163,7 +152,7 @@ def _make(package: Package, folder: Path, made: Path, pack: Pack) -> None:
 
 
 def npm_pack(package: Package, into: Path) -> Path:
-    """The archive as npm gives it."""
+    """Return the archive as npm gives it."""
     npm = shutil.which("npm")
     if npm is None:
         raise SurroundingsError(
@@ -189,7 +178,6 @@ def npm_pack(package: Package, into: Path) -> Path:
 
 
 def _why(text: str) -> str:
-    """The one line of npm's many that tells what was wrong."""
     lines = [_NPM_PREFIX.sub("", line, count=1).strip().rstrip(".") for line in text.splitlines()]
     log = [line for line in lines if line]
     return next((line for line in log if "failed" in line or "reason:" in line), "".join(log[:1]))
@@ -221,7 +209,7 @@ def _unpack(package: Package, archive: Path, into: Path) -> None:
 
 
 def _put(name: str, data: bytes, into: Path) -> None:
-    """A file as it is; one that is compressed or an archive as what it holds."""
+    """Write a file, or what it holds if it is compressed or an archive."""
     if name.endswith(".br"):
         name, data = name.removesuffix(".br"), _decompressed(data)
     if name.endswith(".tar"):
@@ -234,7 +222,7 @@ def _put(name: str, data: bytes, into: Path) -> None:
 
 
 def _files(held: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str]]:
-    """Each file and the last part of its name, which leads out of no folder."""
+    """Yield each file and the last part of its name, which leads out of no folder."""
     for member in held.getmembers():
         last = PureWindowsPath(member.name).name  # parts at either system's strokes
         if member.isfile() and last not in ("", "..", "."):
@@ -254,7 +242,6 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 
 def _refuse_what_cannot_be_unpacked(package: Package) -> None:
-    """Before it is fetched: it is large."""
     if any(name.endswith(".br") for name in package.files.values()) and not _has_brotli():
         raise MissingExtraError("brotli", "browser", f"Unpacking {package}")
 

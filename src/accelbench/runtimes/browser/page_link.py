@@ -1,11 +1,10 @@
 """The page as something that can be asked: one question, one answer, or why there is none.
 
-How the page and the worker talk: a line of JSON and the arrays it speaks of, in one message.
+A message is a line of JSON and the arrays that it names, with types and shapes, under "arrays":
 
     4 bytes: length of the JSON │ JSON, padded to 8 │ array │ padding │ array │ …
 
-Arrays begin at multiples of eight, so that the page can look at them where they lie; the JSON
-names their types and shapes under "arrays".
+Arrays begin at multiples of eight, so that the page can look at them where they lie.
 """
 
 from __future__ import annotations
@@ -43,11 +42,7 @@ def _padding(length: int) -> bytes:
 
 
 def packed(body: Mapping[str, Any], arrays: Arrays | None = None) -> bytes:
-    """A message as bytes.
-
-    Raises:
-        ValueError: the page knows no such type or number.
-    """
+    """Return a message as bytes; raise ValueError if the page knows no such type or number."""
     named = {name: _plain(name, array) for name, array in (arrays or {}).items()}
     described = [
         {"name": name, "dtype": str(array.dtype), "shape": list(array.shape)}
@@ -62,18 +57,13 @@ def packed(body: Mapping[str, Any], arrays: Arrays | None = None) -> bytes:
 
 
 def _plain(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """In one piece and with the low byte first; a scalar stays one."""
     if array.dtype.name not in DTYPES:
         raise ValueError(f"a page cannot be given {name}: it is of {array.dtype}")
     return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """A message's body and its arrays, which lie in `data`.
-
-    Raises:
-        ValueError: it is no such message.
-    """
+    """Return a message's body and its arrays, which lie in `data`; raise ValueError if none."""
     if len(data) < 4:
         raise ValueError("a message of the page ends before its length")
     (length,) = struct.unpack_from("<I", data)
@@ -158,7 +148,6 @@ class Page:
             raise
 
     def _site(self) -> Server:
-        """What a page and its engine come from."""
         site = _with_page(Server())
         for path in self.kind[1].iterdir():
             site.give(f"ort/{path.name}", path)
@@ -171,13 +160,13 @@ class Page:
         seconds: float | None = None,
         **body: Any,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Have the page do something; what it says, and the arrays it gives.
+        """Have the page do something; return its answer and the arrays that come with it.
 
         Args:
             what: the action's name in page.mjs.
             arrays: what goes with it.
             seconds: how long to wait; None leaves that to whoever watches this worker.
-            body: what else it is told.
+            body: what else the page is given.
 
         Raises:
             CaseError: it failed, or the page or the browser is gone.
@@ -207,11 +196,7 @@ class Page:
         self._go(here)
 
     def come_anew(self) -> None:
-        """Leave for a site that this browser has never seen, without a model.
-
-        Raises:
-            CaseError: it does not come there.
-        """
+        """Leave for a site that this browser has never seen, without a model."""
         before, site = self.server, self._site()
         try:
             self._go(site)
@@ -268,7 +253,7 @@ class Page:
                 )
 
     def _trouble(self, what: str) -> CaseError | None:
-        """Why there will be no answer; None as long as there may be one."""
+        """Return why there will be no answer; None as long as there may be one."""
         gone = self.server.gone.is_set()
         if gone:
             # The connection of a browser that ends breaks a moment before its process is gone.
@@ -290,7 +275,7 @@ class Page:
         )
 
     def memory(self) -> ProcessesMemory:
-        """What all of it has beyond what it had the first time that this was asked.
+        """Return a reader of what the browser has beyond what it had when this was first asked.
 
         One baseline for all models: a GPU's process keeps what one has freed for the next,
         and of three equal ones the second and third then seemed to need a fifth less.
@@ -304,7 +289,6 @@ class Page:
         return f": {words}" if words else ", without a word"
 
     def close(self) -> None:
-        """Leave no process and no file behind."""
         self.closed = True
         self.browser.close()
         self.server.close()
@@ -313,7 +297,7 @@ class Page:
 
 
 class Stillness:
-    """How long a browser has taken no processor time."""
+    """A watch for a browser that takes no processor time."""
 
     def __init__(self, cpu_seconds: Callable[[], float]) -> None:
         self._cpu_seconds = cpu_seconds
@@ -322,7 +306,7 @@ class Stillness:
         self._taken = 0.0
 
     def lasted(self, now: float) -> bool:
-        """Whether it has lasted so long that nothing will come; asked again and again."""
+        """Return whether it has lasted so long that nothing will come; asked again and again."""
         if self._next_look is None:
             self._next_look = now + _STILL_LOOK_SECONDS  # most answers come before
         if now < self._next_look:
@@ -341,7 +325,7 @@ def _with_page(site: Server) -> Server:
 
 
 def understood(error: Mapping[str, str | None], what: str) -> CaseError:
-    """A page's error as a case's."""
+    """Return a page's error as a case's."""
     message = " ".join(str(error["message"]).split())[:500]
     text = message.lower()
     if any(words in text for words in _NO_ROOM):

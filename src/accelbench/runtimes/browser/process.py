@@ -1,8 +1,7 @@
 """A browser process: started for one worker, measured from outside, gone with the worker.
 
-A small process beside it ends it and all that it has started when the worker is killed
-(`core/processes.py`). Its profile is a scratch folder, which the end of a run or the next run
-removes where the worker could not.
+A small process next to it ends it and all that it has started when the worker is killed
+(`core/processes.py`). The end of a run or the next run removes its profile if the worker could not.
 """
 
 from __future__ import annotations
@@ -101,11 +100,10 @@ class BrowserProcess:
             )
 
     def refuse_without_sandbox(self) -> None:
-        """Say it where it ended because the system forbids what a sandbox is made of.
+        """Raise UnsupportedError if it ended because the system forbids what a sandbox is made of.
 
-        Raises:
-            UnsupportedError: it did. A sandbox is never given up unasked: the page is our own, but
-                a model may be somebody else's.
+        A sandbox is never given up unasked: the page is our own, but a model may be
+        somebody else's.
         """
         if self.started.sandboxed and _NO_NAMESPACES in self._log.read_text(errors="replace"):
             raise UnsupportedError(
@@ -135,14 +133,14 @@ class BrowserProcess:
         return " | ".join(line.strip() for line in text[-lines:])
 
     def processes(self) -> list[psutil.Process]:
-        """The browser and what it has started, without what stands beside it."""
+        """Return the browser and what it has started."""
         try:
             return psutil.Process(self._process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
 
     def renderers(self) -> list[psutil.Process]:
-        """Those of its processes that pages run in."""
+        """Return those of its processes that pages run in."""
         page_processes = []
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
@@ -151,7 +149,7 @@ class BrowserProcess:
         return page_processes
 
     def gone_within(self, some: Collection[psutil.Process], seconds: float) -> bool:
-        """Whether these processes end by themselves in that time."""
+        """Return whether these processes end by themselves in that time."""
         until = time.monotonic() + seconds
         while any(map(_alive, some)):
             if time.monotonic() > until:
@@ -160,7 +158,7 @@ class BrowserProcess:
         return True
 
     def cpu_seconds(self) -> float:
-        """Processor time of all of it; of those that have ended, what was last seen."""
+        """Return processor time of all of it; of processes that have ended, what was last seen."""
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 times = process.cpu_times()
@@ -168,7 +166,7 @@ class BrowserProcess:
         return sum(self._cpu_seconds.values())
 
     def close(self) -> None:
-        """End every process of it and remove its profile; a second time there is nothing to do."""
+        """End every process of it and remove its profile."""
         if self._closed:
             return
         self._closed = True
@@ -184,7 +182,7 @@ class BrowserProcess:
 
 
 def parted(switches: str) -> list[str]:
-    """What somebody typed as switches, as a shell would part it."""
+    """Split what somebody typed as switches, as a shell would."""
     try:
         return shlex.split(switches)
     except ValueError as error:
@@ -197,17 +195,15 @@ _ASKED = "The browser ran without its sandbox, as its switches said."
 
 
 def is_root() -> bool:
-    """Whether this is root's process: Chromium makes no sandbox for root."""
+    """Return whether this is root's process: Chromium makes no sandbox for root."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def unsandboxed(program: Path) -> str:
-    """Why a browser has to do without its sandbox, as a sentence; "" where it has one.
+    """Return why a browser has to do without its sandbox, as a sentence; "" if it has one.
 
     Root in a container is mostly the only user there is, and the container is a wall as well.
-
-    Raises:
-        UnsupportedError: root outside a container, who can be another user.
+    Root outside a container, who can be another user, is refused.
     """
     if not is_root():
         return ""
@@ -221,7 +217,7 @@ def unsandboxed(program: Path) -> str:
 
 
 def merged(switches: Sequence[str]) -> list[str]:
-    """Lists of features as one: of several, a browser hears the last alone."""
+    """Join lists of features: of several, a browser hears the last alone."""
     joined: dict[str, str] = {}
     for switch in switches:
         name, _, value = switch.partition("=")
@@ -231,7 +227,7 @@ def merged(switches: Sequence[str]) -> list[str]:
 
 
 def _alive(process: psutil.Process) -> bool:
-    """Whether it still does something: one that only waits to be reaped has let go of all."""
+    # One that only waits to be reaped has let go of all.
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -239,7 +235,7 @@ def _alive(process: psutil.Process) -> bool:
 
 
 def _environment(program: Path) -> dict[str, str]:
-    """With the libraries that were fetched beside it; a system may have none of them."""
+    # A system may have none of the libraries that were fetched next to the browser.
     environment = dict(os.environ)
     if (program.parent / "libnss3.so").exists():
         folders = [str(program.parent), environment.get("LD_LIBRARY_PATH", "")]

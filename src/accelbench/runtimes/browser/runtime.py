@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ from accelbench.core.protocols import (
 from accelbench.core.vocabulary import Belongs
 from accelbench.runtimes.browser.assets import COMMAND, engine_folder
 from accelbench.runtimes.browser.process import SWITCHES
-from accelbench.runtimes.shared.refusals import beyond_forward, missing, no, not_listed
+from accelbench.runtimes.shared.engine import ForwardEngine
+from accelbench.runtimes.shared.refusals import not_listed, refuse
 
 if TYPE_CHECKING:
     from accelbench.runtimes.browser.page_link import Page
@@ -40,12 +42,11 @@ _OWN = (
     ),
     RuntimeOption("switches", "more switches for the browser"),
 )
-_OPTIONS = frozenset({"threads", *(option.name for option in _OWN)})
 _FORMATS = {"fp32": "onnx", "fp16": "onnx-fp16", "int8": "onnx-int8"}
 
 
 class PageClock(MonotonicClock):
-    """Blocks are timed by the page's clock, which is coarser than the worker's own."""
+    """The clock of blocks that a page times, which is coarser than the worker's own."""
 
     def __init__(self, tick_ns: float) -> None:
         super().__init__()
@@ -55,7 +56,7 @@ class PageClock(MonotonicClock):
         return self._tick_ns
 
 
-class BrowserRuntime:
+class BrowserRuntime(ForwardEngine):
     """Runs ONNX graphs by onnxruntime-web in a page of a real browser."""
 
     info = RuntimeInfo(
@@ -83,37 +84,32 @@ class BrowserRuntime:
         },
     )
 
+    needs = ("onnx",)
+    remark = "its graphs are optimised anyway"
+
     def __init__(self) -> None:
         # As coarse as isolated pages are shown time; a page that is open says what it sees.
         self._tick_ns = 5_000.0
         self._open_page: Page | None = None
 
     def probe(self) -> list[Device | Absent]:
-        """What could be started; whether a page has WebGPU or WebNN, only a page can say."""
+        """Return what could be started; only a page can tell whether it has WebGPU or WebNN."""
         from accelbench.hardware.browsers import WasmDetector, WebgpuDetector, WebnnDetector
 
         lists = (finder.detect() for finder in (WasmDetector(), WebgpuDetector(), WebnnDetector()))
         return [device for devices in lists for device in devices]
 
-    def supports(self, case: Case, device: Device) -> Support:
-        name = self.info.name
-        return (
-            missing(name, ("onnx",), self.info.extra)
-            or beyond_forward(name, case, _OPTIONS, "its graphs are optimised anyway")
-            or not_listed(name, case, self.info.precisions)
-            or _refused(self.ready())
-            or _refused(_drivable(device))
-            or SUPPORTED
-        )
+    def refusals(self, case: Case, device: Device) -> Iterator[Support | None]:
+        yield from super().refusals(case, device)
+        yield not_listed(self.info.name, case, self.info.precisions)
+        ready = self.ready()
+        yield None if ready.ok else ready
+        # Others are started, and told what to do, in other ways.
+        if device.details.get("engine", "chromium") != "chromium":
+            yield refuse("browser_kind", browser=device.name)
 
     def ready(self) -> Support:
-        if engine_folder() is not None:
-            return SUPPORTED
-        return no(
-            "not_set_up",
-            "the browser runtime's engine, onnxruntime-web, has not been fetched",
-            f"Fetch it with: {COMMAND}",
-        )
+        return SUPPORTED if engine_folder() is not None else refuse("not_set_up", command=COMMAND)
 
     def wants(self, case: Case) -> ArtifactFormat:
         if case.as_stored:
@@ -135,7 +131,7 @@ class BrowserRuntime:
         return session
 
     def _page(self, job: Job) -> Page:
-        """The browser that the case before has left, where it will do; or a new one.
+        """Return the browser that the case before has left, if it will do; or a new one.
 
         Starting one takes longer than a small model's whole case, and web users, too, come
         to a first visit with their browser open.
@@ -155,18 +151,3 @@ class BrowserRuntime:
             left.close()
         self._open_page = Page(*kind)
         return self._open_page
-
-
-def _refused(support: Support) -> Support | None:
-    return None if support.ok else support
-
-
-def _drivable(device: Device) -> Support:
-    """Browsers of Chromium's kind alone: others are started and told what to do in other ways."""
-    if device.details.get("engine", "chromium") == "chromium":
-        return SUPPORTED
-    return no(
-        "browser_kind",
-        f"{device.name} is no browser of Chromium's kind, and is not driven",
-        "Use Chrome, Edge or Chromium: --browser PATH, or the one of accelbench setup browser.",
-    )

@@ -1,9 +1,9 @@
 """A web server on this machine alone: it gives a page, the engine and a model, and carries words.
 
-Only what was put in is served, by exact name: no path is ever made from a request, so there is
-none to climb out of. The address is loopback, the port is the system's choice, and every path
-begins with a token that nobody can guess; a request for another host's name is refused, or a page
-from elsewhere could reach it by a name of its own that points here.
+Only what was put in is served, by exact name: no path is ever made from a request. The address is
+loopback, the port is the system's choice, and every path begins with a token that nobody can guess.
+A request for another host's name is refused, or a page from elsewhere could reach it by a name of
+its own that points here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import re
 import secrets
 import socket
 import socketserver
@@ -41,15 +40,13 @@ _TYPES = {
 _BINARY = "application/octet-stream"
 #: What a page has fetched once it keeps, as it would of a real site.
 _KEEP = "public, max-age=31536000, immutable"
-#: No file is longer than eighteen digits can say, and a number of thousands of them is an attack.
-_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 _WAKING_SECONDS = 5.0
 #: How long a page waits for a command before it asks again: proxies and browsers cut idle requests.
 POLL_SECONDS = 20.0
 
 
 class Server:
-    """Serves files by name, and hands messages to and fro."""
+    """A server of files by name, which hands messages to and fro."""
 
     def __init__(self) -> None:
         self._token = secrets.token_urlsafe(24)
@@ -78,7 +75,7 @@ class Server:
             self._files[name] = path
 
     def leave(self) -> None:
-        """The page that is there now is to go: that is no crash."""
+        """Note that the page is to go: that is no crash."""
         with self._lock:
             self._visit += 1
 
@@ -88,7 +85,7 @@ class Server:
             return self._visit
 
     def named(self, target: str) -> str | None:
-        """The name that a request's path stands for; None where the token is wrong."""
+        """Return the name that a request's path stands for; None if the token is wrong."""
         try:
             path = urlsplit(target).path
         except ValueError:  # it looks like an address, and is none
@@ -103,7 +100,7 @@ class Server:
             return self._files.get(name)
 
     def close(self) -> None:
-        """Serve nothing more, to those that are connected already neither."""
+        """Serve nothing more, not even to those that are connected."""
         if self.closed.is_set():
             return
         self.closed.set()
@@ -115,7 +112,7 @@ class Server:
 
 
 class _Http(ThreadingHTTPServer):
-    """Listens, and gives each connection a thread."""
+    """A listener that gives each connection a thread."""
 
     daemon_threads = True
     # A page that has gone must not hold up the end.
@@ -136,7 +133,7 @@ class _Http(ThreadingHTTPServer):
         self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
     def serve(self) -> None:
-        """Until the owner closes; the base's own loop would wake twice a second meanwhile."""
+        # The base's own loop would wake twice a second.
         while not self.owner.closed.is_set():
             self.handle_request()
 
@@ -151,7 +148,7 @@ class _Http(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def hang_up(self) -> None:
-        """Connections outlive the listening: browsers keep them for their next request."""
+        # Connections outlive the listening: browsers keep them for their next request.
         with self._lock:
             for connection in self._connected:
                 with contextlib.suppress(OSError):
@@ -184,11 +181,6 @@ class _Handler(BaseHTTPRequestHandler):
         elif name == "alive":
             self._alive()
         else:
-            self._file(name)
-
-    def do_HEAD(self) -> None:
-        name = self._asked_for()
-        if name is not None:
             self._file(name)
 
     def do_POST(self) -> None:
@@ -231,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _alive(self) -> None:
-        """Never answered to its end: when the page goes, its browser hangs up."""
+        # Never answered to its end: when the page goes, its browser hangs up.
         visit = self.server.owner.visit  # before the page knows: it may be told to leave then
         self._say(HTTPStatus.OK, {"Content-Type": _BINARY, "Cache-Control": "no-store"}, True)
         with contextlib.suppress(OSError):
@@ -251,30 +243,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         with file:
-            # Ranges are for what is fetched, not for what is only asked about.
-            header = self.headers.get("Range") if self.command == "GET" else None
-            size = os.fstat(file.fileno()).st_size
-            part = _part(header, size)
-            if part is not None and not part:
-                self._refuse(
-                    HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
-                    {"Content-Range": f"bytes */{size}"},
-                )
-                return
-            taken = range(size) if part is None else part
+            left = os.fstat(file.fileno()).st_size
             headers = {
                 "Content-Type": _TYPES.get(path.suffix, _BINARY),
-                "Content-Length": str(taken.stop - taken.start),
-                "Accept-Ranges": "bytes",
+                "Content-Length": str(left),
                 "Cache-Control": _KEEP,
             }
-            if part is not None:
-                headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
-            self._say(HTTPStatus.OK if part is None else HTTPStatus.PARTIAL_CONTENT, headers)
-            if self.command == "HEAD":
-                return
-            left = len(taken)
-            for piece in _pieces(file, taken):
+            self._say(HTTPStatus.OK, headers)
+            for piece in _pieces(file, left):
                 self.wfile.write(piece)
                 left -= len(piece)
             # A file that has become shorter: the page must not wait for what never comes.
@@ -290,27 +266,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
 
-    def _refuse(self, code: HTTPStatus, headers: dict[str, str] | None = None) -> None:
-        self._say(code, {"Content-Length": "0", **(headers or {})}, True)
+    def _refuse(self, code: HTTPStatus) -> None:
+        self._say(code, {"Content-Length": "0"}, True)
 
 
-def _part(header: str | None, size: int) -> range | None:
-    """Which bytes a Range header asks for; None without one, an empty range where it has none.
-
-    What it is not, several parts or another unit, may be passed over: then everything is given.
-    """
-    match = _RANGE.fullmatch(header.strip()) if header else None
-    if match is None or not any(match.groups()):
-        return None
-    first, last = match.groups()
-    if not first:
-        return range(max(0, size - int(last)), size)
-    return range(int(first), min(size, int(last) + 1 if last else size))
-
-
-def _pieces(file: BinaryIO, taken: range, size: int = 1 << 20) -> Iterator[bytes]:
-    file.seek(taken.start)
-    left = taken.stop - taken.start
+def _pieces(file: BinaryIO, left: int, size: int = 1 << 20) -> Iterator[bytes]:
     while left > 0 and (piece := file.read(min(size, left))):
         left -= len(piece)
         yield piece

@@ -1,7 +1,4 @@
-"""One model in a browser's page: opened, stepped and timed there, its evidence read from it.
-
-What a traced session printed: which provider ran which nodes, and how WebNN cut the graph.
-"""
+"""One model in a browser's page: opened, stepped and timed there, its evidence read from it."""
 
 from __future__ import annotations
 
@@ -37,14 +34,14 @@ _PARTITIONS = re.compile(
 
 @dataclass(frozen=True)
 class Proof:
-    """What ran where."""
+    """The record of what ran where."""
 
     provider: str
     time_share: Mapping[str, float]
     details: Mapping[str, Any]
 
     def shares(self, device: str) -> dict[str, float]:
-        """Of the time, by device: the asked one's where its own provider ran, else the CPU's."""
+        """Return shares of the time by device, the CPU's if another provider ran than asked."""
         totals: dict[str, float] = {}
         for name, share in self.time_share.items():
             place = device if name == PROVIDERS[self.provider] else "cpu:0"
@@ -53,14 +50,14 @@ class Proof:
 
 
 def understood(lines: Sequence[str], provider: str) -> Proof:
-    """The story of what was printed."""
+    """Read what a traced session printed: which provider ran which nodes."""
     ort_profile = profile.understood(list(events(lines)))
     details = {**ort_profile.as_details(), **partitions(lines)}
     return Proof(provider, ort_profile.time_share, details)
 
 
 def events(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """The profile's events: each is printed as a line of JSON."""
+    """Return the profile's events, each of which is printed as a line of JSON."""
     records = []
     for line in lines:
         text = line.strip().rstrip(",")
@@ -70,7 +67,7 @@ def events(lines: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def partitions(lines: Sequence[str]) -> dict[str, Any]:
-    """How much of the graph WebNN took, and in how many pieces."""
+    """Return how much of the graph WebNN took, and in how many pieces."""
     for line in lines:
         if match := _PARTITIONS.search(line):
             pieces, nodes, taken = map(int, match.groups())
@@ -89,7 +86,7 @@ class BrowserSession(ArtefactSession):
     """One model in one tab.
 
     It is opened twice: as a first visit, with nothing fetched and nothing compiled, and as a
-    repeat visit in the same browser, in which everything is measured. What each took is kept.
+    repeat visit in the same browser, in which everything is measured.
     """
 
     def __init__(self, job: Job, clock: Clock, page: Page) -> None:
@@ -124,19 +121,17 @@ class BrowserSession(ArtefactSession):
         self.timings["load"] = round(_opening(visit) * _NS)
 
     def _first_visit(self) -> dict[str, Any]:
-        """What it takes from nothing to the first answer."""
         visit = self._visited()
         inputs = self.prepare(self._job.case)
         (first_ns,) = self.sample(inputs, 1, Timing.EACH).phase_ns["step"]
         return {**visit, "first_inference_ms": first_ns / _NS}
 
     def _arrive(self) -> None:
-        """Come to a site that has no model yet, and bring it there."""
         self.surroundings = self._there()
         self._page.give_model(self._folder)
 
     def _there(self) -> dict[str, Any]:
-        """What the page says of where it is; refuses what this browser has not."""
+        """Return what the page says of where it is; refuse what this browser does not have."""
         surroundings, _ = self._page.ask(
             "surroundings", seconds=START_SECONDS, device_type=self._device_type
         )
@@ -159,7 +154,7 @@ class BrowserSession(ArtefactSession):
         return surroundings
 
     def _visited(self) -> dict[str, Any]:
-        """Open the model in the page that is there; what that took, part by part."""
+        """Open the model in the page that is there; return what that took, part by part."""
         try:
             body = self._opened()
         except CaseError as error:
@@ -206,7 +201,6 @@ class BrowserSession(ArtefactSession):
         return {name: array for name, array in arrays.items() if name in self._takes}
 
     def _feed(self, inputs: Arrays, passes: int | None = None) -> None:
-        """Have the page hold these inputs, if it does not."""
         if not self._plain:
             self._page.ask("open_again")
             self._plain, self._fed = True, None
@@ -214,6 +208,9 @@ class BrowserSession(ArtefactSession):
             return
         self._page.ask("feed", self._bind(inputs), denoising=self._denoising(passes))
         self._fed, self._inputs_kept = (id(inputs), passes), inputs
+
+    def _feed_short(self, inputs: Arrays) -> None:
+        self._feed(inputs, None if self._schedule is None else SHORT_PASSES)
 
     def _denoising(self, passes: int | None) -> dict[str, Any] | None:
         if self._schedule is None:
@@ -254,9 +251,9 @@ class BrowserSession(ArtefactSession):
         }
 
     def glance(self, inputs: Any, most: int) -> Glance:
-        """A language model's outputs are 26 MB an item: they stay in the page."""
+        # A language model's outputs are 26 MB an item: they stay in the page.
         self._looked_with = inputs
-        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
+        self._feed_short(inputs)
         names = {output.file_name: output.name for output in self.manifest.outputs}
         if self._schedule is not None:
             names = {"sample": "sample"}
@@ -273,7 +270,7 @@ class BrowserSession(ArtefactSession):
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._looked_with = inputs
-        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
+        self._feed_short(inputs)
         _, arrays = self._page.ask("outputs")
         if self._schedule is not None:
             return arrays
@@ -325,7 +322,7 @@ class BrowserSession(ArtefactSession):
         )
 
     def _traced(self, inputs: Any) -> Proof:
-        self._feed(inputs, SHORT_PASSES if self._schedule is not None else None)
+        self._feed_short(inputs)
         self._plain = False
         body, _ = self._page.ask("traced", runs=_RUNS)
         return understood(body["lines"], self._provider)
@@ -345,7 +342,6 @@ class BrowserSession(ArtefactSession):
 
 
 def _hold_halves(adapter: Mapping[str, Any]) -> None:
-    """Refuse an adapter that has no arithmetic in fp16."""
     features = adapter.get("features")
     if features is not None and _HALVES not in features:
         raise UnsupportedError(
@@ -361,5 +357,4 @@ def _opening(visit: Mapping[str, Any]) -> float:
 
 
 def _short(agent: str) -> str:
-    """The browser and its version out of what it calls itself."""
     return next((word for word in agent.split() if "Chrome/" in word or "Firefox/" in word), agent)

@@ -23,7 +23,7 @@ _THREADS = "NPROC"
 
 
 def hardware_of(device: Any) -> str:
-    """A device of JAX in our words; both kinds of GPU are one platform to it."""
+    """Return a JAX device's platform in our words; both kinds of GPU are one platform to JAX."""
     platform = str(device.platform).lower()
     if platform == "gpu":
         return "rocm" if "rocm" in str(device.client.platform_version).lower() else "cuda"
@@ -31,19 +31,19 @@ def hardware_of(device: Any) -> str:
 
 
 def name_of(device: Any) -> str:
-    """With an ordinal always."""
+    """Return a device's name, always with an ordinal."""
     return f"{hardware_of(device)}:{getattr(device, 'local_hardware_id', None) or 0}"
 
 
 def cores() -> int:
-    """How many XLA would use if nobody asked for fewer."""
+    """Return how many cores XLA would use if nobody asked for fewer."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _part_cpu(devices: int) -> None:
-    """Have XLA show a processor as several devices: before it has started."""
+    """Have XLA show a processor as several devices, before it has started."""
     try:
         jax.config.update("jax_num_cpu_devices", devices)
     except RuntimeError as error:
@@ -90,11 +90,11 @@ class Platform:
         self._peaks_before = [0] * devices
 
     def reset_memory(self) -> None:
-        """The allocator's peak cannot be restarted: what it is now is remembered instead."""
+        # The allocator's peak cannot be restarted: what it is now is remembered instead.
         self._peaks_before = [_counters(d).get("peak_bytes_in_use", 0) for d in self.devices]
 
     def peaks(self) -> list[int | None]:
-        """Each device's own peak; None where its allocator counts none, or none since the reset."""
+        """Return each device's peak; None if its allocator counts none, or none since the reset."""
         peaks = [_counters(device).get("peak_bytes_in_use") for device in self.devices]
         return [
             peak if peak is not None and peak > before else None
@@ -102,10 +102,7 @@ class Platform:
         ]
 
     def memory(self) -> DeviceMemory | None:
-        """The allocator's counters; no peak where only what came before the reset was as high.
-
-        Of several devices those of the one with the highest peak.
-        """
+        """Return the allocator's counters, of several devices those with the highest peak."""
         counters = [_counters(device) for device in self.devices]
         if not all(counters):
             return None
@@ -187,12 +184,11 @@ class Layout:
 
     @classmethod
     def on(cls, device: Any) -> Layout:
-        """Everything on one device."""
         return cls(device, device)
 
     @classmethod
     def over(cls, devices: Sequence[Any], strategy: str) -> Layout:
-        """The batch over several devices, and the weights as well where the strategy has it so."""
+        """Lay the batch over several devices, and the weights as well if the strategy has it so."""
         mesh = Mesh(np.asarray(devices), (_AXIS,))
         return cls(
             NamedSharding(mesh, PartitionSpec()),
@@ -206,7 +202,7 @@ class Layout:
         return 1 if self.mesh is None else self.mesh.size
 
     def of_weight(self, shape: Sequence[int]) -> Any:
-        """Of a weight: in parts along its longest axis that comes out even, or whole."""
+        """Return where a weight lies: in parts along its longest even axis, or whole."""
         even = [axis for axis, size in enumerate(shape) if size and size % self.devices == 0]
         if self.mesh is None or not self.splits or len(shape) < _SPLIT_FROM or not even:
             return self.whole
@@ -215,7 +211,7 @@ class Layout:
         return NamedSharding(self.mesh, PartitionSpec(*parts))
 
     def gathered(self, weights: dict[str, jax.Array]) -> dict[str, jax.Array]:
-        """Weights as a forward pass reads them, whole; their gradients come back in parts."""
+        """Return weights as a forward pass reads them, whole; gradients come back in parts."""
         if self.mesh is None or not self.splits:
             return weights
         return {
@@ -224,11 +220,7 @@ class Layout:
         }
 
     def kept(self, arrays: Any) -> Any:
-        """Where a step's results have to lie so that the next step takes them; None on one device.
-
-        Args:
-            arrays: a tree of what the step was given in their place.
-        """
+        """Return where a step's results have to lie for the next step; None on one device."""
         if self.mesh is None:
             return None
         return jax.tree.map(lambda array: array.sharding, arrays)

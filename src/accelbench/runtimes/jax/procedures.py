@@ -35,7 +35,7 @@ from accelbench.runtimes.jax.lowering import (
 )
 from accelbench.runtimes.jax.platforms import Layout
 from accelbench.runtimes.jax.programs import Program, Programs
-from accelbench.runtimes.pytorch.procedures.chance import dropped_nothing
+from accelbench.runtimes.pytorch.procedures.base import dropped_nothing
 from accelbench.runtimes.pytorch.procedures.train import (
     CONTRASTIVE_RATES,
     LEARNING_RATES,

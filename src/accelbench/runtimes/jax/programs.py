@@ -22,7 +22,7 @@ from accelbench.core.precision import COMPUTED_AS_ASKED, long_name
 from accelbench.core.profile import Profile, Spent, profiled
 from accelbench.runtimes.jax.lowering import Lowered
 from accelbench.runtimes.shared.communication import Span, exchange_columns, shared
-from accelbench.runtimes.shared.profiling import own, walls
+from accelbench.runtimes.shared.local import own, walls
 from accelbench.store.scratch import temporary_folder
 
 NAME = "XLA's profiler"
@@ -48,7 +48,11 @@ class Event(NamedTuple):
 def profile(
     step: Callable[[], Any], clock: Clock, steps: int, device: str, traces: Path | None
 ) -> Profile:
-    """So many steps, each done when it returns, under XLA's profiler."""
+    """Run steps, each done when it returns, under XLA's profiler.
+
+    What XLA compiled is what runs: an operation is a fusion of what the model calls apart. JAX
+    itself reads the record; TensorFlow is not needed.
+    """
     with recorded(step, clock, steps) as (events, times, folder):
         report = profiled(NAME, spent(events, device), times, _REMARK)
         chrome = next(folder.rglob("*.trace.json.gz"), None)
@@ -59,7 +63,7 @@ def profile(
 
 
 def readable() -> bool:
-    """Whether JAX reads what the profiler writes."""
+    """Return whether JAX reads what the profiler writes."""
     return hasattr(jax.profiler, "ProfileData")
 
 
@@ -67,11 +71,7 @@ def readable() -> bool:
 def recorded(
     step: Callable[[], Any], clock: Clock, steps: int
 ) -> Iterator[tuple[list[Event], list[int], Path]]:
-    """The operations of so many steps, what each step took, and the folder of the record.
-
-    Raises:
-        UnsupportedError: this JAX cannot read what the profiler writes.
-    """
+    """Yield the operations of so many steps, the time of each step, and the record's folder."""
     if not readable():
         raise UnsupportedError(
             "no_profiler",
@@ -89,7 +89,7 @@ def recorded(
 
 
 def events_of(data: Any) -> Iterator[Event]:
-    """Every operation of a record: XLA marks its own by the statistic hlo_op."""
+    """Yield every operation of a record: XLA marks its own by the statistic hlo_op."""
     for plane in data.planes:
         for line in plane.lines:
             for event in line.events:
@@ -107,7 +107,7 @@ def events_of(data: Any) -> Iterator[Event]:
 
 
 def _ordinal(plane: str, stats: Mapping[str, Any]) -> int:
-    """Of a processor's parts XLA says which with each event; a card has a plane of its own."""
+    # Of a processor's parts XLA says which with each event; a card has a plane of its own.
     told = stats.get("device_ordinal")
     if told is not None:
         return int(told)
@@ -116,9 +116,9 @@ def _ordinal(plane: str, stats: Mapping[str, Any]) -> int:
 
 
 def spent(events: list[Event], device: str) -> Iterator[Spent]:
-    """What operations took; of a loop, without its body on the same thread.
+    """Yield the times of operations; of a loop, without its body on the same thread.
 
-    Where a device tells of its operations, what the host did to start them is left out.
+    If a device tells of its operations, what the host did to start them is left out.
     """
     operations = [event for event in events if event.on_device] or events
     times = own([(event.thread, event.start, event.duration) for event in operations])
@@ -127,7 +127,7 @@ def spent(events: list[Event], device: str) -> Iterator[Spent]:
 
 
 def kind(operation: str) -> str:
-    """An operation's name without its number: loop_add_fusion.12 is a loop_add_fusion."""
+    """Return an operation's name without its number: loop_add_fusion.12 is a loop_add_fusion."""
     stem, _, number = operation.rpartition(".")
     return stem if stem and number.isdecimal() else operation
 
@@ -148,20 +148,15 @@ _COLLECTIVES_CALLED = re.compile(rf" ({'|'.join(_KINDS)})(?:-start)?\(")
 
 
 def collectives_of(text: str) -> dict[str, int]:
-    """How many collectives of each kind a program's text has."""
+    """Count the collectives of each kind in a program's text."""
     return dict(sorted(Counter(_COLLECTIVES_CALLED.findall(text)).items()))
 
 
 def exchanged(step: Callable[[], Any], clock: Clock, steps: int, devices: int) -> dict[str, Any]:
-    """What collectives take of so many steps: columns, and each device's own under "ranks".
+    """Return what collectives take of so many steps: columns, and "ranks" with each device's own.
 
-    No columns where this JAX cannot read what XLA's profiler writes.
-
-    Args:
-        step: makes one, and waits for it.
-        clock: what steps are timed by.
-        steps: how many.
-        devices: among how many each is shared.
+    There are no columns if this JAX cannot read what XLA's profiler writes. A `step` waits for
+    its end; `devices` share it.
     """
     if not readable():
         return {"ranks": []}
@@ -172,7 +167,7 @@ def exchanged(step: Callable[[], Any], clock: Clock, steps: int, devices: int) -
 
 
 def of_device(events: Iterable[Event], number: int, steps: int, wall: float) -> dict[str, Any]:
-    """What a device's collectives come to in a step, in milliseconds."""
+    """Return what a device's collectives come to in a step, in milliseconds."""
     own = shared(_spans(event for event in events if event.ordinal == number))
     each = steps * 1e6  # nanoseconds of the record in milliseconds of a step
     return {
@@ -217,7 +212,7 @@ _NAME = re.compile(r"%([\w.\-]+)")
 
 
 def multiplied_in(text: str) -> dict[str, float]:
-    """The share of a program's products by the type of what they read, "float32" and the like."""
+    """Return the share of a program's products by the type of what they read, such as "float32"."""
     types: dict[str, str] = {}
     counted: Counter[str] = Counter()
     for line in text.splitlines():
@@ -234,7 +229,6 @@ def multiplied_in(text: str) -> dict[str, float]:
 
 
 def _operands(line: str) -> list[str] | None:
-    """What a product reads; None where a line is none."""
     product = _PRODUCT.search(line)
     if product is not None:
         return _NAME.findall(product[2])
@@ -245,7 +239,6 @@ def _operands(line: str) -> list[str] | None:
 
 
 def _widest(operands: list[str], types: Mapping[str, str], result: str) -> str:
-    """Of the first two operands; where their types are not known, the result's."""
     known = [types[name] for name in operands[:2] if name in types]
     return max(known or [result], key=lambda name: int(re.sub(r"\D", "", name)[:2] or 0))
 
@@ -262,13 +255,13 @@ class Program:
 
     @property
     def compile_ns(self) -> int:
-        """What JAX itself took: exporting is torch's, and the price of coming from there."""
+        """Return what JAX itself took: exporting is torch's, and the price of coming from there."""
         return sum(ns for part, ns in self.parts.items() if part != "export")
 
 
 @dataclass
 class Programs:
-    """Everything that a session has compiled, each kind of step once for the same shapes."""
+    """The programs of a session, each kind of step once for the same shapes."""
 
     clock: Clock
     precision: str
@@ -288,19 +281,18 @@ class Programs:
         donated: tuple[int, ...] = (),
         left: Callable[[tuple[Any, ...]], Any] = lambda _: None,
     ) -> tuple[Program, Lowered]:
-        """The program of a key, and what its graph was lowered to; made where it is missing.
+        """Return the program of a key and what its graph was lowered to; make it if it is missing.
 
         Args:
             key: what is done, and the shapes.
             lowered: exports and lowers the graph.
             function: makes of that what is compiled.
             arguments: makes of it an example of the arguments.
-            donated: which arguments the program may write its results over.
-            left: says of the arguments where the results have to lie; None: where XLA puts them.
+            donated: arguments that the program may write its results over.
+            left: returns where results have to lie; None leaves that to XLA.
 
         Raises:
-            UnsupportedError: the graph cannot be had, or what is compiled multiplies mostly
-                in another type than was asked for.
+            UnsupportedError: there is no graph, or the program multiplies mostly in another type.
         """
         entry = self._made.get(key)
         if entry is None:
@@ -363,7 +355,7 @@ def _jitted(function: Callable[..., Any], donated: tuple[int, ...], left: Any) -
 
 
 def _flops(run: Any) -> float | None:
-    """XLA's own count of what it compiled; not every back end keeps one."""
+    # Not every back end counts what it compiled.
     try:
         cost = run.cost_analysis()
     except Exception:

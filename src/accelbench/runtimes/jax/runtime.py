@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from accelbench.core.case import Case
-from accelbench.core.clock import Clock, MonotonicClock
-from accelbench.core.protocols import (
-    SUPPORTED,
-    Absent,
-    Device,
-    Job,
-    RuntimeInfo,
-    Session,
-    Support,
-)
+from accelbench.core.protocols import Absent, Device, Job, RuntimeInfo, Session, Support
 from accelbench.core.vocabulary import Belongs, Mode
+from accelbench.runtimes.shared.engine import Engine
 from accelbench.runtimes.shared.names import CARDS_IN_ORDER, MODULES_QUIET
 from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
-    missing,
-    no,
     no_such_sharing,
     not_an_option,
     not_listed,
     not_trained,
+    refuse,
     writes_nothing,
 )
 
@@ -33,11 +26,10 @@ _NOT_COMPILED = {
 }
 
 
-class JaxRuntime:
+class JaxRuntime(Engine):
     """Compiles torch modules through XLA, ahead of the first step.
 
-    The option `compile` is accepted, and changes nothing: what runs is compiled with
-    it and without it. Asked not to compile, it says that it cannot.
+    The option `compile` changes nothing: what runs is compiled with it and without it.
     """
 
     info = RuntimeInfo(
@@ -78,26 +70,32 @@ class JaxRuntime:
         reasons={"host_random": Belongs.CELL},
     )
 
+    needs = ("jax", "torch")
+
     def probe(self) -> list[Device | Absent]:
-        """The devices jax itself sees; runs in a throw-away process."""
+        """Return the devices that jax itself sees; in a throw-away process."""
         from accelbench.runtimes.jax.platforms import devices
 
         return devices()
 
-    def supports(self, case: Case, device: Device) -> Support:
-        name, trains = self.info.name, case.mode is Mode.TRAINING
-        return (
-            missing(name, ("jax", "torch"), "jax")
-            or not_listed(name, case, self.info.precisions)
-            or (_of_devices(case, device) if case.world_size > 1 else None)
-            or not_an_option(name, case, MODULE_OPTIONS[case.mode] | _own_options(case))
-            or _uncompiled(case)
-            or (_trains(case) if trains else _generates(case))
-            or SUPPORTED
-        )
-
-    def clock(self) -> Clock:
-        return MonotonicClock()
+    def refusals(self, case: Case, device: Device) -> Iterator[Support | None]:
+        name = self.info.name
+        yield from super().refusals(case, device)
+        yield not_listed(name, case, self.info.precisions)
+        shared = case.world_size > 1
+        if shared:
+            yield from _of_devices(case, device)
+        own = {"strategy"} if shared else set()
+        yield not_an_option(name, case, MODULE_OPTIONS[case.mode] | own)
+        if "compile" in case.options and not case.compiled:
+            yield refuse("option/always_compiled")
+        if case.mode is Mode.TRAINING:
+            yield not_trained(name, case)
+            yield from _of_training(case)
+        elif case.generates:
+            # Shapes are settled here: each new token reads a longer cache, and would be compiled
+            # anew.
+            yield writes_nothing(case) or refuse("generation/compiled")
 
     def open(self, job: Job) -> Session:
         from accelbench.runtimes.jax.session import JaxSession, ShardedSession
@@ -112,82 +110,26 @@ _STRATEGIES = ("ddp", "fsdp")
 _SEVERAL = ("cpu", "cuda", "rocm", "tpu")
 
 
-def _own_options(case: Case) -> frozenset[str]:
-    return frozenset({"strategy"}) if case.world_size > 1 else frozenset()
-
-
-def _of_devices(case: Case, device: Device) -> Support | None:
-    """What several devices cannot do together, of what one can."""
+def _of_devices(case: Case, device: Device) -> Iterator[Support | None]:
+    """Yield what several devices cannot do together, of what one can."""
     if case.mode is not Mode.TRAINING:
-        return no(
-            "distributed",
-            "the jax runtime shares out training alone",
-            "Use --mode training, or --framework pytorch with --strategy tp.",
-        )
+        yield refuse("distributed/training_only")
     if device.hardware not in _SEVERAL:
-        return no(
-            "distributed",
-            f"one process of JAX has one device of {device.hardware}",
-            f"Use --hardware {', '.join(_SEVERAL)}.",
-        )
-    if (refused := no_such_sharing("jax", case, _STRATEGIES)) is not None:
-        return refused
+        known = ", ".join(_SEVERAL)
+        yield refuse("distributed/one_device", hardware=device.hardware, known=known)
+    yield no_such_sharing("jax", case, _STRATEGIES)
     if int(case.options.get("accumulate", 1)) > 1:
-        return no(
-            "distributed",
-            "the jax runtime takes the whole of a batch at once",
-            "Leave out --accumulate, or use a smaller batch.",
-        )
-    return None
+        yield refuse("distributed/accumulate")
 
 
-def _uncompiled(case: Case) -> Support | None:
-    if "compile" not in case.options or case.compiled:
-        return None
-    return no("option", "the jax runtime always compiles", "Leave out the option compile.")
-
-
-def _generates(case: Case) -> Support | None:
-    if not case.generates:
-        return None
-    # Shapes are settled here: each new token reads a longer cache, and would be compiled anew.
-    return writes_nothing(case) or no(
-        "generation",
-        "the jax runtime does not generate token by token",
-        "Measure a forward pass with --new-tokens 0, or use --framework pytorch.",
-    )
-
-
-def _trains(case: Case) -> Support | None:
-    return not_trained("jax", case) or _not_compiled(case) or _half(case)
-
-
-def _not_compiled(case: Case) -> Support | None:
-    """What of a training step XLA cannot be given."""
+def _of_training(case: Case) -> Iterator[Support | None]:
+    """Yield what of a training step XLA cannot be given."""
     loss = case.model.training.loss if case.model.training else ""
     if loss in _NOT_COMPILED:
-        return no(
-            "loss",
-            f"the jax runtime does not train {case.model.id}: {_NOT_COMPILED[loss]}",
-            "Use --framework pytorch.",
-        )
+        yield refuse("loss", model=case.model.id, why=_NOT_COMPILED[loss])
     if case.options.get("gradient_checkpointing"):
         # jax.checkpoint around the whole pass would save nothing: its parts are what counts.
-        return no(
-            "gradient_checkpointing",
-            "the jax runtime has no gradient checkpointing: the graph that it is handed"
-            " no longer knows the model's layers",
-            "Leave out --gradient-checkpointing, or use a smaller batch.",
-        )
-    return None
-
-
-def _half(case: Case) -> Support | None:
-    """Half precision in training means autocast, unless it is pure."""
-    if case.precision == "fp32" or case.options.get("pure"):
-        return None
-    return no(
-        "autocast",
-        f"training in {case.precision} means autocast, which JAX does not have",
-        "Use --precision fp32, or --pure to train half-precision weights.",
-    )
+        yield refuse("gradient_checkpointing")
+    # Half precision in training means autocast, unless it is pure.
+    if case.precision != "fp32" and not case.options.get("pure"):
+        yield refuse("autocast", precision=case.precision)

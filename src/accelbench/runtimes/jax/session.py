@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -15,23 +15,22 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from accelbench.catalog.build import Built, built
+from accelbench.catalog.build import Built
 from accelbench.catalog.inputs import tensors
-from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.precision import weight_types
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
-from accelbench.core.vocabulary import Mode, Timing
+from accelbench.core.vocabulary import Timing
 from accelbench.hardware.machine import threads_of_each
 from accelbench.runtimes.jax.platforms import Layout, Platform, name_of
-from accelbench.runtimes.jax.procedures import Example, Model, Opened, Procedure, Train, make
+from accelbench.runtimes.jax.procedures import Example, Model, Opened, Procedure, make
 from accelbench.runtimes.jax.programs import Program, Programs, exchanged, profile, readable
-from accelbench.runtimes.shared.arrays import Inputs
 from accelbench.runtimes.shared.engine_errors import first_line, memory_errors
 from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.modules import DTYPES, ModuleSession
 from accelbench.runtimes.shared.sketches import Sketch, sketch
 
 
@@ -49,30 +48,22 @@ def case_errors() -> Iterator[None]:
         ) from error
 
 
-_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-
-
-class JaxSession:
+class JaxSession(ModuleSession):
     """One model on one device in one precision; shapes may change between measurements.
 
-    Every shape is a program of its own. `compile` makes it before the first step; where
-    nobody asked, the first step does, and its block says how long that took.
+    Every shape is a program of its own, made by `compile` or else by the first step, whose
+    block then says how long that took.
     """
 
     device_timed = False
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        if job.settings.threads:
-            torch.set_num_threads(job.settings.threads)
-        self._job = job
-        self._clock = clock
-        self._dtype = _DTYPES[job.case.precision]
+        super().__init__(job, clock, DTYPES[job.case.precision])
         self._platform = self._started()
         self._layout = self._laid_out()
         if job.case.precision == "fp32":
             # fp32 means fp32: XLA's own default lets GPUs round to TF32 and TPUs to bf16.
             jax.config.update("jax_default_matmul_precision", "highest")
-        self.timings: dict[str, int] = {}
         with case_errors():
             made: Built = self._timed("build", self._build)
             self.weights_digest = made.digest
@@ -82,11 +73,9 @@ class JaxSession:
             del made
         self._programs = Programs(clock, job.case.precision)
         self._opened = Opened(job, self._model, self._programs)
-        self._inputs = Inputs(job, clock)
         self._procedure: Procedure | None = None
         self._program: Program | None = None
         self._last: Any = None  # what the step before left on its way to the device
-        self._output_facts: dict[str, Any] = {}
 
     def _started(self) -> Platform:
         job = self._job
@@ -95,23 +84,8 @@ class JaxSession:
     def _laid_out(self) -> Layout:
         return Layout.on(self._platform.device)
 
-    def _timed(self, name: str, do: Callable[[], Any]) -> Any:
-        start = self._clock.now_ns()
-        made = do()
-        self.timings[name] = self._clock.now_ns() - start
-        return made
-
-    def _build(self) -> Built:
-        """As it is trained where it is trained: with a head of its own, perhaps."""
-        case, job = self._job.case, self._job
-        spec = case.model.trained if case.mode is Mode.TRAINING else case.model
-        return built(
-            spec,
-            job.settings.seed,
-            spec.weights_from(job.settings.weights),
-            job.settings.trust_remote_code,
-            self._dtype,
-        )
+    def _around(self) -> AbstractContextManager[None]:
+        return case_errors()
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -125,7 +99,7 @@ class JaxSession:
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, jax.Array]:
         with case_errors():
-            host = self._host_inputs(case, seed)
+            host = self._host_inputs(case, self._inputs.arrays(case, seed))
             specs = tensors(case.model, case.shapes, case.mode)
             rows = {t.name for t in specs if t.row}
             example = Example(
@@ -139,21 +113,9 @@ class JaxSession:
             fed = {name: tensor for name, tensor in host.items() if name not in rows}
             return example.arrays(self._layout, fed)
 
-    def _host_inputs(self, case: Case, seed: int | None) -> dict[str, torch.Tensor]:
-        floats = {t.name for t in tensors(case.model, case.shapes, case.mode) if t.dtype == "float"}
-        return {
-            name: torch.from_numpy(values).to(dtype=self._dtype if name in floats else None)
-            for name, values in self._inputs.arrays(case, seed).items()
-        }
-
-    def loaded(self) -> Mapping[str, Any]:
-        return self._inputs.columns()
-
     def compile(self, inputs: Any) -> int | None:
-        """Nanoseconds of JAX's tracing and lowering and XLA's compiling; 0 where that was done.
-
-        What torch takes to write its graph down is none of these: the evidence has it.
-        """
+        # Tracing, lowering and XLA's compiling; what torch takes to write its graph down is in the
+        # evidence.
         before = self._programs.count
         with case_errors():
             self._program = self._prepared.compile()
@@ -175,7 +137,7 @@ class JaxSession:
         self._last = procedure.step(inputs)
 
     def _synchronize(self) -> None:
-        """Wait for what the last step left; where a backend runs in order, for all before it."""
+        # Whatever came before the last step is done too if a backend runs in order.
         jax.block_until_ready(self._last)
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
@@ -196,18 +158,6 @@ class JaxSession:
             sketches = sketch(self._procedure.named(self._last), most)
         return {name: Sketch(part.shape, _widened(part.values)) for name, part in sketches.items()}
 
-    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
-        return self._training.weight_values(most, draw)
-
-    def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
-        with case_errors():
-            return self._training.preview_step(inputs, most, draw)
-
-    @property
-    def _training(self) -> Train:
-        assert isinstance(self._procedure, Train)
-        return self._procedure
-
     def inspect(self, inputs: Any) -> None:
         with case_errors():
             self._look(self._prepared.look(inputs))
@@ -223,7 +173,7 @@ class JaxSession:
 
     @contextmanager
     def other_weights(self) -> Iterator[None]:
-        """Doubled: exact both ways, since a power of two only moves the exponent."""
+        # Doubled: exact both ways, since a power of two only moves the exponent.
         kept = self._model.double()
         try:
             yield
@@ -232,7 +182,7 @@ class JaxSession:
 
     @contextmanager
     def without_dropout(self) -> Iterator[None]:
-        """Of what is prepared within: a program of its own."""
+        # What is prepared within is a program of its own.
         self._opened.drops = False
         try:
             yield
@@ -255,17 +205,14 @@ class JaxSession:
         return self._platform.memory()
 
     def evidence(self) -> Evidence:
-        """Read back from the arrays themselves after they were computed."""
         weights = self._model.weights.values()
         seen = {name_of(d) for weight in weights for d in weight.devices()}
         seen.update(self._output_facts.get("output_devices", ()))
         procedure = self._procedure
-        return Evidence(
-            devices=tuple(sorted(seen)),
-            requested=str(self._job.device),
-            engine=f"jax {jax.__version__}",
-            emulated=self._job.device.emulated,
-            details={
+        return self._evidence(
+            seen,
+            f"jax {jax.__version__}",
+            {
                 **weight_types((str(weight.dtype), weight.size) for weight in weights),
                 "jaxlib": version("jaxlib"),
                 "torch": torch.__version__,
@@ -278,7 +225,6 @@ class JaxSession:
         )
 
     def _compiled_facts(self) -> dict[str, Any]:
-        """Of what the steps ran: what compiling them took by parts, and what they multiply in."""
         program = self._program
         if program is None:
             return {}
@@ -302,7 +248,7 @@ def _placed(model: Model) -> Model:
 
 
 def _on_host(value: jax.Array) -> Any:
-    """As NumPy, 16-bit floats widened: it knows no bf16, and verification wants numbers."""
+    # 16-bit floats widened: NumPy knows no bf16, and verification wants numbers.
     return _widened(np.asarray(value))
 
 
@@ -318,7 +264,7 @@ _FINITE = jax.jit(_extremes_finite)
 
 
 def _finite(value: jax.Array) -> bool:
-    """Without a temporary of the array's size: its extremes tell, and NaN passes through them."""
+    # Without a temporary of the array's size: its extremes tell, and NaN passes through them.
     if not jnp.issubdtype(value.dtype, jnp.floating) or value.size == 0:
         return True
     return bool(_FINITE(value))
@@ -360,7 +306,7 @@ class ShardedSession(JaxSession):
         return str(self._job.case.options.get("strategy", "ddp"))
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
-        """What the devices spend on each other, profiled: columns, and under "ranks" each one's."""
+        """Return what the devices spend on each other: columns, and "ranks" with each one's own."""
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
 
@@ -389,16 +335,10 @@ class ShardedSession(JaxSession):
             "ranks": ranks,
             "not_known": _not_known(ranks),
         }
-        return Evidence(
-            devices=tuple(sorted({_shared(name) for name in told.devices})),
-            requested=told.requested,
-            engine=told.engine,
-            emulated=told.emulated,
-            details={**told.details, "distributed": together},
-        )
+        devices = {_shared(name) for name in told.devices}
+        return self._evidence(devices, told.engine, {**told.details, "distributed": together})
 
     def _each(self) -> list[dict[str, Any]]:
-        """The devices as ranks have it; what the profiler tells of each stands beside them."""
         on_cpu = self._job.device.hardware == "cpu"
         return [
             {
@@ -417,7 +357,7 @@ class ShardedSession(JaxSession):
 
 
 def _not_known(ranks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Why figures of a device are empty that a rank with a process of its own would have."""
+    """Return why values of a device are empty that a rank with a process of its own would have."""
     reasons = dict(_OF_ALL_DEVICES)
     if any(rank["device_memory_peak_bytes"] is None for rank in ranks):
         reasons["device_memory_peak_bytes"] = _NO_PEAK
@@ -427,7 +367,7 @@ def _not_known(ranks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _shared(device: str) -> str:
-    """A device as what several have in common: parts of a processor are that processor."""
+    # Parts of a processor are that processor.
     kind = device.partition(":")[0]
     return "cpu:0" if kind == "cpu" else kind
 

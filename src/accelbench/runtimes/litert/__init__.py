@@ -5,7 +5,7 @@ from __future__ import annotations
 from accelbench.core.model import FileFormat
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import Job, RuntimeInfo, Session
-from accelbench.runtimes.shared.file_engine import FileEngine
+from accelbench.runtimes.shared.engine import FileEngine
 
 #: XNNPACK what it can and LiteRT's kernels the rest, those alone, or the plain ones in C++ that its
 #: authors compare all others with.
@@ -34,7 +34,6 @@ class LitertRuntime(FileEngine):
         place=7,
     )
     needs = ("ai_edge_litert",)
-    suffix = ".tflite"
     quantised_by = "Name a model that was quantised when it was converted."
 
     def open(self, job: Job) -> Session:

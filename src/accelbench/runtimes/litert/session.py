@@ -1,7 +1,6 @@
 """A TensorFlow Lite model opened in LiteRT, run, and asked who computed what.
 
-What goes in is written before every step: an input's place may be used again for what is made of
-it, so that a second step would read what the first has left.
+Inputs are written before every step: an input's place may be used again for what is made of it.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from accelbench.core.precision import weight_types
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.shared.arrays import ArraySession
 from accelbench.runtimes.shared.engine_errors import engine_error
+from accelbench.runtimes.shared.local import listed
 
 _DEFAULT = "xnnpack"
 _RESOLVERS = {
@@ -31,7 +31,6 @@ _RESOLVERS = {
 }
 _DELEGATE = "DELEGATE"
 _NO_OPERATOR = ("Encountered unresolved custom op", "Didn't find op for builtin opcode")
-_TOLD = 8
 
 Places = Mapping[str, int]
 
@@ -93,14 +92,13 @@ class LitertSession(ArraySession):
         entries = self._interpreter._get_ops_details()
         operators = Counter(entry["op_name"] for entry in entries)
         delegated = operators.pop(_DELEGATE, 0)
-        left = ", ".join(f"{name} × {count}" for name, count in operators.most_common(_TOLD))
         return self._evidence(
             f"ai-edge-litert {version('ai-edge-litert')}",
             {
                 "kernels": self._kernels,
                 "xnnpack_parts": delegated,
                 # Those that XNNPACK took are listed beside the part that stands for them.
-                "operators": left,
+                "operators": listed(operators),
                 **weight_types(self._weights(entries)),
                 "threads": self._job.settings.threads or 1,
                 "inputs": "written before each step",

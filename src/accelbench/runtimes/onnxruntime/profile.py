@@ -1,22 +1,22 @@
 """Which provider ran which share of a graph, and what each node took: read from a profile.
 
-The session that is measured is not profiled. A second one, with the same file, options and
-inputs, runs a few times, and its profile says a node's provider, duration and types.
+The session that is measured is not profiled: a second one, with the same file, options and inputs,
+runs a few times.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.profile import Spent
-from accelbench.runtimes.onnxruntime.providers import place_of
-from accelbench.runtimes.shared.profiling import own
+from accelbench.runtimes.onnxruntime.runtime import place_of
+from accelbench.runtimes.shared.local import listed, own, rounded_shares, shares
 
 NAME = "ONNX Runtime's profiler"
 REMARK = (
@@ -24,8 +24,6 @@ REMARK = (
 )
 
 _CPU = "CPUExecutionProvider"
-#: So many kinds of operators say why a graph was cut.
-_TOLD = 8
 #: Of these operators the type of their inputs says what the arithmetic was done in.
 _PRODUCTS = (
     "MatMul", "Gemm", "Conv", "FusedConv", "FusedMatMul", "FusedGemm", "Attention", "QGemm",
@@ -37,7 +35,7 @@ _INTEGER = ("QGemm", "QLinear", "Integer", "DynamicQuantize", "QAttention")
 
 @dataclass(frozen=True)
 class Profile:
-    """What ran where, and in what."""
+    """The record of what ran where, and in what type."""
 
     nodes: Mapping[str, int]  # by provider
     time_share: Mapping[str, float]
@@ -46,17 +44,16 @@ class Profile:
 
     @property
     def left_over(self) -> str:
-        """Which operators another provider left to the CPU, in words; empty where it left none."""
+        """Return the operators that another provider left to the CPU, in words; empty if none."""
         if len(self.operators) < 2:
             return ""
-        several = Counter(self.operators.get(_CPU, {})).most_common(_TOLD)
-        return ", ".join(f"{name} × {count}" for name, count in several)
+        return listed(Counter(self.operators.get(_CPU, {})))
 
     def as_details(self) -> dict[str, Any]:
         details: dict[str, Any] = {
             "provider_nodes": dict(self.nodes),
-            "provider_time_share": {k: round(v, 4) for k, v in self.time_share.items()},
-            "computed_in": {k: round(v, 4) for k, v in self.computed_in.items()},
+            "provider_time_share": rounded_shares(self.time_share),
+            "computed_in": rounded_shares(self.computed_in),
         }
         if self.left_over:
             details["left_to_the_cpu"] = self.left_over
@@ -67,12 +64,12 @@ class Profile:
 
 
 def read(path: Path, warm: int = 1) -> Profile:
-    """A profile file's story, without its first runs."""
+    """Read a profile file without its first runs."""
     return understood(json.loads(path.read_text(encoding="utf-8")), warm)
 
 
 def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
-    """The same of its events; what a loop or a branch took is without its body."""
+    """Read a profile's events; what a loop or a branch took is without its body."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = min(warm, max(len(runs) - 1, 0))
     nodes: dict[str, set[Any]] = {}
@@ -89,26 +86,26 @@ def understood(events: Sequence[Mapping[str, Any]], warm: int = 1) -> Profile:
             of_run = took.setdefault(node, {})
             of_run[run] = of_run.get(run, 0.0) + own_us
             node_args[node] = args
-    spent: dict[str, float] = {}
-    products: dict[str, float] = {}
+    spent: dict[str, float] = defaultdict(float)
+    products: dict[str, float] = defaultdict(float)
     operators: dict[str, Counter[str]] = {}
     for node, durations in took.items():
         # Its shortest run: a process that took the core meanwhile would count as the node's.
         shortest = min(durations.values())
-        _add(spent, node[0], shortest)
+        spent[node[0]] += shortest
         operators.setdefault(node[0], Counter())[node_args[node].get("op_name", "")] += 1
         if node_args[node].get("op_name") in _PRODUCTS:
-            _add(products, _type(node_args[node]), shortest)
+            products[_type(node_args[node])] += shortest
     return Profile(
         nodes={provider: len(members) for provider, members in nodes.items()},
-        time_share=_shares(spent),
-        computed_in=_shares(products),
+        time_share=shares(spent),
+        computed_in=shares(products),
         operators=operators,
     )
 
 
 def spent(events: Sequence[Mapping[str, Any]], steps: int, of: int, device: str) -> Iterator[Spent]:
-    """What each node took in the last `steps` of `of` steps; a loop without its body."""
+    """Yield the time of each node in the last `steps` of `of` steps; of a loop without its body."""
     runs = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     first = runs[len(runs) * (of - steps) // of] if runs else 0
     for node, us in _own([event for event in events if event.get("ts", 0) >= first]):
@@ -124,22 +121,12 @@ def _own(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any
     yield from zip(nodes, times, strict=True)
 
 
-def _add(counted: dict[str, float], name: str, us: float) -> None:
-    counted[name] = counted.get(name, 0.0) + us
-
-
 def _is_node(event: Mapping[str, Any]) -> bool:
     return event.get("cat") == "Node" and event["name"].endswith("_kernel_time")
 
 
 def _type(args: Mapping[str, Any]) -> str:
-    """What a product was computed in."""
     if any(part in args["op_name"] for part in _INTEGER):
         return "int8"
     types = [name for entry in args.get("input_type_shape", ()) for name in entry]
     return types[0] if types else "unknown"
-
-
-def _shares(counted: Mapping[str, float]) -> dict[str, float]:
-    total = sum(counted.values())
-    return {name: value / total for name, value in counted.items()} if total else {}

@@ -1,19 +1,9 @@
-"""What a precision costs a graph: the same graph with numbers rounded as it would round them.
+"""ONNX graphs rewritten for references: rounded as a precision rounds, in fp64, or to opset 7.
 
-As `runtimes.pytorch.rounding` has it for modules: in bf16 and fp16 every result is rounded; in int8
-what enters a product is, to 255 steps between its least and its largest value. And the graph in
-fp64, by ONNX's own evaluator in NumPy: slow, and no engine's code.
-
-Imports onnx: import this module only where a reference is open.
-
-A graph of operators that ONNX Runtime no longer has, by the first version that it has.
-
-Before opset 7, `Add` and its like named the axis from which their second operand lies, and `PRelu`
-had a slope a channel. Of both onnx's converter makes other graphs without a word: it takes any axis
-for the first, and slopes for those of the last axis. So these two are rewritten here. Of the 112
-graphs of opset below 7 that the package onnx 1.23 ships, all then give what is stored beside them.
-
-Imports onnx: import this module only where such a graph is opened.
+In bf16 and fp16 every result is rounded; in int8 what enters a product is, to 255 steps between its
+least and its largest value, as `pytorch.session.Rounded` has it for modules. fp64 is by ONNX's own
+evaluator in NumPy: slow, and no engine's code. Imports onnx: import this module only if a reference
+or an old graph is open.
 """
 
 from __future__ import annotations
@@ -37,12 +27,7 @@ _MARK = "accelbench_rounded_"
 
 
 def rounded(source: str | bytes, precision: str) -> onnx.ModelProto:
-    """A graph with its numbers rounded as a precision rounds them; its loops as is.
-
-    Args:
-        source: the path of its file, or the graph itself.
-        precision: which.
-    """
+    """Return a graph, or a file's, with numbers rounded as a precision does; loops as is."""
     model = _whole(source)
     graph = model.graph
     floats = _floats(model)
@@ -54,11 +39,7 @@ def rounded(source: str | bytes, precision: str) -> onnx.ModelProto:
 
 
 def in_fp64(source: str | bytes, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a graph gives in fp64.
-
-    Raises:
-        UnsupportedError: ONNX's evaluator does not know one of its operators.
-    """
+    """Return a graph's outputs in fp64, unless ONNX's evaluator lacks an operator."""
     from onnx.reference import ReferenceEvaluator
 
     model = _whole(source)
@@ -77,7 +58,7 @@ def in_fp64(source: str | bytes, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(source: str | bytes) -> onnx.ModelProto:
-    """A graph with its weights in it and functions of its own in place."""
+    # With its weights in it and functions of its own in place.
     model = onnx.load(source) if isinstance(source, str) else onnx.load_from_string(source)
     if len(model.functions):
         from onnx import inliner
@@ -87,7 +68,6 @@ def _whole(source: str | bytes) -> onnx.ModelProto:
 
 
 def _floats(model: onnx.ModelProto) -> frozenset[str]:
-    """Values of the graph that are of float, as far as their types follow."""
     known = onnx.shape_inference.infer_shapes(model).graph
     entries = (*known.input, *known.value_info, *known.output)
     float_ = TensorProto.FLOAT
@@ -97,7 +77,7 @@ def _floats(model: onnx.ModelProto) -> frozenset[str]:
 
 
 def _stepped(graph: Any, floats: frozenset[str]) -> Iterator[Any]:
-    """The graph's nodes; what enters a product goes through a quantiser and back."""
+    # What enters a product goes through a quantiser and back.
     stepped: dict[str, str] = {}
     for node in graph.node:
         if node.op_type in _PRODUCTS:
@@ -118,7 +98,7 @@ def _quantised(name: str, result: str) -> Iterator[Any]:
 
 
 def _cast(graph: Any, floats: frozenset[str], precision: str) -> Iterator[Any]:
-    """The graph's nodes, each followed by what rounds its results."""
+    # Each node is followed by what rounds its results.
     narrow, number = _NARROW[precision], 0
     for node in graph.node:
         after = []
@@ -136,7 +116,7 @@ def _cast(graph: Any, floats: frozenset[str], precision: str) -> Iterator[Any]:
 
 
 def _widen(graph: Any) -> None:
-    """Make every float of a graph a double, those of its loops and branches too."""
+    # Floats of its loops and branches too.
     for entry in (*graph.input, *graph.output, *graph.value_info):
         if entry.type.tensor_type.elem_type == TensorProto.FLOAT:
             entry.type.tensor_type.elem_type = TensorProto.DOUBLE
@@ -169,7 +149,13 @@ _LARGE = 2**30 + 7
 
 
 def converted(path: Path) -> onnx.ModelProto:
-    """The graph of a file with the operators of opset 7; as it is where it has newer ones.
+    """Return the graph of a file with the operators of opset 7; as it is if it has newer ones.
+
+    Before opset 7, `Add` and its like named the axis from which their second operand lies, and
+    `PRelu` had a slope a channel. Of both onnx's converter makes other graphs without a word:
+    it takes any axis for the first, and slopes for those of the last axis. So these two are
+    rewritten here. Of the 112 graphs of opset below 7 that the package onnx 1.23 ships, all
+    then give what is stored beside them.
 
     Raises:
         UnsupportedError: the converter does not know one of its operators.
@@ -203,12 +189,12 @@ def converted(path: Path) -> onnx.ModelProto:
 
 
 def opset_of(model: Any) -> int:
-    """The version of ONNX's own operators that a graph is of."""
+    """Return the version of ONNX's own operators that a graph is of."""
     return max((int(o.version) for o in model.opset_import if o.domain in _OWN), default=OPSET)
 
 
 def _numbered(entries: Iterable[Any]) -> None:
-    """Give free sizes a number each: the converter takes no names, and asks which are alike."""
+    # The converter takes no names for free sizes, and asks which are alike.
     numbers: dict[str, int] = {}
     for entry in entries:
         for place, size in enumerate(entry.type.tensor_type.shape.dim):
@@ -218,7 +204,6 @@ def _numbered(entries: Iterable[Any]) -> None:
 
 
 def _ranks(model: Any) -> dict[str, int]:
-    """How many axes values have, as far as their shapes follow."""
     known = onnx.shape_inference.infer_shapes(model).graph
     ranks = {
         entry.name: len(entry.type.tensor_type.shape.dim)

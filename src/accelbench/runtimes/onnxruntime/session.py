@@ -21,7 +21,7 @@ from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import profiled
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.onnxruntime.profile import NAME, REMARK, Profile, read, spent
-from accelbench.runtimes.onnxruntime.providers import (
+from accelbench.runtimes.onnxruntime.runtime import (
     CPU,
     Provider,
     chain,
@@ -30,7 +30,7 @@ from accelbench.runtimes.onnxruntime.providers import (
 )
 from accelbench.runtimes.shared.arrays import ArraySession
 from accelbench.runtimes.shared.engine_errors import engine_error
-from accelbench.runtimes.shared.profiling import walls
+from accelbench.runtimes.shared.local import walls
 from accelbench.store.scratch import temporary_folder
 
 _QUIET = 3  # errors alone: a provider's hints would land in crash reports
@@ -119,7 +119,7 @@ class OnnxruntimeSession(ArraySession):
         self._memory = self._provider.binds
 
     def _chosen_threads(self, before: int) -> int | None:
-        """How many threads the engine took by itself: it says 0, and has the caller and a pool.
+        """Return how many threads the engine took: it says 0, and has the caller and a pool.
 
         None on devices, whose drivers start threads of their own.
         """
@@ -185,7 +185,6 @@ class OnnxruntimeSession(ArraySession):
         )
 
     def _profiled(self, inputs: Any) -> Profile:
-        """What a second session of the same file and options says of a few runs."""
         with self._recording() as ended:
             fed = inputs
             if self._schedule is not None:
@@ -198,7 +197,7 @@ class OnnxruntimeSession(ArraySession):
 
     @contextmanager
     def _recording(self) -> Iterator[Callable[[], Path]]:
-        """A second session in the place of the first one, and what ends its profile file."""
+        """Put a second session in the place of the first; yield what ends its profile file."""
         with temporary_folder() as folder:
             options = self._options()
             options.enable_profiling = True
@@ -235,8 +234,7 @@ class OnnxruntimeSession(ArraySession):
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), self._options(), providers=[CPU]
         )
-        values = session.run(self._names, inputs)
-        return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
+        return self._named(session.run(self._names, inputs))
 
     def exact(self, inputs: Any) -> dict[str, Any]:
         from accelbench.runtimes.onnxruntime.rounded_graph import in_fp64

@@ -1,24 +1,18 @@
 """A model read by OpenVINO, compiled for each case's shapes, run, and asked where and in what.
 
-A step is one synchronous request on inputs that lie where the engine reads them. On a GPU
-or NPU the copies there and back are part of it, as they are of OpenVINO's benchmark_app.
-
-`hint=throughput` compiles with as many streams as the engine thinks best, but a step stays
-one request: its latency is a request's, and the rate is what one caller gets who waits for
-each. How many requests would fill the device is in the evidence (`optimal_requests`).
-
-What OpenVINO has allocated on a unit, by the plugin's own count.
-
-The GPU's plugin counts its process's buffers by where they lie; the NPU's tells what its
-driver has given to anybody, so what was taken before the model was read is subtracted. Of
-the CPU the kernel knows. None keeps a peak that can be started anew: the highest of what
-is sampled is the peak.
+A step is one synchronous request on inputs that lie where the engine reads them. On a GPU or NPU
+the copies there and back are part of it, as they are of OpenVINO's benchmark_app. `hint=throughput`
+compiles with as many streams as the engine thinks best, but a step stays one request; how many
+would fill the device is in the evidence (`optimal_requests`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,18 +25,10 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.processes import signal_stack_kept
 from accelbench.core.profile import Profile as Profiled
-from accelbench.core.profile import profiled
+from accelbench.core.profile import Spent, profiled
 from accelbench.core.protocols import DeviceMemory, Evidence, Job
 from accelbench.runtimes.openvino.engine import openvino
-from accelbench.runtimes.openvino.profile import (
-    NAME,
-    REMARK,
-    CountedRequest,
-    Profile,
-    nodes_of,
-    understood,
-)
-from accelbench.runtimes.openvino.units import (
+from accelbench.runtimes.openvino.runtime import (
     AUTO,
     GPU,
     LATENCY,
@@ -57,9 +43,129 @@ from accelbench.runtimes.openvino.units import (
 )
 from accelbench.runtimes.shared.arrays import ArraySession, timed
 from accelbench.runtimes.shared.engine_errors import engine_error
-from accelbench.runtimes.shared.local import LocalSampler
-from accelbench.runtimes.shared.profiling import walls
+from accelbench.runtimes.shared.local import LocalSampler, rounded_shares, shares, walls
 from accelbench.store.files import default_folder
+
+#: Nodes whose arithmetic is what a precision is asked for.
+_PRODUCTS = frozenset(
+    {
+        "FullyConnected", "MatMul", "Gemm", "Convolution", "GroupConvolution", "BinaryConvolution",
+        "Deconvolution", "ScaledDotProductAttention", "ScaledDotProductAttentionWithKVCache",
+        "MHA", "QKVProjection", "LLMMLP", "LSTMSequence", "GRUSequence", "RNNSeq", "RNNCell",
+    }
+)  # fmt: skip
+_NO_WORK = frozenset({"Input", "Output", "Const", "Constant", "Parameter", "Result"})
+_WORDS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "u8": "int8"}
+_KERNELS = 6
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Shares of the time of a few runs, by type.
+
+    A node's kernel is what tells: `brgemm_avx512_bf16`. Its `runtimePrecision` names the type
+    of what comes out, which after a comparison is u8, whatever was multiplied before.
+    """
+
+    computed_in: Mapping[str, float]  # of products, by precision
+    by_type: Mapping[str, float]  # of everything, by the kernels' own words
+    kernels: tuple[str, ...] = ()  # those that took longest
+    why: str = ""  # why nothing is told
+
+    def as_details(self) -> dict[str, Any]:
+        if self.why:
+            return {"computed_in": None, "computed_in_unknown": self.why}
+        unknown = (
+            {} if self.computed_in else {"computed_in_unknown": "the profile names no product"}
+        )
+        return {
+            **unknown,
+            "computed_in": rounded_shares(self.computed_in),
+            "time_by_type": rounded_shares(self.by_type),
+            "kernels": list(self.kernels),
+        }
+
+
+def understood(nodes: Iterable[Mapping[str, str]]) -> Profile:
+    """Return the profile of a model's nodes, each by its runtime information."""
+    spent: Counter[str] = Counter()
+    products: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
+    kernels: Counter[str] = Counter()
+    for node in nodes:
+        layer = node.get("layerType")
+        if layer is None or layer in _NO_WORK:
+            continue
+        kernel = node.get("primitiveType", "unknown")
+        type_ = kernel.rpartition("_")[2].lower()
+        text = node.get("execTimeMcs", "")
+        time = int(text) if text.isdecimal() else 0  # "not_executed": folded, or done in place
+        spent[type_] += time
+        kernels[kernel] += time
+        if layer in _PRODUCTS:
+            word = _WORDS.get(type_, type_)
+            products[word] += time
+            counted[word] += 1
+    # Products of a model so small that none of them takes a microsecond are counted.
+    return Profile(
+        computed_in=shares(products) or shares(counted),
+        by_type=shares(spent),
+        kernels=tuple(name for name, time in kernels.most_common(_KERNELS) if time),
+    )
+
+
+def nodes_of(compiled: Any) -> list[dict[str, str]]:
+    """Return the nodes of a model that was compiled with PERF_COUNT and has run."""
+    nodes = []
+    for node in compiled.get_runtime_model().get_ordered_ops():
+        info = node.get_rt_info()
+        nodes.append({k: str(v.astype(str)) for k, v in info.items() if hasattr(v, "astype")})
+    return nodes
+
+
+_MICROSECOND = timedelta(microseconds=1)
+
+NAME = "OpenVINO's performance counters"
+REMARK = (
+    "Times of the nodes that the model was compiled to, in whole microseconds; those that were"
+    " folded into others, or that take less than one, are not among them."
+)
+
+
+@dataclass
+class CountedRequest:
+    """An infer request whose counters are read after every inference.
+
+    Attributes:
+        averages: whether a counter is the mean of all inferences so far, as the CPU's is (seen
+            in 2026.4: after one of 199 ms and one of 225 ms it says 212 ms), or the last one's.
+        reading_ns: what reading took so far, which is no part of a step.
+    """
+
+    request: Any
+    where: str
+    averages: bool
+    spent: list[Spent] = field(default_factory=list)
+    reading_ns: int = 0
+    _totals: dict[str, float] = field(default_factory=dict)
+    _count: int = 0
+
+    def infer(self, share_outputs: bool) -> None:
+        self.request.infer(share_outputs=share_outputs)
+        start = time.perf_counter_ns()
+        self._count += 1
+        for info in self.request.get_profiling_info():
+            ns = info.real_time / _MICROSECOND * 1e3
+            if self.averages:
+                total = ns * self._count
+                ns = total - self._totals.get(info.node_name, 0.0)
+                self._totals[info.node_name] = total
+            self.spent.append(Spent(info.node_name, info.node_type, ns, where=self.where))
+        self.reading_ns += time.perf_counter_ns() - start
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.request, name)
+
 
 _GPU, _NPU = "GPU_MEMORY_STATISTICS", "NPU_DEVICE_ALLOC_MEM_SIZE"
 
@@ -68,20 +174,26 @@ _HOSTS = frozenset({"usm_host"})
 
 
 class UnitMemory:
-    """The counter of a unit, where it has one."""
+    """The plugin's own count of what OpenVINO has allocated on a unit, if it has one.
+
+    The GPU's plugin counts its process's buffers by where they lie; the NPU's tells what its
+    driver has given to anybody, so what was taken before the model was read is subtracted. Of
+    the CPU the kernel knows. None keeps a peak that can be started anew: the highest of what is
+    sampled is the peak.
+    """
 
     def __init__(self, core: Any) -> None:
         self._core = core
         self._before: dict[str, int] = {}
 
     def begin(self, unit: str) -> None:
-        """What is there now is not the model's."""
+        # What is there now is not the model's.
         reading = self._told(unit)
         if reading is not None and kind(unit) == NPU:
             self._before[unit] = reading[0]
 
     def now(self, unit: str) -> DeviceMemory | None:
-        """What the model takes; None where the unit has no memory or tells nothing of it."""
+        """Return what the model takes; None if the unit has no memory or tells nothing of it."""
         reading = self._told(unit)
         if reading is None:
             return None
@@ -144,19 +256,18 @@ class _Compiled:
     stands_in: bool = False  # for one that was given back: it tells the same, but counts
 
     def feed(self, bound: BoundInputs) -> None:
-        """Have the request read these inputs from now on."""
         for position, tensor in enumerate(bound.tensors):
             self.request.set_input_tensor(position, tensor)
         self.fed = bound
 
 
 def _names(port: Any) -> set[str]:
-    """What an input or output is called; its layer's name where it has none of its own."""
+    # The layer's name stands for a port that has none of its own.
     return set(port.get_names()) or {str(port.get_node().get_friendly_name())}
 
 
 def place_of(name: str, given: Sequence[Collection[str]]) -> int:
-    """Which output of a model has a name.
+    """Return which output of a model has a name.
 
     Raises:
         CaseError: none has it, as of a sequence of tensors, which OpenVINO takes apart.
@@ -172,11 +283,7 @@ def place_of(name: str, given: Sequence[Collection[str]]) -> int:
 
 
 def known_name(names: Collection[str], known: Sequence[str]) -> str:
-    """Of the names of a model's input the one that its file has.
-
-    Raises:
-        CaseError: its file has none of them.
-    """
+    """Return the one of an input's names that its file has; raise CaseError if it has none."""
     for name in known:
         if name in names:
             return name
@@ -252,7 +359,7 @@ class OpenvinoSession(ArraySession):
 
     @signal_stack_kept()
     def _made(self, unit: str, shapes: Shapes, more: Mapping[str, Any]) -> Any:
-        """The model compiled for these shapes alone: each is another program."""
+        # Compiled for these shapes alone: each is another program.
         try:
             if shapes != self._shapes:
                 self._model.reshape(dict(enumerate(map(list, shapes))))
@@ -262,7 +369,7 @@ class OpenvinoSession(ArraySession):
             raise in_words(error, "compile_failed") from error
 
     def compile(self, inputs: Any) -> int:
-        """Compile for these inputs' shapes. What was compiled for others is given back first."""
+        # What was compiled for other shapes is given back first.
         shapes = self._as_bound(inputs).shapes
         self._compiled = None
         model, spent = timed(self._clock, lambda: self._made(self._unit, shapes, {}))
@@ -282,7 +389,7 @@ class OpenvinoSession(ArraySession):
         )
 
     def _as_bound(self, inputs: Any) -> BoundInputs:
-        """What is prepared for a whole denoising is bound pass by pass."""
+        # What is prepared for a whole denoising is bound pass by pass.
         return inputs if isinstance(inputs, BoundInputs) else self._bind(inputs)
 
     def _run(self, bound: BoundInputs) -> Any:
@@ -321,7 +428,6 @@ class OpenvinoSession(ArraySession):
     # -- evidence
 
     def _profiled(self, bound: BoundInputs) -> Profile:
-        """What a second model, compiled to count, says of a few runs."""
         unit = self._unit_within()
         alone = not self._room_for_another()
         if alone:
@@ -339,12 +445,12 @@ class OpenvinoSession(ArraySession):
             return Profile({}, {}, why=in_words(error, "profile_failed").message)
 
     def _room_for_another(self) -> bool:
-        """Whether memory holds the weights once more: of seven billion, in bf16, 24 GiB do not."""
+        # The weights once more: of seven billion, in bf16, 24 GiB do not hold them.
         weights = self.model_path.with_suffix(".bin").stat().st_size
         return psutil.virtual_memory().available > weights
 
     def _unit_within(self) -> str:
-        """The unit that computes: AUTO itself counts nothing of its nodes, what it chose does."""
+        # AUTO itself counts nothing of its nodes, what it chose does.
         return executing(self._said("EXECUTION_DEVICES") or [self._unit])[0]
 
     def _counting(self, unit: str, shapes: Shapes) -> _Compiled:
@@ -370,7 +476,7 @@ class OpenvinoSession(ArraySession):
         )
 
     def _said(self, name: str) -> Any:
-        """A property in force of what was compiled; None where it is not told."""
+        """Return a property in force of what was compiled; None if it is not told."""
         if self._compiled is None:
             return None
         value = _property(self._compiled.model, name)
@@ -420,7 +526,7 @@ def _property(model: Any, name: str) -> Any:
 
 
 def instructions(requirements: Any) -> str | None:
-    """The instruction set that kernels were chosen for, of what a compiled model requires."""
+    """Return the instruction set of a model's kernels, from what the compiled model requires."""
     for part in str(requirements or "").split(";"):
         name, _, value = part.partition("=")
         if name.strip() == "isa":

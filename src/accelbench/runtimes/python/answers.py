@@ -1,8 +1,6 @@
-"""What a callable returns, as arrays by name that can be compared; and whether it is all there.
+"""Answers of a callable as arrays by name, and whether all of an answer is there.
 
-Imports torch and JAX only where what was called has imported them.
-
-What a value is made of where it is no plain array itself: sparse, masked, with fields.
+Imports torch and JAX only if what was called has imported them.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ _OF_SPARSE = {
 
 @dataclasses.dataclass(frozen=True)
 class CompareInstead:
-    """Another value that says all that a value holds."""
+    """Another value that holds all that a value holds."""
 
     value: Any
 
 
 def parts_of(value: Any) -> Mapping[str, Any] | CompareInstead | None:
-    """What is compared in a value's place, its parts by name; None where that is itself."""
+    """Return what is compared in a value's place, its parts by name; None if that is itself."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _of_tensor(torch, value)
@@ -114,7 +112,7 @@ def refuse_unfinished(answer: Any) -> None:
 
 
 def _unfinished(answer: Any, depth: int) -> str:
-    """What an answer, or a part of it, is instead of finished work; "" where it is that."""
+    """Return what an answer, or a part of it, is instead of finished work; "" if it is finished."""
     if inspect.isawaitable(answer) or inspect.isasyncgen(answer):
         return "a coroutine"
     if isinstance(answer, Iterator):
@@ -140,7 +138,6 @@ def _unfinished(answer: Any, depth: int) -> str:
 
 
 def _inside(answer: Any) -> Iterable[Any] | None:
-    """What an array of objects or a dataclass holds; None of anything else."""
     if isinstance(answer, np.ndarray) and answer.dtype.kind != "O":
         return None
     if not isinstance(answer, np.ndarray) and not is_dataclass(answer):
@@ -152,10 +149,10 @@ def _inside(answer: Any) -> Iterable[Any] | None:
 
 
 def arrays(answer: Any) -> dict[str, Any]:
-    """Every value of an answer as an array, by its place; text as its bytes.
+    """Return every value of an answer as an array, by its place; text as its bytes.
 
-    What is neither numbers nor text is left out: it is not compared. Where nothing is left there is
-    one array without values.
+    What is neither numbers nor text is not compared. If nothing is left there is one empty
+    array.
     """
     found: dict[str, Any] = {}
     _gather(answer, "", found, 0)
@@ -163,7 +160,7 @@ def arrays(answer: Any) -> dict[str, Any]:
 
 
 def digest_of_values(values: Mapping[str, Any]) -> str:
-    """A digest of such arrays, which is another one where a value, a type or a place is."""
+    """Return a digest of such arrays, which changes with a value, a type or a place."""
     whole = hashlib.sha256()
     for name, array in values.items():
         whole.update(f"{name} {array.dtype} {array.shape} ".encode())
@@ -193,19 +190,18 @@ def _gather(value: Any, name: str, found: dict[str, Any], depth: int) -> None:
 
 
 def _within(value: Any) -> Mapping[Any, Any]:
-    """What a list has by place, and an object by name."""
     if isinstance(value, (list, tuple)):
         return dict(enumerate(value))
     return getattr(value, "__dict__", {})
 
 
 def _free(name: str, found: Mapping[str, Any]) -> str:
-    """A name that no other part has: {"a": {"b": 1}, "a.b": 2} has two of the same place."""
+    # {"a": {"b": 1}, "a.b": 2} has two parts of the same place.
     return name if name not in found else _free(f"{name}'", found)
 
 
 def shows_attributes(value: Any) -> bool:
-    """Whether the attributes of an object are a part of the answer, as a dataclass's are."""
+    """Return whether the attributes of an object are a part of the answer, as a dataclass's are."""
     return (
         hasattr(value, "__dict__")
         and not isinstance(value, (type, ModuleType))
@@ -214,7 +210,7 @@ def shows_attributes(value: Any) -> bool:
 
 
 def _in_order(values: Set[Any]) -> list[Any]:
-    """What a set holds, in the same order in every process: numbers by value, others by content.
+    """Return a set's values in the same order in every process: by value or content.
 
     Python's own order follows the hashes of texts, which differ from process to process.
     """
@@ -227,7 +223,7 @@ def _content(value: Any) -> tuple[str, str]:
 
 
 def uncompared(answer: Any) -> list[str]:
-    """The types of the parts of an answer whose values are not compared, each once."""
+    """Return the types of the parts of an answer whose values are not compared, each once."""
     found: dict[str, None] = {}
     _leave_out(answer, found, 0)
     return list(found)
@@ -280,7 +276,7 @@ def numpy_array(value: Any) -> Any:
 
 
 def _of_torch(torch: Any, value: Any) -> Any:
-    """A dense tensor; in fp32 where NumPy has no such type."""
+    # In fp32 if NumPy has no such type.
     kept = (torch.float64, torch.float32, torch.float16)
     if value.is_floating_point() and value.dtype not in kept:
         value = value.float()

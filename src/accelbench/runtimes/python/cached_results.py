@@ -106,12 +106,8 @@ def find_handout(
 ) -> Handout:
     """Return whether a function hands out what an earlier call has made.
 
-    Args:
-        calls: how it is called.
-        inputs: of a call.
-        answer: to them.
-        before: the state of its owner's code before the first call.
-        is_quicker: whether calls take much less time than the first one.
+    `before` is the state of its owner's code before the first call, which `is_quicker` compares
+    later calls with.
     """
     counts = calls.look().hits()
     fresh = calls.make_inputs()
@@ -136,7 +132,7 @@ def _only_hits(cache: Any, hits: int, misses: int) -> bool:
 
 
 def _stay_overwritten(calls: Calls, answer: Any, shared: list[Any], ignored: set[int]) -> bool:
-    """Whether the next call returns the values as they were overwritten."""
+    """Return whether the next call returns the values as they were overwritten."""
     changed = [overwritten(value) for value in shared if _is_mutable(value)]
     try:
         if None in changed:
@@ -207,10 +203,7 @@ def _note_constants(code: CodeType, state: OwnedState) -> None:
 def same_objects(answer: Any, again: Any, ignored: set[int]) -> list[Any] | None:
     """Return the values that two answers share; None if one of them is a new value.
 
-    Args:
-        answer: of one call.
-        again: of another.
-        ignored: objects that are no results: constants of the code and inputs.
+    `ignored` are objects that are no results: constants of the code and inputs.
     """
     found: list[Any] = []
     return found if _gather_same(answer, again, ignored, found, 0) else None
@@ -281,11 +274,7 @@ def _root(value: Any) -> Any:
 def keeper_of(value: Any, before: OwnedState, now: OwnedState, hit: Sequence[Any]) -> str:
     """Return what has kept a value since the first call: "cache", "container" or "" for neither.
 
-    Args:
-        value: what two calls returned.
-        before: the state before the first call.
-        now: the state after them.
-        hit: the caches of functools that the second call found something in.
+    `hit` are the caches of functools that the second call found something in.
     """
     wanted = {id(value), id(_root(value))}
     if any(wanted & _results_of(cache) for cache in hit):
@@ -310,10 +299,8 @@ def _results_of(cache: Any) -> set[int]:
 
 
 def _came_into(container: Any, wanted: set[int], before: OwnedState, now: OwnedState) -> bool:
-    """Whether a container got a value in the first call, and it alone.
-
-    A table that was filled then has many entries, of which the value is one.
-    """
+    # A container got the value in the first call, and it alone: a table that was filled then has
+    # many entries, of which the value is one.
     if isinstance(container, (tuple, frozenset)):
         return False
     held, had = now.held[id(container)], before.held.get(id(container), {})

@@ -1,12 +1,8 @@
 """Where a callable worked, and the wait until all that it began there is done.
 
-Imports torch and JAX only where what was called has imported them. CUDA is asked of its driver: not
-only torch and JAX launch there, and what a call leaves behind is no part of its answer.
-
-The CUDA driver of this process, whoever loaded it: PyTorch, CuPy, Numba, a binding of one's own.
-
-A kernel is launched in microseconds and runs on. Libraries have a wait of their own each; the
-driver has one for all of them, and says which devices this process has begun to use.
+Imports torch and JAX only if what was called has imported them. CUDA is asked of its driver:
+libraries have a wait of their own each, the driver has one for all of them, and knows which devices
+this process has begun to use. A kernel is launched in microseconds and runs on.
 """
 
 from __future__ import annotations
@@ -14,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
 from accelbench.core.errors import CaseError
 from accelbench.runtimes.python.answers import DEEPEST
+from accelbench.runtimes.python.evaluation import parts
 
 _NAME = "libcuda.so.1"
 #: Of the driver's answers: this thread has no context, so that nothing waits for it.
@@ -27,7 +24,7 @@ _NO_CONTEXT = 201
 
 
 def loaded() -> Any:
-    """The driver where a library of this process has loaded it; None otherwise: none is loaded."""
+    """Return the driver if a library of this process has loaded it, else None."""
     without_loading = getattr(os, "RTLD_NOLOAD", None)  # Windows has no such question
     if without_loading is None:
         return None
@@ -38,7 +35,7 @@ def loaded() -> Any:
 
 
 def used(driver: Any) -> list[int]:
-    """Ordinals of the devices on which libraries of this process have a context."""
+    """Return the ordinals of the devices on which libraries of this process have a context."""
     count = ctypes.c_int()
     if driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return []  # loaded and not begun
@@ -52,7 +49,7 @@ def _is_active(driver: Any, number: int) -> bool:
 
 
 def waiter(driver: Any) -> Callable[[], None] | None:
-    """What returns when every launch of this process has ended; None where no device is in use."""
+    """Return a wait until every launch of this process has ended; None if no device is in use."""
     contexts = [_context(driver, number) for number in used(driver)]
     if not contexts:
         return None
@@ -71,14 +68,14 @@ def waiter(driver: Any) -> Callable[[], None] | None:
 
 
 def _context(driver: Any, number: int) -> ctypes.c_void_p:
-    """A device's context, which stays for as long as this process does."""
+    # It stays for as long as this process does.
     context = ctypes.c_void_p()
     _ended(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), number))
     return context
 
 
 def _ended(said: int, *allowed: int) -> None:
-    """Raise where a launch failed: launches report it to whoever waits for them."""
+    # Launches report a failure to whoever waits for them.
     if said != 0 and said not in allowed:
         raise CaseError(
             "code_failed",
@@ -91,7 +88,7 @@ Wait = Callable[[Any], Any]
 
 
 def waiting(answer: Any) -> Wait | None:
-    """What waits until an answer of such a kind is there; None where it is when it is returned."""
+    """Return a wait for an answer of such a kind; None if it is there when it is returned."""
     waits = [wait for wait in (_for_jax(answer), _for_torch(), _for_cuda()) if wait is not None]
     if len(waits) < 2:
         return waits[0] if waits else None
@@ -104,7 +101,7 @@ def waiting(answer: Any) -> Wait | None:
 
 
 def _for_jax(answer: Any) -> Wait | None:
-    """JAX launches from threads of its own: what it has not launched yet, no driver knows of."""
+    # JAX launches from threads of its own: what it has not launched yet, no driver knows of.
     jax = sys.modules.get("jax")
     if jax is None or not (parts := list(_of_jax(jax, answer, 0))):
         return None
@@ -116,7 +113,7 @@ def _for_jax(answer: Any) -> Wait | None:
 
 
 def _for_torch() -> Wait | None:
-    """Of devices whose driver is not asked below; each only where torch has begun to use it."""
+    # Of devices whose driver is not asked below; each only if torch has begun to use it.
     torch = sys.modules.get("torch")
     if torch is None or not _torch_has_begun(torch) or loaded() is not None:
         return None
@@ -134,27 +131,15 @@ def _for_cuda() -> Wait | None:
 
 
 def _of_jax(jax: Any, value: Any, depth: int) -> Iterator[Any]:
-    """The arrays of JAX in an answer, wherever their values are compared."""
     if isinstance(value, jax.Array):
         yield value
-    elif depth > DEEPEST or value is None or isinstance(value, (str, bytes, int, float)):
-        return
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _of_jax(jax, inner, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _of_jax(jax, inner, depth + 1)
-    elif hasattr(value, "__dict__") and not isinstance(value, type):
-        for inner in vars(value).values():
+    elif depth <= DEEPEST:
+        for inner in parts(value):
             yield from _of_jax(jax, inner, depth + 1)
 
 
 def devices(answer: Any) -> set[str]:
-    """Where a call worked, with ordinals: where its tensors lie, and the GPUs in use by then.
-
-    The processor where there is neither.
-    """
+    """Return where a call worked: where its tensors lie, and the GPUs in use by then."""
     found: set[str] = set()
     _devices(answer, found, 0)
     driver = loaded()
@@ -167,14 +152,6 @@ def devices(answer: Any) -> set[str]:
 
 
 def _devices(value: Any, found: set[str], depth: int) -> None:
-    if depth > DEEPEST:
-        return
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, (list, tuple, Set)):
-        for inner in islice(value, 64):
-            _devices(inner, found, depth + 1)
-        return
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is not None and isinstance(value, torch.Tensor):
         device = value.device
@@ -184,3 +161,6 @@ def _devices(value: Any, found: set[str], depth: int) -> None:
         for device in value.devices():
             kind = {"gpu": "cuda"}.get(device.platform, device.platform)
             found.add(f"{kind}:{device.id if kind != 'cpu' else 0}")
+    elif depth <= DEEPEST:
+        for inner in islice(parts(value), 64):
+            _devices(inner, found, depth + 1)

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 
 from accelbench.core.case import Case
-from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.model import FileFormat
-from accelbench.core.protocols import (
-    SUPPORTED,
-    Absent,
-    Device,
-    Job,
-    RuntimeInfo,
-    Session,
-    Support,
-)
+from accelbench.core.protocols import Absent, Device, Job, RuntimeInfo, Session, Support
 from accelbench.core.vocabulary import Belongs
+from accelbench.runtimes.shared.engine import ForwardEngine
 from accelbench.runtimes.shared.names import CARDS_IN_ORDER
-from accelbench.runtimes.shared.refusals import beyond_forward, no, not_listed
-
-_OPTIONS = frozenset({"threads"})
+from accelbench.runtimes.shared.refusals import not_listed, refuse
 
 
-class PythonRuntime:
+class PythonRuntime(ForwardEngine):
     """Calls what an owner's code gives, as it is: nothing is converted, placed or narrowed."""
 
     info = RuntimeInfo(
@@ -43,32 +34,18 @@ class PythonRuntime:
         reasons={"unfinished": Belongs.QUESTION, "not_a_callable": Belongs.QUESTION},
     )
 
+    remark = "what is called decides the rest itself"
+
     def probe(self) -> list[Device | Absent]:
         return [Device("cpu", platform.machine() or "cpu")]
 
-    def supports(self, case: Case, device: Device) -> Support:
-        name = self.info.name
-        return (
-            _called(case)
-            or not_listed(name, case, self.info.precisions)
-            or beyond_forward(name, case, _OPTIONS, "what is called decides the rest itself")
-            or SUPPORTED
-        )
-
-    def clock(self) -> Clock:
-        return MonotonicClock()
+    def refusals(self, case: Case, device: Device) -> Iterator[Support | None]:
+        if case.model.format is not FileFormat.CALLABLE:
+            yield refuse("not_a_callable", model=case.model.id)
+        yield not_listed(self.info.name, case, self.info.precisions)
+        yield from super().refusals(case, device)
 
     def open(self, job: Job) -> Session:
         from accelbench.runtimes.python.session import PythonSession
 
         return PythonSession(job, self.clock())
-
-
-def _called(case: Case) -> Support | None:
-    if case.model.format is FileFormat.CALLABLE:
-        return None
-    return no(
-        "not_a_callable",
-        f"{case.model.id} is no callable of your own, which is what the python runtime times",
-        "Leave out --framework, or name a function: accelbench run mine.py:function",
-    )

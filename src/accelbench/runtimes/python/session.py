@@ -1,16 +1,4 @@
-"""A callable opened: its code run, set up, called, and asked what it returned.
-
-Whether something of a callable's goes on once it has returned: in threads or processes of its.
-
-It takes time from the next call, and is in no call's own. Threads that wait, as those of a pool
-do, take none. A pool of OpenMP spins for 200 ms after its work: where Python's own threads are at
-rest, who is busy is looked at twice.
-
-Inputs like an example: their numbers differ, their types, shapes and ranges do not.
-
-A function with an example of its own is always called with the same values. Other values show
-whether it computes its answers or keeps them.
-"""
+"""A callable opened: its code run, set up, called, and asked what it returned."""
 
 from __future__ import annotations
 
@@ -49,12 +37,15 @@ from accelbench.runtimes.python.answers import (
     uncompared,
 )
 from accelbench.runtimes.python.cached_results import Calls, OwnedState, find_handout, owned_state
-from accelbench.runtimes.python.computed_attributes import slow_attributes, without_values
-from accelbench.runtimes.python.evaluation import evaluated, late_parts
+from accelbench.runtimes.python.evaluation import (
+    evaluated,
+    late_parts,
+    slow_attributes,
+    without_values,
+)
 from accelbench.runtimes.python.places import devices, waiting
 from accelbench.runtimes.shared.arrays import Inputs
-from accelbench.runtimes.shared.local import LocalSampler
-from accelbench.runtimes.shared.profiling import walls
+from accelbench.runtimes.shared.local import LocalSampler, walls
 from accelbench.runtimes.shared.sketches import Sketch, sketch
 
 #: Floats become smaller by these shares, so that they stay within [0, 1] or [-1, 1]. The least is
@@ -65,8 +56,10 @@ _LESS = 2**-7, 2**-6
 def make_similar(example: Any, seed: int) -> Any:
     """Return an example with other numbers; itself if it has none that can be changed.
 
-    Floats change by about a hundredth. The elements of an integer array change their places, unless
-    they are sorted: sorted ones may be offsets. Text, other integers and objects stay.
+    A function with an example is always called with the same values: others show whether it
+    computes its answers or keeps them. Floats change by about a hundredth. The elements of an
+    integer array change their places, unless they are sorted: sorted ones may be offsets. The
+    rest stays.
     """
     return _changed(example, np.random.default_rng(seed))
 
@@ -126,7 +119,12 @@ _OF_THREADS = 0.005
 
 
 def left_running() -> str:
-    """What goes on in this process, or below it, where nothing was asked of it; "" of nothing."""
+    """Return what goes on, here or in a child, once a call has returned; "" if nothing does.
+
+    It takes time from the next call, and is in no call's own. Threads that wait, as those of a
+    pool do, take none. A pool of OpenMP spins for 200 ms after its work: if Python's own
+    threads are at rest, who is busy is looked at twice.
+    """
     if any(isinstance(thread, threading.Timer) for thread in threading.enumerate()):
         return "a timer is set"
     before = _thread_seconds()
@@ -143,7 +141,6 @@ def left_running() -> str:
 
 
 def _busy(seconds: float) -> float:
-    """Of a core what is used meanwhile, by this process and those below it."""
     before, start = _cpu_seconds(), time.monotonic()
     time.sleep(seconds)
     after, took = _cpu_seconds(), time.monotonic() - start
@@ -152,7 +149,6 @@ def _busy(seconds: float) -> float:
 
 
 def _thread_seconds() -> dict[int, float]:
-    """Of each other thread of Python's, where its clock can be read."""
     clock_of = getattr(time, "pthread_getcpuclockid", None)
     found: dict[int, float] = {}
     for thread in threading.enumerate():
@@ -166,7 +162,6 @@ def _thread_seconds() -> dict[int, float]:
 
 
 def _cpu_seconds() -> dict[int, float]:
-    """By process; another one that began or ended meanwhile is not told of."""
     found = {0: time.process_time()}
     for process in psutil.Process().children(recursive=True):
         try:
@@ -251,7 +246,7 @@ class PythonSession:
         self._sampler.left = _GIVEN_UP
 
     def _limit_threads(self) -> None:
-        """Libraries read the number of threads from the environment; torch is told as well."""
+        # Libraries read the number of threads from the environment; torch is told as well.
         torch, threads = sys.modules.get("torch"), self._job.settings.threads
         if torch is not None and threads:
             torch.set_num_threads(threads)
@@ -263,7 +258,7 @@ class PythonSession:
         return made
 
     def prepare(self, case: Case, seed: int | None = None) -> Arguments:
-        """The arguments anew: what a call changes in its own is not there for the next."""
+        # Anew: what a call changes in its own arguments is not there for the next.
         self._given = None, ""
         if case != self._settled:
             self._settle(case)
@@ -333,7 +328,6 @@ class PythonSession:
         return self._call(*inputs[0], **inputs[1])
 
     def _finished(self, inputs: Arguments) -> Any:
-        """One call, and whatever of its answer is not there when it returns."""
         answer = self._call(*inputs[0], **inputs[1])
         if self._wait is not None:
             self._wait(answer)
@@ -365,7 +359,7 @@ class PythonSession:
         return answer
 
     def compile(self, inputs: Any) -> int | None:
-        """What compiles for itself did so in the first call, which was not timed."""
+        # What compiles for itself did so in the first call, which was not timed.
         return None
 
     def sample(self, inputs: Arguments, n: int, timing: Timing) -> Block:
@@ -390,12 +384,12 @@ class PythonSession:
         return arrays(answer)
 
     def _inputs_changed(self) -> bool:
-        """Whether calls have changed what they were given; asked once memory has been measured."""
+        # Asked once memory has been measured.
         given, digest = self._given
         return given is not None and digest_of_values(arrays(given)) != digest
 
     def _imported_later(self) -> list[str]:
-        """Its owner's files that were imported as it was called: no digest has them."""
+        # Its owner's files that were imported as it was called: no digest has them.
         later = set(own_sources("", self._code.folder)) - set(self._code.sources)
         return sorted(Path(file).name for file in later)
 
@@ -445,7 +439,7 @@ class PythonSession:
         }
 
     def profile(self, inputs: Arguments, steps: int, traces: Path | None) -> Profile:
-        """By Python's own profiler: functions, of which what they call is left out."""
+        # By Python's own profiler: functions, of which what they call is left out.
         import cProfile
 
         profiler, step = cProfile.Profile(), self._sampler.step
@@ -474,7 +468,7 @@ class PythonSession:
         return None
 
     def evidence(self) -> Evidence:
-        """Where the tensors lie that it returned, and whether it began to use a GPU."""
+        # Where the tensors lie that it returned, and whether it began to use a GPU.
         changed = self._inputs_changed()
         going_on = self._going_on or left_running()
         return Evidence(
@@ -504,7 +498,6 @@ def _gone(*_args: Any, **_keywords: Any) -> None:
 
 
 def _copied(example: Any) -> Any:
-    """An example of its own; itself where it cannot be copied."""
     try:
         return copy.deepcopy(example)
     except Exception:
@@ -512,7 +505,6 @@ def _copied(example: Any) -> Any:
 
 
 def _libraries() -> dict[str, str]:
-    """Of those that compute, what it imported."""
     found = {}
     for name in _ENGINES:
         if name in sys.modules:

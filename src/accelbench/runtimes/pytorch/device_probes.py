@@ -20,17 +20,13 @@ ATTENTION_ELSEWHERE = (8, 16, 64)
 
 
 def step_of(torch: Any, spec: ProbeSpec, device: Any) -> Step:
-    """One step of a probe, its values on the device.
-
-    Raises:
-        Exception: as torch does where the device lacks the operator in that precision.
-    """
+    """Return one step of a probe, its values on the device; raise as torch does."""
     torch.manual_seed(0)
     return _STEPS[spec.kind](torch, spec, device)
 
 
 def cache_bytes(torch: Any, device: Any) -> dict[str, int]:
-    """The caches that the engine says an accelerator has, by level."""
+    """Return the caches that the engine says an accelerator has, by level."""
     if device.type != "cuda":
         return {}
     properties = torch.cuda.get_device_properties(device)
@@ -39,7 +35,7 @@ def cache_bytes(torch: Any, device: Any) -> dict[str, int]:
 
 
 def attention_shape(hardware: str) -> tuple[int, int, int]:
-    """Batch, heads and width of a head of the attention probe."""
+    """Return batch, heads and width of a head of the attention probe."""
     return ATTENTION_ON_CPUS if hardware == "cpu" else ATTENTION_ELSEWHERE
 
 

@@ -1,9 +1,9 @@
 """int8 in PyTorch, by torchao: linear layers with int8 weights and activations.
 
-Weights are quantised a channel each, activations a token each while the model runs, so
-nothing is calibrated. Convolutions, transformers' Conv1D and its experts stay in fp32:
-ResNet has one linear layer, its last. So the multiplications with weights are counted, by type, and
-a case with less than half of them in int8 fails.
+Weights are quantised a channel each, activations a token each while the model runs: nothing is
+calibrated. Convolutions, transformers' Conv1D and its experts stay in fp32 (ResNet has one linear
+layer, its last). So multiplications with weights are counted, by type: a case with less than half
+of them in int8 fails.
 """
 
 from __future__ import annotations
@@ -27,12 +27,7 @@ _OPERATOR = "aten::_int_mm"
 
 
 def quantise(module: torch.nn.Module) -> dict[str, Any]:
-    """Quantise a model in place; what the evidence says of it.
-
-    Raises:
-        MissingExtraError: torchao is not installed.
-        UnsupportedError: the model has no layer that it quantises.
-    """
+    """Quantise a model in place, and return evidence of it; refuse if nothing is quantised."""
     if find_spec("torchao") is None:
         raise MissingExtraError("torchao", "int8", "int8 in PyTorch")
     # It tells of every GPU kernel that a CPU's build has not.
@@ -63,10 +58,7 @@ def _plain(weight: Any) -> bool:
 
 
 def stored_type(weight: Any) -> str:
-    """Return the type that a weight's values are stored in; torchao wraps those that it quantises.
-
-    A wrapper's own dtype is the one that it is dequantised to.
-    """
+    """Return the type that a weight's values are stored in, not torchao's dequantised one."""
     tensor = weight.detach()
     while type(tensor) is not torch.Tensor and hasattr(tensor, "__tensor_flatten__"):
         parts = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
@@ -77,13 +69,13 @@ def stored_type(weight: Any) -> str:
 
 
 def plain(parameters: Any) -> list[Any]:
-    """The weights that are still ordinary numbers."""
+    """Return the weights that are still ordinary numbers."""
     return [weight for weight in parameters if _plain(weight)]
 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What torchao has no int8 product for is refused, not a crash."""
+    """Refuse what torchao has no int8 product for, in place of a crash."""
     try:
         yield
     except NotImplementedError as error:
@@ -107,7 +99,7 @@ def products(run: Callable[[], Any]) -> dict[str, Any]:
 
 
 class _Work(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
-    """Counts the multiplications of values with weights, those in int8 apart."""
+    """A count of the multiplications of values with weights, and of those in int8."""
 
     def __init__(self) -> None:
         super().__init__()

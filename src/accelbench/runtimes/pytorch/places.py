@@ -1,8 +1,7 @@
 """Where PyTorch runs: what differs between cpu, cuda, rocm and mps, and nothing else.
 
-A place knows how to wait for its device, how its allocator counts, and its
-event timers. CPU kernels have finished when they return, so there is nothing to
-wait for; its memory is the worker's, metered from outside the engine.
+CPU kernels have finished when they return, so there is nothing to wait for; the host's memory is
+the worker's, metered from outside the engine.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from accelbench.core.errors import CaseError, UnsupportedError
-from accelbench.core.protocols import DeviceMemory
+from accelbench.core.protocols import Absent, Device, DeviceMemory
 from accelbench.runtimes.shared.local import DeviceTimer
 
 
@@ -20,7 +19,7 @@ class TorchPlace(Protocol):
 
     @property
     def synchronize(self) -> Callable[[], None] | None:
-        """Waits for the device; None where a step returns when it is done."""
+        """Return what waits for the device; None if a step returns when it is done."""
 
     @property
     def timer(self) -> DeviceTimer | None:
@@ -37,7 +36,7 @@ class TorchPlace(Protocol):
         """The allocator's counters."""
 
     def facts(self) -> dict[str, Any]:
-        """What the engine says of the device and of settings that change its speed."""
+        """Return what the engine says of the device and of settings that change its speed."""
 
 
 class CpuPlace:
@@ -66,14 +65,14 @@ class CpuPlace:
         }
 
 
-class CudaTimer:
-    """CUDA and HIP events; they count in steps of about half a microsecond."""
+class EventTimer:
+    """Events of CUDA, HIP or Metal; CUDA's count in steps of about half a microsecond."""
 
-    def __init__(self, torch: Any) -> None:
-        self._torch = torch
+    def __init__(self, event: Any) -> None:
+        self._event = event
 
     def record(self) -> Any:
-        event = self._torch.cuda.Event(enable_timing=True)
+        event = self._event(enable_timing=True)
         event.record()
         return event
 
@@ -106,7 +105,7 @@ class CudaPlace:
         self._ordinal = ordinal
         self._hardware = hardware
         self.device = torch.device("cuda", ordinal)
-        self.timer: DeviceTimer | None = CudaTimer(torch)
+        self.timer: DeviceTimer | None = EventTimer(torch.cuda.Event)
 
     def synchronize(self) -> None:
         self._torch.cuda.synchronize(self._ordinal)
@@ -142,21 +141,6 @@ class CudaPlace:
         }
 
 
-class MpsTimer:
-    """Metal events."""
-
-    def __init__(self, torch: Any) -> None:
-        self._torch = torch
-
-    def record(self) -> Any:
-        event = self._torch.mps.event.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def elapsed_ns(self, start: Any, end: Any) -> int:
-        return int(start.elapsed_time(end) * 1e6)
-
-
 class MpsPlace:
     """Apple's GPU. Its allocator has no peak counter; a pass of its own samples it."""
 
@@ -169,7 +153,7 @@ class MpsPlace:
             )
         self._torch = torch
         self.device = torch.device("mps")
-        self.timer: DeviceTimer | None = MpsTimer(torch)
+        self.timer: DeviceTimer | None = EventTimer(torch.mps.event.Event)
 
     def synchronize(self) -> None:
         self._torch.mps.synchronize()
@@ -179,10 +163,9 @@ class MpsPlace:
 
     def memory(self) -> DeviceMemory | None:
         mps = self._torch.mps
-        current = mps.current_allocated_memory()
         return DeviceMemory(
             peak_bytes=None,
-            current_bytes=current,
+            current_bytes=mps.current_allocated_memory(),
             reserved_bytes=mps.driver_allocated_memory(),
             source="torch.mps allocator, sampled",
         )
@@ -196,7 +179,7 @@ class MpsPlace:
 
 
 def place_for(torch: Any, hardware: str, ordinal: int) -> TorchPlace:
-    """The place of a platform's nth device."""
+    """Return the place of a platform's nth device."""
     if hardware == "cpu":
         return CpuPlace(torch, ordinal)
     if hardware in ("cuda", "rocm"):
@@ -204,3 +187,25 @@ def place_for(torch: Any, hardware: str, ordinal: int) -> TorchPlace:
     if hardware == "mps":
         return MpsPlace(torch, ordinal)
     raise UnsupportedError("hardware", f"the pytorch runtime does not serve {hardware}")
+
+
+def devices() -> list[Device | Absent]:
+    """Return an entry per device, or why there is none; in a throw-away process only.
+
+    Asking may hang a driver.
+    """
+    import torch
+
+    entries: list[Device | Absent] = [Device("cpu", "host", count=torch.get_num_threads())]
+    gpu = "rocm" if torch.version.hip else "cuda"
+    if torch.cuda.is_available():
+        for i in range(torch.cuda.device_count()):
+            card = torch.cuda.get_device_properties(i)
+            entries.append(Device(gpu, card.name, i, memory_bytes=card.total_memory))
+    else:
+        built = torch.version.cuda or torch.version.hip
+        reason = "torch sees no device" if built else "this torch is built for CPU only"
+        entries.append(Absent(gpu, reason, f"Install a PyTorch built for {gpu}."))
+    if torch.backends.mps.is_available():
+        entries.append(Device("mps", "Apple GPU"))
+    return entries

@@ -1,7 +1,7 @@
-"""Where a step's time goes in PyTorch: what torch.profiler says of each operator.
+"""Where a step's time goes in PyTorch, by torch.profiler.
 
-On the CPU it is an operator's own time, without the operators that it calls; on another
-device the time of the kernels that it started there, which run beside the host.
+On the CPU it is an operator's own time, without the operators that it calls; on another device the
+time of the kernels that it started there, which run beside the host.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity, record_function
 
 from accelbench.core.clock import Clock
 from accelbench.core.profile import Profile, Spent, profiled
-from accelbench.runtimes.shared.profiling import walls
+from accelbench.runtimes.shared.local import walls
 
 NAME = "torch.profiler"
 _STEP = "accelbench::step"
@@ -48,15 +48,7 @@ _DEVICE = (
 def profile(
     step: Callable[[], Any], clock: Clock, steps: int, device: str, traces: Path | None
 ) -> Profile:
-    """So many steps, each done when it returns, under torch's profiler.
-
-    Args:
-        step: one step.
-        clock: what wall times are taken by.
-        steps: how many.
-        device: where the model is, by its full name: "cpu:0".
-        traces: where a Chrome trace is left; None for none.
-    """
+    """Run steps, each done when it returns, under torch's profiler; `device` is such as "cpu:0"."""
     on_host = device.startswith("cpu")
     activities = [ProfilerActivity.CPU]
     more = ProfilerActivity.XPU if device.startswith("xpu") else ProfilerActivity.CUDA
@@ -78,7 +70,7 @@ def profile(
 
 
 def spent(rows: Iterable[Any], device: str) -> Iterator[Spent]:
-    """What the profiler's rows say, each an operator with some shapes of its inputs."""
+    """Yield what the profiler's rows say, each an operator with some shapes of its inputs."""
     on_host = device.startswith("cpu")
     for row in rows:
         # The kernels' own rows say once more what is told of the operators that started them.
@@ -91,5 +83,5 @@ def spent(rows: Iterable[Any], device: str) -> Iterator[Spent]:
 
 
 def shapes(input_shapes: Iterable[Any]) -> str:
-    """Shapes of inputs as people write them: 128x768, 768x768; those of numbers are left out."""
+    """Return shapes of inputs as people write them: 128x768, 768x768; none of numbers."""
     return ", ".join("x".join(map(str, shape)) for shape in input_shapes if shape)

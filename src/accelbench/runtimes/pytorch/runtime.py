@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from accelbench.core.case import Case
-from accelbench.core.clock import Clock, MonotonicClock
+from accelbench.core.model import ModelSpec
 from accelbench.core.options import RuntimeOption
-from accelbench.core.protocols import (
-    SUPPORTED,
-    Absent,
-    Device,
-    Job,
-    RuntimeInfo,
-    Session,
-    Support,
-)
+from accelbench.core.protocols import Absent, Device, Job, RuntimeInfo, Session, Support
 from accelbench.core.vocabulary import Belongs, Mode
-from accelbench.runtimes.pytorch.distributed.splittable import nothing_says_how, uneven_heads
+from accelbench.runtimes.shared.engine import Engine
 from accelbench.runtimes.shared.names import CARDS_IN_ORDER, MODULES_QUIET
 from accelbench.runtimes.shared.refusals import (
     MODULE_OPTIONS,
     missing,
-    no,
     no_such_sharing,
     not_an_option,
     not_listed,
     not_trained,
+    refuse,
     writes_nothing,
 )
 
@@ -34,7 +29,7 @@ COMPILE_MODE = "compile_mode"
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-class PytorchRuntime:
+class PytorchRuntime(Engine):
     """Runs torch modules as they are, or through torch.compile."""
 
     info = RuntimeInfo(
@@ -85,30 +80,35 @@ class PytorchRuntime:
         },
     )
 
+    needs = ("torch",)
+
     def probe(self) -> list[Device | Absent]:
-        """The devices torch itself sees; runs in a throw-away process."""
-        from accelbench.runtimes.pytorch.probe import devices
+        """Return the devices that torch itself sees; in a throw-away process."""
+        from accelbench.runtimes.pytorch.places import devices
 
         return devices()
 
-    def supports(self, case: Case, device: Device) -> Support:
+    def refusals(self, case: Case, device: Device) -> Iterator[Support | None]:
         name, trains = self.info.name, case.mode is Mode.TRAINING
-        return (
-            missing(name, ("torch",), "torch")
-            or not_listed(name, case, self.info.precisions)
-            or (_quantises(case) if case.precision == "int8" else None)
-            or _casts(case)
-            or not_an_option(
-                name, case, MODULE_OPTIONS[case.mode] | {COMPILE_MODE} | _of_ranks(case)
-            )
-            or _compiles(case, device)
-            or (not_trained(name, case) if trains else _generates(case))
-            or (_shared_out(case, device) if case.world_size > 1 else None)
-            or SUPPORTED
-        )
-
-    def clock(self) -> Clock:
-        return MonotonicClock()
+        yield from super().refusals(case, device)
+        yield not_listed(name, case, self.info.precisions)
+        if case.precision == "int8":
+            yield from _of_int8(case)
+        yield _casts(case)
+        own = {COMPILE_MODE, *(_OF_RANKS if case.world_size > 1 else ())}
+        # Micro-batches are of training alone.
+        own -= set() if trains else {"accumulate"}
+        yield not_an_option(name, case, MODULE_OPTIONS[case.mode] | own)
+        yield _compiles(case, device)
+        if trains:
+            yield not_trained(name, case)
+        elif case.generates:
+            if case.compiled and case.model.generation is not None:
+                # Static shapes, as everywhere here: token after token would be other code.
+                yield refuse("generation_compiled")
+            yield writes_nothing(case)
+        if case.world_size > 1:
+            yield from _of_processes(case, device)
 
     def open(self, job: Job) -> Session:
         if job.case.world_size > 1:
@@ -121,158 +121,125 @@ class PytorchRuntime:
 
 
 _STRATEGIES = ("ddp", "fsdp2", "tp")
-#: What may be asked where several processes share a step; micro-batches of training alone.
+#: What may be asked if several processes share a step.
 _OF_RANKS = frozenset({"strategy", "accumulate"})
 #: Losses of a whole batch: parts of it have others, whose mean is not the batch's.
 _WHOLE_BATCH = frozenset({"contrastive"})
 
 
-def _of_ranks(case: Case) -> frozenset[str]:
-    if case.world_size == 1:
-        return frozenset()
-    return _OF_RANKS if case.mode is Mode.TRAINING else _OF_RANKS - {"accumulate"}
-
-
-def _shared_out(case: Case, device: Device) -> Support | None:
-    """What several processes cannot do together, of what one can."""
-    if (refused := no_such_sharing("pytorch", case, _STRATEGIES)) is not None:
-        return refused
+def _of_processes(case: Case, device: Device) -> Iterator[Support | None]:
+    """Yield what several processes cannot do together, of what one can."""
+    yield no_such_sharing("pytorch", case, _STRATEGIES)
     strategy = str(case.options.get("strategy", _STRATEGIES[0]))
     if device.hardware not in ("cpu", "cuda", "rocm"):
-        return no(
-            "distributed",
-            f"torch's collectives have no backend on {device.hardware}",
-            "Use --hardware cpu, cuda or rocm.",
-        )
+        yield refuse("distributed/no_backend", hardware=device.hardware)
     if case.compiled:
-        return no(
-            "option",
-            "a compiled step of several processes is not measured",
-            "Leave out --compile.",
-        )
-    if case.mode is not Mode.TRAINING:
-        return _shared_inference(case, strategy)
-    if case.precision == "fp16" or case.options.get("pure"):
-        return no(
-            "precision",
-            "each process would find a loss scale of its own, and half-precision weights are not"
-            " shared out",
-            "Use --precision fp32 or bf16, without --pure.",
-        )
-    loss = case.model.training.loss if case.model.training else ""
-    parted = strategy != "tp" or int(case.options.get("accumulate", 1)) > 1
-    if parted and loss in _WHOLE_BATCH:
-        return no(
-            "distributed",
-            f"the {loss} loss of {case.model.id} is of the whole batch, which parts of it do not"
-            " give",
-            "Use --strategy tp without --accumulate, or one process.",
-        )
-    return _not_split(case) if strategy == "tp" else None
-
-
-def _shared_inference(case: Case, strategy: str) -> Support | None:
-    """What of a model that several processes have parts of cannot be asked for."""
-    if strategy != "tp":
-        return no(
-            "distributed",
-            "processes that each infer a part of the batch exchange nothing: they are as many"
-            " independent runs",
-            "Use --strategy tp, or measure one process with its part of the batch.",
-        )
-    if case.procedure not in ("forward", "generate"):
-        return no(
-            "distributed",
-            f"a step of {case.model.id} is of several models or passes, which are not split",
-            "Measure one process.",
-        )
-    if case.precision == "int8":
-        return no(
-            "precision",
-            "products that torchao has quantised are not split over processes",
-            "Use --precision fp32 or bf16.",
-        )
-    return _not_split(case)
+        yield refuse("option/compiled_ranks")
+    if case.mode is Mode.TRAINING:
+        if case.precision == "fp16" or case.options.get("pure"):
+            yield refuse("precision/half_ranks")
+        loss = case.model.training.loss if case.model.training else ""
+        parted = strategy != "tp" or int(case.options.get("accumulate", 1)) > 1
+        if parted and loss in _WHOLE_BATCH:
+            yield refuse("distributed/whole_batch", loss=loss, model=case.model.id)
+    else:
+        if strategy != "tp":
+            yield refuse("distributed/independent")
+        if case.procedure not in ("forward", "generate"):
+            yield refuse("distributed/several_passes", model=case.model.id)
+        if case.precision == "int8":
+            yield refuse("precision/int8_ranks")
+    if strategy == "tp":
+        yield _not_split(case)
 
 
 def _not_split(case: Case) -> Support | None:
-    """Why tensor parallelism is not possible, where class and config of the model tell."""
     trains = case.mode is Mode.TRAINING
     spec = case.model.trained if trains else case.model
     instead = "--strategy ddp or fsdp2" if trains else "one process"
     if nothing_says_how(spec):
-        return no(
-            "tensor_parallel",
-            f"nothing says how the products of {spec.id} are split over processes",
-            f"Use {instead}.",
-        )
+        return refuse("tensor_parallel", model=spec.id, instead=instead)
     uneven = uneven_heads(spec, case.world_size)
     if uneven is None:
         return None
-    name, count = uneven
-    return no(
-        "tensor_parallel",
-        f"{name} of {spec.id} is {count}, which {case.world_size} processes cannot share evenly",
-        f"Use another number of processes, or {instead}.",
-    )
+    facts = {"name": uneven[0], "count": uneven[1], "processes": case.world_size}
+    return refuse("tensor_parallel/uneven", model=spec.id, instead=instead, **facts)
 
 
-def _quantises(case: Case) -> Support | None:
+def _of_int8(case: Case) -> Iterator[Support | None]:
     if case.mode is Mode.TRAINING:
-        return no(
-            "precision",
-            "a model quantised to int8 is not trained",
-            "Use --mode inference, or --precision bf16.",
-        )
+        yield refuse("precision/int8_training")
     if case.compiled:
-        return no(
-            "option",
-            "torch.compile of a model quantised by torchao did not come to an end here",
-            "Leave out --compile.",
-        )
-    return missing("pytorch", ("torchao",), "int8")
+        yield refuse("option/int8_compiled")
+    yield missing("pytorch", ("torchao",), "int8")
 
 
 def _casts(case: Case) -> Support | None:
-    """A program whose nodes name a type is in that one: others would meet it in its midst."""
+    """Refuse another type of a program whose nodes name one: they would meet it in its midst."""
     file = case.model.file
     if file is None or file.casts or case.precision not in ("fp16", "bf16"):
         return None
     if case.precision == file.precision:
         return None
-    return no(
-        "precision",
-        f"nodes of {case.model.id} name a floating-point type, so that it is not cast to"
-        f" {case.precision}",
-        f"Export it in {case.precision}, use amp-{case.precision}, or let an engine convert it:"
-        " --framework onnxruntime,openvino.",
-    )
+    return refuse("precision/named_types", model=case.model.id, precision=case.precision)
 
 
 def _compiles(case: Case, device: Device) -> Support | None:
-    """A way of torch.compile's, where it compiles and has something to go by."""
+    """Refuse a way of torch.compile's that has nothing to go by."""
     mode = case.options.get(COMPILE_MODE)
     if mode is None:
         return None
     if not case.compiled:
-        return no("option", f"pytorch.{COMPILE_MODE}={mode} is of torch.compile", "Add --compile.")
+        return refuse("option/compile_mode", option=COMPILE_MODE, mode=mode)
     if mode == "reduce-overhead" and device.hardware not in ("cuda", "rocm"):
-        return no(
-            "option",
-            f"{mode} records the launches of a GPU, and there are none on {device.hardware}",
-            f"Leave it out, or use pytorch.{COMPILE_MODE}=max-autotune.",
-        )
+        facts = {"option": COMPILE_MODE, "hardware": device.hardware}
+        return refuse("option/no_gpu", mode=mode, **facts)
     return None
 
 
-def _generates(case: Case) -> Support | None:
-    if not case.generates:
-        return None
-    if case.compiled and case.model.generation is not None:
-        # Static shapes, as everywhere here: token after token would be other code.
-        return no(
-            "generation_compiled",
-            "each new token reads a longer cache, and would be compiled anew",
-            "Leave out --compile, or measure a forward pass with --new-tokens 0.",
-        )
-    return writes_nothing(case)
+#: Beginnings of the names of classes of transformers that bring no plan of columns and rows, and
+#: whose blocks are none of the layouts that ours knows.
+_NOT_SPLIT = (
+    "CLIP",
+    "Clap",  # its audio tower adds a bias for each head, which would not be split
+    "Detr",
+    "GPT2",
+    "Mamba",
+    "Mixtral",
+    "ResNet",
+    "T5",
+    "ViT",
+    "VisionEncoderDecoder",
+    "Wav2Vec2",
+    "Whisper",
+    "XCLIP",
+)
+_NETWORKS = (
+    "accelbench.catalog.networks.detr:",
+    "accelbench.catalog.networks.diffusion:",
+)
+_HEADS = ("num_attention_heads", "n_heads", "num_key_value_heads")
+
+
+def nothing_says_how(spec: ModelSpec) -> bool:
+    """Return whether no plan splits a model's products, by its class and config alone.
+
+    It is asked while a run is planned, when no engine is imported: what is refused here is refused
+    before its one-process baseline is measured. Of classes that are not named here the ranks say it
+    (`parallel.tensor_parallel`), as only their modules tell.
+    """
+    if spec.builder.startswith(_NETWORKS):
+        return True
+    source, _, name = spec.builder.partition(":")
+    return source == "transformers" and name.startswith(_NOT_SPLIT)
+
+
+def uneven_heads(spec: ModelSpec, processes: int) -> tuple[str, int] | None:
+    """Return the count of heads that processes cannot share evenly, with its name."""
+    text: Any = spec.config.get("text_config")
+    for config in (spec.config, text if isinstance(text, dict) else {}):
+        for name in _HEADS:
+            count = config.get(name)
+            if isinstance(count, int) and count % processes:
+                return name, count
+    return None

@@ -1,23 +1,4 @@
-"""A model opened in PyTorch: built, placed, stepped, and asked where it ran.
-
-What torch.compile is told, and what it tells of its work.
-
-Weights that are others for a moment: doubled, and then again what they were.
-
-What a module of its owner's keeps from step to step: whether inference changes it.
-
-A batch normalisation that is put back into training within `forward`, a running average or a cache
-in a buffer make each step begin where the one before ended. Nothing in a step's time shows that.
-
-What a precision costs a model: the same fp32 pass with numbers rounded as it would round them.
-
-In bf16 and fp16 every result is rounded; in int8 and tf32 what enters a product is, in int8 to 255
-steps between its least and its largest value, weights and what they are multiplied with alike. How
-far that moves the outputs is the model's own sensitivity: BERT's tiny size 0.008 in bf16 and
-0.01 in int8, X-CLIP's 0.12 and 0.3, in units of what other inputs move.
-
-Imports torch: import this module only where a model is open.
-"""
+"""A model opened in PyTorch: built, placed, stepped, and asked where it ran."""
 
 from __future__ import annotations
 
@@ -32,26 +13,21 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from accelbench.catalog.build import Built, built
-from accelbench.catalog.inputs import tensors
+from accelbench.catalog.build import Built
 from accelbench.catalog.narrow import in_precision
-from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.model import ModelSpec
 from accelbench.core.precision import weight_types
 from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.runtimes.pytorch import int8
 from accelbench.runtimes.pytorch.places import TorchPlace, place_for
-from accelbench.runtimes.pytorch.procedures import Opened, Procedure, Settling, Telling, make
-from accelbench.runtimes.pytorch.procedures.chance import chances_kept, dropped_nothing, seed_all
-from accelbench.runtimes.pytorch.procedures.forward import Forward
-from accelbench.runtimes.pytorch.procedures.train import Train
-from accelbench.runtimes.shared.arrays import Inputs
+from accelbench.runtimes.pytorch.procedures import Forward, Opened, Procedure, make
+from accelbench.runtimes.pytorch.procedures.base import chances_kept, dropped_nothing, seed_all
 from accelbench.runtimes.shared.engine_errors import memory_errors
 from accelbench.runtimes.shared.local import LocalSampler
+from accelbench.runtimes.shared.modules import DTYPES, ModuleSession
 from accelbench.runtimes.shared.sketches import Sketch, places
 
 _aten = torch.ops.aten
@@ -90,7 +66,13 @@ Rounder = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Rounded(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
-    """While it is entered, fp32 is rounded as another precision rounds."""
+    """A mode in which fp32 is rounded as another precision rounds.
+
+    In bf16 and fp16 every result is rounded; in int8 and tf32 what enters a product is, in int8
+    to 255 steps between its least and its largest value, weights and what they are multiplied
+    with alike. How far that moves the outputs is the model's own sensitivity: BERT's tiny size
+    0.008 in bf16 and 0.01 in int8, X-CLIP's 0.12 and 0.3, in units of what other inputs move.
+    """
 
     def __init__(self, precision: str) -> None:
         super().__init__()
@@ -124,7 +106,7 @@ def _ten_bits(value: torch.Tensor) -> torch.Tensor:
 
 
 def _stepped(value: torch.Tensor) -> torch.Tensor:
-    """To 255 steps between the least and the largest, zero being one of them."""
+    # To 255 steps between the least and the largest, zero being one of them.
     low, high = (float(bound) for bound in value.clamp(_MASK, -_MASK).aminmax())
     if low <= _MASK:
         return value
@@ -149,13 +131,18 @@ _MOST_NAMES = 3
 
 
 class ModuleState:
-    """A module's buffers, weights and modes as they were when it was opened."""
+    """A module's buffers, weights and modes as they were when it was opened.
+
+    A batch normalisation that is put back into training within `forward`, a running average or
+    a cache in a buffer make each step begin where the one before ended. Nothing in a step's
+    time shows that.
+    """
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._before = _marks(module)
 
     def changed(self, module: torch.nn.Module) -> list[str]:
-        """Names of what is no longer as it was; of many the first, and how many more."""
+        """Return names of what is no longer as it was; of many the first, and how many more."""
         now = _marks(module)
         keys = sorted({**self._before, **now}, key=lambda name: not name.startswith(_MODE))
         names = [name for name in keys if self._before.get(name) != now.get(name)]
@@ -189,7 +176,7 @@ def _mark(tensor: torch.Tensor, most: int) -> str:
 
 @contextmanager
 def doubled(weights: Sequence[torch.Tensor]) -> Iterator[None]:
-    """Exact both ways, since a power of two only moves the exponent.
+    """Double weights meanwhile: exact both ways, since a power of two only moves the exponent.
 
     Of a weight that would be infinite then, such as a mask's, a copy is kept.
     """
@@ -209,7 +196,6 @@ def doubled(weights: Sequence[torch.Tensor]) -> Iterator[None]:
 
 
 def _can_double(weight: torch.Tensor) -> bool:
-    """Whether no value would be beyond its type; of none that is no number."""
     if not weight.numel():
         return True
     low, high = torch.aminmax(weight)
@@ -217,9 +203,9 @@ def _can_double(weight: torch.Tensor) -> bool:
 
 
 def allow_many_graphs() -> None:
-    """One a batch size, and in training another without dropout.
+    """Let Dynamo compile one graph a batch size, and in training another without dropout.
 
-    After eight of one module Dynamo would go on without compiling, and not say so.
+    After eight of one module it would go on without compiling, and not say so.
     """
     import torch._dynamo.config as dynamo
 
@@ -227,7 +213,7 @@ def allow_many_graphs() -> None:
 
 
 def compile_totals() -> tuple[int, int]:
-    """How many graphs Dynamo has compiled in this process, and the nanoseconds spent."""
+    """Return how many graphs Dynamo has compiled in this process, and the nanoseconds spent."""
     from torch._dynamo import utils
 
     graphs = int(utils.counters["stats"]["unique_graphs"])
@@ -237,14 +223,6 @@ def compile_totals() -> tuple[int, int]:
     return graphs, round(seconds * 1e9)
 
 
-_DTYPES = {
-    "fp32": torch.float32,
-    "fp16": torch.float16,
-    "bf16": torch.bfloat16,
-    "amp-fp16": torch.float32,  # weights and inputs stay whole, autocast narrows each operation
-    "amp-bf16": torch.float32,
-    "int8": torch.float32,  # what is not quantised stays whole
-}
 _AUTOCAST = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
 
 
@@ -253,41 +231,38 @@ def _trains(case: Case) -> bool:
 
 
 def _weights_dtype(case: Case) -> torch.dtype:
-    """Training keeps fp32 weights, whatever it calculates in, unless pure is asked for."""
+    # Training keeps fp32 weights, whatever it calculates in, unless pure is asked for.
     if _trains(case) and not case.options.get("pure"):
         return torch.float32
-    return _DTYPES[case.precision]
+    return DTYPES[case.precision]
 
 
 def _autocast_dtype(case: Case) -> torch.dtype | None:
     if _trains(case) and not case.options.get("pure"):
-        dtype = _DTYPES[case.precision.removeprefix("amp-")]
+        dtype = DTYPES[case.precision.removeprefix("amp-")]
         return None if dtype is torch.float32 else dtype
     return _AUTOCAST.get(case.precision)
 
 
-class PytorchSession:
-    """One model on one device in one precision; shapes may change between measurements."""
+class PytorchSession(ModuleSession):
+    """One model on one device of PyTorch."""
+
+    _procedure: Procedure
 
     def __init__(self, job: Job, clock: Clock) -> None:
         case = job.case
-        if job.settings.threads:
-            torch.set_num_threads(job.settings.threads)
-        self._job = job
+        super().__init__(job, clock, _weights_dtype(case))
         self._precision = case.precision
-        self._dtype = _weights_dtype(case)
         self._narrow = _autocast_dtype(case)
-        self._spec: ModelSpec = case.model.trained if _trains(case) else case.model
         self._place: TorchPlace = place_for(torch, job.device.hardware, job.device.ordinal)
         self.device_timed = self._place.timer is not None
-        self.timings: dict[str, int] = {}
         self._quantised: dict[str, Any] = {}
         self._looked_with: Any = None
         self._replays = False  # each run draws the same numbers
         with memory_errors():
-            made: Built = self._timed(clock, "build", self._build)
+            made: Built = self._timed("build", self._build)
             self.weights_digest = made.digest
-            self._module = self._timed(clock, "load", partial(self._load, made.module))
+            self._module = self._timed("load", partial(self._load, made.module))
             del made
         # What of a module of its owner's nobody has read may change as it is called.
         watched = self._spec.code is not None and not _trains(case)
@@ -297,8 +272,6 @@ class PytorchSession:
             job, self._module, self._run, self._place, clock, self._autocast, self._initial
         )
         self._use(self._procedure_of(case))
-        self._output_facts: dict[str, Any] = {}
-        self._inputs = Inputs(job, clock)
 
     def _runnable(self, module: torch.nn.Module) -> Callable[..., Any]:
         run: Callable[..., Any] = module
@@ -331,26 +304,9 @@ class PytorchSession:
             drain=procedure.drain,
         )
 
-    def _timed(self, clock: Clock, name: str, do: Callable[[], Any]) -> Any:
-        start = clock.now_ns()
-        made = do()
+    def _wait(self) -> None:
         if self._place.synchronize is not None:
             self._place.synchronize()
-        self.timings[name] = clock.now_ns() - start
-        return made
-
-    def _build(self) -> Built:
-        """In the type that it runs in: 7 billion weights would not fit most hosts in fp32."""
-        job = self._job
-        spill = None if job.spill is None else Path(job.spill)
-        return built(
-            self._spec,
-            job.settings.seed,
-            self._spec.weights_from(job.settings.weights),
-            job.settings.trust_remote_code,
-            self._dtype,
-            spill,
-        )
 
     def _load(self, module: torch.nn.Module) -> torch.nn.Module:
         if self._narrow is not None and hasattr(module, "set_experts_implementation"):
@@ -385,24 +341,15 @@ class PytorchSession:
         with memory_errors():
             self._use(self._procedure_of(case))
             inputs = self._placed(case, self._arrays(case, seed))
-            if isinstance(self._procedure, Settling):
-                self._procedure.settle(inputs)
+            self._procedure.settle(inputs)
             return inputs
 
     def _placed(self, case: Case, arrays: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-        floats = {i.name for i in tensors(case.model, case.shapes, case.mode) if i.dtype == "float"}
-        return {
-            name: torch.from_numpy(array).to(
-                device=self._place.device, dtype=self._dtype if name in floats else None
-            )
-            for name, array in arrays.items()
-        }
-
-    def loaded(self) -> Mapping[str, Any]:
-        return self._inputs.columns()
+        hosted = self._host_inputs(case, arrays)
+        return {name: tensor.to(self._place.device) for name, tensor in hosted.items()}
 
     def compile(self, inputs: Any) -> int | None:
-        """torch.compile works at the first call; that call's block carries its time."""
+        # torch.compile works at the first call; that call's block carries its time.
         return None
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
@@ -413,8 +360,7 @@ class PytorchSession:
 
         def step() -> None:
             self._procedure.step(inputs)
-            if self._place.synchronize is not None:
-                self._place.synchronize()
+            self._wait()
 
         with self._around():
             report = profile(step, self._opened.clock, steps, str(self._job.device), traces)
@@ -435,18 +381,6 @@ class PytorchSession:
                 sketches[name] = Sketch(tuple(tensor.shape), some.cpu().numpy())
         return sketches
 
-    def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
-        return self._training.weight_values(most, draw)
-
-    def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
-        with self._around():
-            return self._training.preview_step(inputs, most, draw)
-
-    @property
-    def _training(self) -> Train:
-        assert isinstance(self._procedure, Train)
-        return self._procedure
-
     def inspect(self, inputs: Any) -> None:
         self._sampler.left = None
         self._looked_with = inputs
@@ -454,7 +388,7 @@ class PytorchSession:
             self._look(self._procedure.outputs(inputs))
 
     def _int8_facts(self) -> dict[str, Any]:
-        """That what was quantised was computed in int8: counted in a step of its own."""
+        # That what was quantised was computed in int8 is counted in a step of its own.
         if not self._quantised or self._looked_with is None:
             return self._quantised
         if "int8_products" not in self._quantised:
@@ -478,7 +412,7 @@ class PytorchSession:
             }
 
     def exact(self, inputs: Any) -> dict[str, Any]:
-        """In fp64, by the same module; it stays in it."""
+        # By the same module; it stays in fp64.
         self._module.double()
         wide = {name: t.double() if t.is_floating_point() else t for name, t in inputs.items()}
         with self._around():
@@ -531,16 +465,13 @@ class PytorchSession:
         return self._place.memory()
 
     def evidence(self) -> Evidence:
-        """Read back from the tensors themselves after they were computed."""
         weights = {str(p.device) for p in self._module.parameters()}
         seen = weights.union(self._output_facts.get("output_devices", ()))
         hardware = self._job.device.hardware
-        return Evidence(
-            devices=tuple(sorted(self._named(name, hardware) for name in seen)),
-            requested=str(self._job.device),
-            engine=f"torch {torch.__version__}",
-            emulated=self._job.device.emulated,
-            details={
+        return self._evidence(
+            {self._named(name, hardware) for name in seen},
+            f"torch {torch.__version__}",
+            {
                 **weight_types((int8.stored_type(p), p.numel()) for p in self._module.parameters()),
                 "autocast": self._cast_to(),
                 **self._compiling_facts(),
@@ -548,7 +479,7 @@ class PytorchSession:
                 **({} if self._state is None else self._changes(self._state)),
                 **self._int8_facts(),
                 **self._inputs.details(),
-                **(self._procedure.facts() if isinstance(self._procedure, Telling) else {}),
+                **self._procedure.facts(),
                 **self._place.facts(),
             },
         )
@@ -570,10 +501,8 @@ class PytorchSession:
             return {"state_changed": state.changed(self._module)}
 
     def _named(self, name: str, hardware: str) -> str:
-        """torch's "cpu" or "cuda:1" in our words: with an ordinal always.
-
-        ROCm's PyTorch calls its devices "cuda"; CudaPlace has proved the build.
-        """
+        # With an ordinal always. ROCm's PyTorch calls its devices "cuda"; CudaPlace has proved the
+        # build.
         kind, _, ordinal = name.partition(":")
         return f"{hardware if kind == self._place.device.type else kind}:{ordinal or 0}"
 
@@ -586,7 +515,7 @@ class PytorchSession:
 
 
 def _finite(tensor: torch.Tensor) -> bool:
-    """Without a temporary of the tensor's size: its extremes tell, and NaN passes through them."""
+    # Without a temporary of the tensor's size: its extremes tell, and NaN passes through them.
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
     if not tensor.is_floating_point() or tensor.numel() == 0:

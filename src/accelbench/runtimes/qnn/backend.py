@@ -1,7 +1,7 @@
 """QNN's provider in ONNX Runtime: loading it, its options, and which nodes it took.
 
-It is a plugin: a library that a process registers once. Its backend is always the HTP, the
-NPU itself. The package's libQnnSaver would "run" too, and give wrong numbers.
+It is a library that a process registers once. Its backend is always the HTP, the NPU itself: the
+package's libQnnSaver would "run" too, and give wrong numbers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from accelbench.runtimes.shared.local import listed
 
 NAME = "QNNExecutionProvider"
 
@@ -22,7 +24,7 @@ LEFT_OVER = "fallback to CPU EP has been explicitly disabled"
 
 
 def devices() -> list[Any]:
-    """What the provider offers, an NPU first; registers it where that was not done yet."""
+    """Return what the provider offers, an NPU first; register it if that was not done yet."""
     import onnxruntime
     import onnxruntime_qnn
 
@@ -35,7 +37,7 @@ def devices() -> list[Any]:
 
 
 def options(emulated: bool, dump: Path | None = None) -> dict[str, str]:
-    """The provider's options; `dump` is a folder for the graphs that it hands to QNN."""
+    """Return the provider's options; `dump` is a folder for the graphs that it hands to QNN."""
     import onnxruntime_qnn
 
     settings = {"backend_path": onnxruntime_qnn.get_qnn_htp_path()}
@@ -47,14 +49,14 @@ def options(emulated: bool, dump: Path | None = None) -> dict[str, str]:
 
 
 def version() -> str:
-    """The package's version."""
+    """Return the package's version."""
     import onnxruntime_qnn
 
     return str(onnxruntime_qnn.__version__)
 
 
 def assigned(session: Any) -> dict[str, Counter[str]]:
-    """How many nodes of which operator each provider took."""
+    """Return how many nodes of which operator each provider took."""
     counts: dict[str, Counter[str]] = {}
     for part in session.get_provider_graph_assignment_info():
         taken = counts.setdefault(part.ep_name, Counter())
@@ -63,13 +65,13 @@ def assigned(session: Any) -> dict[str, Counter[str]]:
 
 
 def left_over(taken: Mapping[str, Counter[str]]) -> str:
-    """Where a graph's nodes ran that the NPU did not take, in words."""
+    """Return in words where a graph's nodes ran that the NPU did not take."""
     total = sum(count for counter in taken.values() for count in counter.values())
     parts = []
     for provider, counted in sorted(taken.items()):
         if provider == NAME:
             continue
-        several = [f"{name} × {count}" for name, count in counted.most_common()]
-        number = sum(counted.values())
-        parts.append(f"{number} of {total} operators on {provider} ({', '.join(several)})")
+        parts.append(
+            f"{counted.total()} of {total} operators on {provider} ({listed(counted, None)})"
+        )
     return "; ".join(parts) or "ONNX Runtime does not say which"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from accelbench.core.case import Case
-from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.model import FileFormat
 from accelbench.core.protocols import (
-    SUPPORTED,
     Absent,
     ArtifactFormat,
     Device,
@@ -16,9 +16,8 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.vocabulary import Belongs
-from accelbench.runtimes.shared.refusals import beyond_forward, missing, no
-
-_OPTIONS = frozenset({"threads"})
+from accelbench.runtimes.shared.engine import ForwardEngine
+from accelbench.runtimes.shared.refusals import not_listed
 
 #: NPUs want every size fixed, the batch too.
 _WANTED = {
@@ -33,7 +32,7 @@ _WHY_NOT = {
 }
 
 
-class QnnRuntime:
+class QnnRuntime(ForwardEngine):
     """Runs graphs exported from PyTorch on the Hexagon NPU, all of a graph or nothing."""
 
     info = RuntimeInfo(
@@ -56,8 +55,11 @@ class QnnRuntime:
         reasons={"no_cpu_to_hold_against": Belongs.CELL},
     )
 
+    needs = ("onnxruntime", "onnx", "onnxruntime_qnn")
+    remark = "the NPU's compiler always optimises"
+
     def probe(self) -> list[Device | Absent]:
-        """The NPU or its emulation, if the provider can be loaded; in a throw-away process."""
+        """Return the NPU or its emulation if the provider loads; in a throw-away process."""
         from accelbench.hardware.qnn import QnnDetector
         from accelbench.runtimes.qnn.backend import devices
 
@@ -72,35 +74,16 @@ class QnnRuntime:
             ]
         return entries
 
-    def supports(self, case: Case, device: Device) -> Support:
-        name = self.info.name
-        return (
-            missing(name, ("onnxruntime", "onnx", "onnxruntime_qnn"), "qnn")
-            or beyond_forward(name, case, _OPTIONS, "the NPU's compiler always optimises")
-            or _computes(case)
-            or SUPPORTED
-        )
+    def refusals(self, case: Case, device: Device) -> Iterator[Support | None]:
+        yield from super().refusals(case, device)
+        yield not_listed(self.info.name, case, tuple(_WANTED), _WHY_NOT)
 
     def wants(self, case: Case) -> ArtifactFormat:
         if case.as_stored:
             return ArtifactFormat("onnx", static=True)
         return _WANTED[case.precision]
 
-    def clock(self) -> Clock:
-        return MonotonicClock()
-
     def open(self, job: Job) -> Session:
         from accelbench.runtimes.qnn.session import QnnSession
 
         return QnnSession(job, self.clock())
-
-
-def _computes(case: Case) -> Support | None:
-    """Whether the NPU computes in the precision that is asked for, and can be held to it."""
-    if case.precision in _WANTED:
-        return None
-    return no(
-        "precision",
-        _WHY_NOT.get(case.precision, f"the qnn runtime does not run {case.precision}"),
-        f"It runs {', '.join(_WANTED)}.",
-    )

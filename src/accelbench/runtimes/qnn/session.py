@@ -18,9 +18,9 @@ from accelbench.core.profile import Profile, profiled
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.onnxruntime.session import understood
 from accelbench.runtimes.qnn import backend, profile
-from accelbench.runtimes.qnn.composed import Composed, read
+from accelbench.runtimes.qnn.profile import Composed, read_composed
 from accelbench.runtimes.shared.arrays import ArraySession
-from accelbench.runtimes.shared.profiling import walls
+from accelbench.runtimes.shared.local import rounded_shares, walls
 from accelbench.store.scratch import temporary_folder
 
 _QUIET = 3  # errors alone
@@ -85,7 +85,6 @@ class QnnSession(ArraySession):
         self._nodes = backend.assigned(self._session)
 
     def _fallback(self) -> CaseError:
-        """What the CPU would have had to do, from a session where it may."""
         try:
             session = onnxruntime.InferenceSession(
                 str(self.model_path), self._options(fallback=True)
@@ -112,7 +111,7 @@ class QnnSession(ArraySession):
         return list(result)
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
-        """From a second session of the same file that has QNN write down what its nodes take."""
+        # A second session of the same file has QNN write down what its nodes take.
         with temporary_folder() as folder:
             graphs = folder / "graphs"
             graphs.mkdir()
@@ -147,7 +146,7 @@ class QnnSession(ArraySession):
         }
         if self._composed is not None:
             computed_in = self._composed.computed_in
-            details["computed_in"] = {k: round(v, 4) for k, v in computed_in.items()}
+            details["computed_in"] = rounded_shares(computed_in)
             details["npu_operators"] = dict(self._composed.operators)
             details["against_cpu"] = self._against_cpu
             if not computed_in:
@@ -162,7 +161,6 @@ class QnnSession(ArraySession):
         )
 
     def _hold_to_cpu(self) -> None:
-        """Refuse outputs that the same file does not have on the CPU."""
         far = {name: np.nan_to_num(gap, nan=np.inf) for name, gap in self._against_cpu.items()}
         worst = max(far, key=lambda name: far[name], default=None)  # NaN would win no comparison
         if worst is not None and not far[worst] <= _MOST_APART:
@@ -175,16 +173,14 @@ class QnnSession(ArraySession):
             )
 
     def _composed_graphs(self) -> Composed:
-        """What QNN is handed, from a second session of the same file and options."""
         with temporary_folder() as folder:
             try:
                 onnxruntime.InferenceSession(str(self.model_path), self._options(dump=folder))
             except Exception as error:
                 raise understood(error, "session_failed") from error
-            return read(folder)
+            return read_composed(folder)
 
     def _distance(self, fed: Any) -> dict[str, float]:
-        """How far each output is from the CPU provider's of the same file, in its own spread."""
         options = onnxruntime.SessionOptions()
         options.log_severity_level = _QUIET
         try:
@@ -194,20 +190,17 @@ class QnnSession(ArraySession):
             right = cpu.run(self._names, fed)
         except Exception as error:
             raise understood(error, "no_cpu_to_hold_against") from error
-        pairs = zip(self._run(fed), right, strict=True)
-        names = [output.name for output in self.manifest.outputs]
-        return distances(dict(zip(names, pairs, strict=True)))
+        return distances(self._named(zip(self._run(fed), right, strict=True)))
 
     def close(self) -> None:
         self._session = self._looked_with = None
 
 
 def distances(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, float]:
-    """How far outputs are from others, each in its own spread.
+    """Return how far outputs are from others, each in its own spread.
 
     A few values have no spread that says anything: CLIP's one logit may lie near nought. They
-    are judged where the model is verified, by what other inputs move them, and here only if there
-    is nothing else.
+    are judged where the model is verified, and here only if there is nothing else.
     """
     floats = {name: pair for name, pair in pairs.items() if pair[1].dtype.kind == "f"}
     many = {name: pair for name, pair in floats.items() if pair[1].size >= FEW_VALUES}

@@ -1,15 +1,13 @@
-"""Sessions of engines that open an artefact and are fed with NumPy arrays.
+"""Sessions of engines that open an artefact and are fed with NumPy arrays, and what feeds them.
 
-An engine says how its inputs are bound, how a step is run and how outputs are read; what
-a step of a case is, how it is sampled and what it is fed with is the same for all.
-
-What a session is fed with, the same for every engine: a folder's data or drawn inputs.
+An engine binds inputs, runs a step and reads outputs; what a step of a case is, how it is sampled
+and what it is fed with is the same for all.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -47,7 +45,7 @@ _fed: ContextVar[FedBatch | None] = ContextVar("_fed", default=None)
 
 @contextmanager
 def feeding(arrays: Mapping[str, Any]) -> Iterator[FedBatch]:
-    """Whatever a session prepares here are these arrays, as accuracy goes through labelled data.
+    """Feed these arrays to sessions that prepare here, as accuracy goes through labelled data.
 
     A session of another package may draw its inputs by itself: then they are not taken.
     """
@@ -60,7 +58,7 @@ def feeding(arrays: Mapping[str, Any]) -> Iterator[FedBatch]:
 
 
 class _Fed(Protocol):
-    """What reads a job's real inputs."""
+    """A reader of a job's real inputs."""
 
     def batch(self, case: Case) -> Mapping[str, Any]: ...
 
@@ -70,7 +68,7 @@ class _Fed(Protocol):
 
 
 def _feed(job: Job, clock: Clock) -> _Fed | None:
-    """What reads a job's real inputs; None where they are drawn."""
+    """Return the reader of a job's real inputs; None if they are drawn."""
     settings = job.settings
     data, seed = settings.data, settings.seed
     if data is None:
@@ -90,7 +88,7 @@ class Inputs:
         self._feed = _feed(job, clock)
 
     def arrays(self, case: Case, seed: int | None = None) -> Mapping[str, Any]:
-        """Real inputs where the job has them; those of another seed are drawn all the same.
+        """Return real inputs if the job has them; those of another seed are drawn all the same.
 
         They are asked for to see whether inputs matter, and a folder may hold no others.
         """
@@ -105,11 +103,11 @@ class Inputs:
         return make_inputs(case.model, case.shapes, seed, case.mode)
 
     def columns(self) -> Mapping[str, Any]:
-        """Columns of a result about the data that was read last."""
+        """Return columns of a result about the data that was read last."""
         return {} if self._feed is None else self._feed.columns()
 
     def details(self) -> dict[str, Any]:
-        """Evidence of it: what was read, skipped and drawn."""
+        """Return evidence of the data: what was read, skipped and drawn."""
         return {} if self._feed is None else {"data": self._feed.details()}
 
 
@@ -148,11 +146,11 @@ class ArtefactSession(ABC):
 
     @abstractmethod
     def _seen(self, inputs: Any) -> dict[str, Any]:
-        """One run's outputs by name, where the engine has put them."""
+        """Return one run's outputs by name, where the engine has put them."""
 
     @abstractmethod
     def evidence(self) -> Evidence:
-        """Where the work ran."""
+        """Return where the work ran."""
 
     # -- what is the same for all
 
@@ -162,7 +160,7 @@ class ArtefactSession(ABC):
 
     @property
     def model_path(self) -> Path:
-        """The file that the engine opens."""
+        """Return the file that the engine opens."""
         return self._folder / self.manifest.file
 
     def prepare(self, case: Case, seed: int | None = None) -> Any:
@@ -228,7 +226,7 @@ class ArtefactSession(ABC):
         )
 
     def details(self) -> dict[str, Any]:
-        """What every such engine says in its evidence."""
+        """Return what every such engine has in its evidence."""
         made = self.manifest
         return {
             "artefact": {
@@ -263,11 +261,11 @@ class ArraySession(ArtefactSession):
 
     @abstractmethod
     def _run(self, bound: Any) -> Any:
-        """One pass; when it returns, the engine is done with it."""
+        """Make one pass; when it returns, the engine is done with it."""
 
     @abstractmethod
     def _read(self, result: Any) -> list[Any]:
-        """The outputs of a pass, in the manifest's order, as arrays."""
+        """Return the outputs of a pass, in the manifest's order, as arrays."""
 
     def _step(self, inputs: Any) -> Any:
         if self._schedule is None:
@@ -275,7 +273,6 @@ class ArraySession(ArtefactSession):
         return self._denoised(inputs, len(self._schedule.times))
 
     def _denoised(self, inputs: Arrays, passes: int) -> Any:
-        """A batch of images: the denoiser again and again, its arithmetic on the host."""
         assert self._schedule is not None
         names = {input_.name: input_.file_name for input_ in self.manifest.inputs}
 
@@ -294,21 +291,22 @@ class ArraySession(ArtefactSession):
             return {}
         if self._schedule is not None:
             return sketch({"sample": left}, most)
-        values = self._read(left)
-        named = zip((output.name for output in self.manifest.outputs), values, strict=True)
-        return sketch(dict(named), most)
+        return sketch(self._named(self._read(left)), most)
 
     def _seen(self, inputs: Any) -> dict[str, Any]:
         self._sampler.left = None
         self._looked_with = inputs
         if self._schedule is not None:
             return {"sample": self._denoised(inputs, SHORT_PASSES)}
-        values = self._read(self._run(inputs))
+        return self._named(self._read(self._run(inputs)))
+
+    def _named(self, values: Iterable[Any]) -> dict[str, Any]:
+        """Return outputs in the manifest's order by their names."""
         return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
 
 
 def _finite(value: Any) -> bool:
-    """Without a temporary of the array's size: its extremes tell, and NaN passes through them."""
+    # Without a temporary of the array's size: its extremes tell, and NaN passes through them.
     if value.dtype.kind != "f" or not value.size:
         return True
     with np.errstate(invalid="ignore"):
@@ -316,7 +314,7 @@ def _finite(value: Any) -> bool:
 
 
 def timed(clock: Clock, do: Callable[[], Any]) -> tuple[Any, int]:
-    """What something gives, and the nanoseconds it took."""
+    """Return what a call gives, and the nanoseconds that it took."""
     start = clock.now_ns()
     made = do()
     return made, clock.now_ns() - start

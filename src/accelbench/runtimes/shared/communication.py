@@ -39,7 +39,7 @@ class Span:
 
 @dataclass(frozen=True)
 class CommunicationShare:
-    """What the collectives of a rank took, in the unit of the spans."""
+    """The time of a rank's collectives, in the unit of the spans."""
 
     collectives: float  # in which at least one was under way
     exposed: float  # of that, in which nothing was computed
@@ -48,18 +48,18 @@ class CommunicationShare:
 
 
 def is_collective(name: str) -> bool:
-    """Whether an event is a collective's own."""
+    """Return whether an event is a collective's own."""
     return name.startswith(_COLLECTIVES)
 
 
 def computes(name: str) -> bool:
-    """Whether an operator computes: those of libraries do, but for what hands on and waits."""
+    """Return whether an operator computes: a library's does, unless it hands on or waits."""
     namespace, colons, _ = name.partition("::")
     return bool(colons) and namespace not in _WAITING
 
 
 def shared(spans: Iterable[Span]) -> CommunicationShare:
-    """What a rank's spans come to."""
+    """Return what a rank's spans come to."""
     everything = list(spans)
     collectives = [span for span in everything if is_collective(span.name)]
     under_way = united((span.start, span.end) for span in collectives)
@@ -73,7 +73,7 @@ def shared(spans: Iterable[Span]) -> CommunicationShare:
 
 
 def innermost(spans: Sequence[Span]) -> list[Interval]:
-    """When a thread's innermost event was one that computes."""
+    """Return when a thread's innermost event was one that computes."""
     by_thread: dict[int, list[Span]] = defaultdict(list)
     for span in spans:
         by_thread[span.thread].append(span)
@@ -104,7 +104,7 @@ def _innermost(spans: list[Span]) -> list[Interval]:
 
 
 def united(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same time in intervals that do not touch."""
+    """Return the same time in intervals that do not touch."""
     joined: list[Interval] = []
     for start, end in sorted(intervals):
         if joined and start <= joined[-1][1]:
@@ -115,7 +115,7 @@ def united(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
-    """What of united intervals no other united interval covers."""
+    """Return the parts of united intervals that no other united interval covers."""
     left: list[Interval] = []
     for start, end in intervals:
         at = start
@@ -131,16 +131,12 @@ def without(intervals: Sequence[Interval], others: Sequence[Interval]) -> list[I
 
 
 def length(intervals: Iterable[Interval]) -> float:
-    """How long united intervals are together."""
+    """Return how long united intervals are together."""
     return sum(end - start for start, end in intervals)
 
 
 def exchange_columns(ranks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What ranks spend on each other, as columns, and under "ranks" each one's own.
-
-    Args:
-        ranks: of a profiled step of each its `wall_ms`, `communication_ms` and `exposed_ms`.
-    """
+    """Return what ranks spend on each other, as columns, and under "ranks" each one's own."""
     communication = fmean(rank["communication_ms"] for rank in ranks)
     busy = [rank["wall_ms"] - rank["exposed_ms"] for rank in ranks]
     return {

@@ -29,12 +29,8 @@ def engine_error(
 ) -> CaseError:
     """Return an engine's error as one of the case: out of memory, or with a reason.
 
-    Args:
-        error: what was raised; a CaseError is returned as it is.
-        reason: why the case failed, unless memory was short.
-        title: the engine as people write it.
-        text: what the error says, if that is not its whole text.
-        no_memory: how this engine says that memory is short, beside what all say.
+    A CaseError is returned as it is. `text` stands for the error's whole text, `no_memory` are
+    words by which this engine, besides all others, reports that memory is short.
     """
     if isinstance(error, CaseError):
         return error

@@ -7,12 +7,16 @@ the device has done it, how to mark the end of a phase — and gets `sample`.
     WHOLE   |t step step step … sync t|         one duration a block
     PHASES  |t forward sync t backward sync t|  a duration a phase; a pass of its own
     DEVICE  |e step e step e … sync|            the device's own event timers
+
+What profiles of several engines have in common: steps that are timed around, times without
+what was called.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,12 +35,12 @@ class DeviceTimer(Protocol):
         """Put an event into the device's queue."""
 
     def elapsed_ns(self, start: Any, end: Any) -> int:
-        """Time between two events that have passed."""
+        """Return the time between two events that have passed."""
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Python's collector stays off inside a block: it would strike some samples and not others."""
+    """Keep Python's collector off: it would strike some samples and not others."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -166,3 +170,53 @@ class LocalSampler:
             pairs.append((start, timer.record()))
         synchronize()
         return {"step": [timer.elapsed_ns(start, end) for start, end in pairs]}
+
+
+def walls(clock: Clock, steps: int, step: Callable[[], Any]) -> list[int]:
+    """Return the nanoseconds of so many steps, each done when it returns."""
+    times = []
+    with no_collection():
+        for _ in range(steps):
+            start = clock.now_ns()
+            step()
+            times.append(clock.now_ns() - start)
+    return times
+
+
+def own(events: Sequence[tuple[Hashable, float, float]]) -> list[float]:
+    """Return each event's time without the events that lie within it on the same thread.
+
+    Events are thread, start and duration of each, in any order.
+    """
+    times = [duration for _, _, duration in events]
+    threads: dict[Hashable, list[int]] = defaultdict(list)
+    for i, (thread, _, _) in enumerate(events):
+        threads[thread].append(i)
+    for indices in threads.values():
+        open_: list[tuple[int, float]] = []  # those that the next one may lie within, and their end
+        for i in sorted(indices, key=lambda i: (events[i][1], -events[i][2])):
+            _, start, duration = events[i]
+            while open_ and open_[-1][1] <= start:
+                open_.pop()
+            if open_:
+                outer, end = open_[-1]
+                times[outer] -= min(start + duration, end) - start
+            open_.append((i, start + duration))
+    return [max(time, 0.0) for time in times]
+
+
+def shares(counted: Mapping[str, float]) -> dict[str, float]:
+    """Return the share of each in their sum, the largest first; nothing for those of nothing."""
+    total = sum(counted.values())
+    ordered = sorted(counted.items(), key=lambda pair: -pair[1])
+    return {name: value / total for name, value in ordered if value}
+
+
+def rounded_shares(found: Mapping[str, float]) -> dict[str, float]:
+    """Return shares as evidence has them."""
+    return {name: round(share, 4) for name, share in found.items()}
+
+
+def listed(counted: Counter[str], most: int | None = 8) -> str:
+    """Return counts in words, the most first: "MatMul × 3, Add × 1"."""
+    return ", ".join(f"{name} × {count}" for name, count in counted.most_common(most))

@@ -1,7 +1,4 @@
-"""Runtimes by the names that people type, on the command line and in the API. Imports no engine.
-
-Environment variables that several engines are started with.
-"""
+"""Engines by the names that people type, and variables that several are started with."""
 
 from __future__ import annotations
 
@@ -21,26 +18,21 @@ _SCRIPTED, _SCRIPT = "scripted", "ACCELBENCH_SCRIPT"
 
 
 class EngineNotInstalledError(UsageError):
-    """An engine is named whose own package is not here."""
+    """The error of an engine that is named and whose own package is not here."""
 
     exit_code = EXIT_ENVIRONMENT
 
 
 def known_runtimes() -> tuple[str, ...]:
-    """Registered runtimes; the one that tests script only where a script is named."""
+    """Return registered engines; the one that tests script only if a script is named."""
     script = bool(os.environ.get(_SCRIPT))
     return tuple(sorted(n for n in registered(ENGINES) if n != _SCRIPTED or script))
 
 
 def runtime_named(word: str, what: str = "runtime") -> str:
-    """The runtime that a word stands for.
+    """Return the engine that a word stands for; raise UsageError if there is none.
 
-    Args:
-        word: what was typed.
-        what: what the caller calls such a thing.
-
-    Raises:
-        UsageError: there is none.
+    `what` is how the caller calls such a thing.
     """
     low, names = word.lower(), known_runtimes()
     for name in (low, word):  # somebody's own may be in capitals
@@ -52,7 +44,7 @@ def runtime_named(word: str, what: str = "runtime") -> str:
 
 
 def no_such_runtime(word: str, names: Iterable[str], what: str = "runtime") -> UsageError:
-    """The error where a word stands for none of these."""
+    """Return the error for a word that stands for none of these."""
     if (low := word.lower()) in _offered():
         return EngineNotInstalledError(
             f"The engine {low} is not installed.", f"Install it with: {setting_up(low)}"
@@ -72,11 +64,7 @@ def _offered() -> Collection[str]:
 
 
 def runtimes_named(words: Iterable[str]) -> tuple[str, ...]:
-    """Those that several words stand for, each once; `both` is the guide's two.
-
-    Raises:
-        UsageError: a word stands for none.
-    """
+    """Return the engines that several words stand for, each once; `both` is the guide's two."""
     names = (
         name
         for word in words

@@ -38,12 +38,12 @@ class Glance:
 
     @property
     def nbytes(self) -> int:
-        """Of all of them."""
+        """Return the bytes of all outputs."""
         return sum(math.prod(s.shape) * s.values.itemsize for s in self.outputs.values())
 
 
 def outputs_digest(outputs: Mapping[str, Any]) -> str:
-    """A digest of names, shapes and bits: equal only where everything is. As the page's is."""
+    """Return a digest of names, shapes and bits, as the page's is."""
     total = hashlib.sha256()
     for name, values in sorted(outputs.items()):
         array = np.ascontiguousarray(values)
@@ -58,7 +58,7 @@ _SCATTER = 2654435761
 
 
 def places(size: int, most: int) -> npt.NDArray[np.int64]:
-    """Which of so many values are looked at: the same ones everywhere, a page's included.
+    """Return which of so many values are looked at: the same ones everywhere, a page's included.
 
     One of each of as many stretches, each time elsewhere in it.
     """
@@ -75,7 +75,7 @@ def drawn_places(size: int, most: int, draw: int) -> npt.NDArray[np.int64]:
 
 
 def sketch(outputs: Mapping[str, Any], most: int = MOST_VALUES) -> dict[str, Sketch]:
-    """Of arrays, by name."""
+    """Return sketches of arrays, by name."""
     sketches = {}
     for name, output in outputs.items():
         whole = np.asarray(output)

@@ -108,7 +108,7 @@ def _softplus(x: Array, beta: float = 1, threshold: float = 20) -> Array:
 
 
 def dropped(x: Array, p: float, key: Array | None) -> Array:
-    """Some values are 0 by chance, the others larger by as much."""
+    """Make some values 0 by chance, and the others larger by as much."""
     if p == 0 or key is None:
         return x
     if p >= 1:
@@ -149,7 +149,7 @@ _draw("randn_like.default", lambda key, x: jax.random.normal(key, x.shape))
 
 
 def wide(x: Array) -> Array:
-    """In fp32 what is of 16 bits: torch's kernels sum so, and round once at the end."""
+    """Return 16-bit floats in fp32: torch's kernels sum so, and round once at the end."""
     narrow = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize < 4
     return x.astype(jnp.float32) if narrow else x
 
@@ -210,7 +210,7 @@ def _softmax(x: Array, dim: int, *_: Any) -> Array:
 
 @op("_safe_softmax.default")
 def safe_softmax(x: Array, dim: int, *_: Any) -> Array:
-    """Zeros where everything is masked, and no gradient that is no number."""
+    """Return softmax with zeros where everything is masked, and no gradient that is no number."""
     empty = jnp.all(x == -jnp.inf, dim, keepdims=True)
     return jnp.where(empty, 0, jax.nn.softmax(jnp.where(empty, 0, x), dim))
 
@@ -269,7 +269,7 @@ def _attention(
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
     key: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Scores and softmax in fp32, as torch's kernels have them, whatever the inputs are."""
+    # Scores and softmax in fp32, as torch's kernels have them, whatever the inputs are.
     if enable_gqa:
         k, v = (jnp.repeat(x, q.shape[-3] // x.shape[-3], axis=-3) for x in (k, v))
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,10 +45,7 @@ _CHECKS = (
 class Wrapped(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
     """A module that gives tensors by name, or a loss; what nobody asks for is dead code.
 
-    Args:
-        module: the model.
-        after: takes its output and everything that was fed to what is wanted.
-        labels: names of what is fed for `after` alone.
+    `after` takes its output and everything that was fed; `labels` are fed for `after` alone.
     """
 
     def __init__(
@@ -69,33 +66,30 @@ class Wrapped(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
 
 
 def own_name(target: str | None) -> str:
-    """A weight's name in the module that was wrapped."""
+    """Return a weight's name in the module that was wrapped."""
     return str(target).removeprefix("module.")
 
 
 def exported(
     wrapped: Wrapped,
     inputs: Mapping[str, Any],
-    within: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> torch.export.ExportedProgram:
-    """The module, in the mode and dtype that it is in, as operators that change nothing in place.
+    """Return the module, in its mode and dtype, as operators that change nothing in place.
 
     Args:
         wrapped: the module.
-        inputs: one batch as an example, whose shapes are the graph's. What is not a
-            tensor is a constant of the graph.
-        within: entered while the module's code runs.
+        inputs: one batch as an example, whose shapes are the graph's; others are its constants.
 
     Raises:
-        UnsupportedError: the graph depends on values, or on numbers drawn on the host, or
-            has operators that the table lacks.
+        UnsupportedError: the graph depends on values, or on numbers drawn on the host, or has
+            operators that the table lacks.
     """
     table = torch.export.default_decompositions()
     for name in _WHOLE:
         table.pop(getattr(torch.ops.aten, name).default, None)
     before = _host_chance()
     try:
-        with torch.set_grad_enabled(wrapped.module.training), within():
+        with torch.set_grad_enabled(wrapped.module.training):
             program = torch.export.export(wrapped, (), dict(inputs), strict=False)
         program = program.run_decompositions(table)
     except Exception as error:
@@ -113,12 +107,11 @@ def exported(
 
 
 def calls(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
-    """The nodes that calculate."""
+    """Return the nodes that calculate."""
     return (node for node in graph.nodes if node.op == "call_function")
 
 
 def _host_chance() -> tuple[Any, ...]:
-    """Where the host's generators stand."""
     numbers = np.random.get_state(legacy=False)
     return str(numbers), random.getstate()
 
@@ -134,7 +127,6 @@ def _not_exported(error: Exception) -> UnsupportedError:
 
 
 def _prune(graph: torch.fx.Graph) -> None:
-    """Take out the checks, and what only they needed."""
     for node in list(calls(graph)):
         if str(node.target).startswith(_CHECKS):
             graph.erase_node(node)
@@ -160,7 +152,7 @@ _CONVOLUTIONS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 
 @dataclass(frozen=True)
 class Names:
-    """What a module's weights are called, and how they lie."""
+    """The names of a module's weights, and how they lie."""
 
     canonical: Mapping[str, str]  # of every name: the first of the same weight
     trained: frozenset[str]  # those that a gradient is wanted of
@@ -168,7 +160,6 @@ class Names:
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Names:
-        """Read from a module."""
         first: dict[int, str] = {}
         canonical, trained = {}, set()
         for name, weight in module.named_parameters(remove_duplicate=False):
@@ -190,10 +181,10 @@ def weights_of(
     names: Names,
     where: Callable[[Sequence[int]], Any] = lambda _: None,
 ) -> Arrays:
-    """A module's weights, each where one of its shape lies; one that is shared stands once.
+    """Return a module's weights, each where one of its shape lies; a shared one stands once.
 
-    Each of torch's own is let go as soon as it is copied, so that the model is not held
-    twice. The module keeps shapes: empty memory that nobody writes to takes none.
+    Each of torch's own is let go as soon as it is copied, so that the model is not held twice.
+    The module keeps shapes: empty memory that nobody writes to takes none.
     """
     held = {}
     for name, weight in module.named_parameters():
@@ -204,7 +195,7 @@ def weights_of(
 
 
 def _outputs_last(kernel: torch.Tensor) -> torch.Tensor:
-    """As `convolutions.outputs_last`, before it is on the device."""
+    # As `outputs_last`, before it is on the device.
     return kernel.permute(*range(2, kernel.ndim), 1, 0)
 
 
@@ -225,7 +216,7 @@ class Lowered:
     def __call__(
         self, weights: Arrays, buffers: Arrays, inputs: Arrays, key: jax.Array | None = None
     ) -> tuple[Any, Arrays]:
-        """The module's outputs, and its buffers as they are afterwards. Without key no dropout."""
+        """Return the module's outputs and its buffers afterwards; without a key nothing drops."""
         given = {"weights": weights, "buffers": buffers, "inputs": inputs}
         values: dict[torch.fx.Node, Any] = {}
         laid_out: dict[torch.fx.Node, jax.Array] = {}
@@ -244,7 +235,7 @@ class Lowered:
         return self._given_back([values.get(r, r) for r in results], buffers)
 
     def compiled(self) -> Lowered:
-        """What is needed once it is compiled: the graph is not, and is large."""
+        """Return what is needed once it is compiled: the graph is not, and is large."""
         return replace(self, _graph=torch.fx.Graph(), _home={})
 
     def _given_back(self, results: list[Any], buffers: Arrays) -> tuple[Any, Arrays]:
@@ -261,15 +252,10 @@ def lower(
     wrapped: Wrapped,
     inputs: Mapping[str, Any],
     names: Names,
-    within: Any = None,
     device: Any = None,
 ) -> Lowered:
-    """Export a module as `exported` does, and make a function of its graph.
-
-    Raises:
-        UnsupportedError: as `exported`.
-    """
-    program = exported(wrapped, inputs, *(() if within is None else (within,)))
+    """Export a module as `exported` does, and make a function of its graph."""
+    program = exported(wrapped, inputs)
     graph, signature = program.graph_module.graph, program.graph_signature
     home: dict[str, tuple[str, str]] = {}
     buffers: Arrays = {}
@@ -309,7 +295,7 @@ _PROBABILITY = {
 
 
 def _draws(node: torch.fx.Node) -> bool:
-    """A dropout of nothing draws nothing."""
+    # A dropout of nothing draws nothing.
     name = str(node.target)
     place = _PROBABILITY.get(name)
     if place is None:
@@ -340,7 +326,7 @@ def _called(
 def placed(
     target: torch._ops.OpOverload, args: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments by place wherever torch's schema has places: its names need not be ours."""
+    """Put arguments in places if torch's schema has them: its names need not be ours."""
     positional, rest = [*args], dict(named)
     for argument in target._schema.arguments[len(args) :]:
         if argument.kwarg_only or not rest:
@@ -350,7 +336,7 @@ def placed(
 
 
 def cast(result: Any, expected: Any) -> Any:
-    """Results in the dtype that torch gives them, so that the rules of promotion are torch's."""
+    """Return results in torch's dtypes, so that the rules of promotion are torch's."""
     if isinstance(expected, torch.Tensor):
         return result.astype(DTYPES[expected.dtype])
     if isinstance(expected, (list, tuple)):

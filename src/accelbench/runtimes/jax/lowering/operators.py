@@ -138,7 +138,7 @@ def _unbind(x: Array, dim: int = 0) -> Sequence[Array]:
 
 @op("constant_pad_nd.default")
 def _pad(x: Array, pad: Sequence[int], value: Any = 0) -> Array:
-    """torch counts the pads from the last dimension; a negative one crops."""
+    # torch counts the pads from the last dimension; a negative one crops.
     pairs = [(0, 0, 0)] * (x.ndim - len(pad) // 2)
     pairs += [(pad[i], pad[i + 1], 0) for i in range(len(pad) - 2, -1, -2)]
     return lax.pad(x, jnp.asarray(value, x.dtype), pairs)
@@ -146,7 +146,7 @@ def _pad(x: Array, pad: Sequence[int], value: Any = 0) -> Array:
 
 @op("embedding.default")
 def _embedding(weight: Array, indices: Array, padding: int = -1, *_: Any) -> Array:
-    """The row of padding learns nothing, as in torch."""
+    # The row of padding learns nothing, as in torch.
     rows = jnp.take(weight, indices, axis=0, mode="clip")
     if padding < 0:
         return rows
@@ -155,7 +155,7 @@ def _embedding(weight: Array, indices: Array, padding: int = -1, *_: Any) -> Arr
 
 @op("gather.default")
 def _gather(x: Array, dim: int, index: Array, **_: Any) -> Array:
-    """As torch, an index may be shorter than x along the other dimensions."""
+    # As in torch, an index may be shorter than x along the other dimensions.
     dim %= x.ndim
     whole = x[tuple(slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape))]
     return jnp.take_along_axis(whole, index, dim)
@@ -186,13 +186,12 @@ def _index_put(
 
 
 def _places(x: Array, dim: int, index: Array) -> tuple[Array, ...]:
-    """Of each value of an index: where it lies in x, an array a dimension."""
     places = jnp.indices(index.shape)
     return tuple(index if d == dim % x.ndim else places[d] for d in range(x.ndim))
 
 
 def _source(source: Any, index: Array) -> Any:
-    """As torch, the source may be larger than the index."""
+    # As in torch, the source may be larger than the index.
     return source[tuple(slice(n) for n in index.shape)] if jnp.ndim(source) else source
 
 
@@ -208,7 +207,7 @@ def _scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 @op("masked_scatter.default")
 def _masked_scatter(x: Array, mask: Array, source: Array) -> Array:
-    """The k-th place of the mask takes the k-th value."""
+    # The k-th place of the mask takes the k-th value.
     mask = jnp.broadcast_to(mask, x.shape).reshape(-1)
     which = jnp.clip(jnp.cumsum(mask) - 1, 0, source.size - 1)
     return jnp.where(mask, source.reshape(-1)[which], x.reshape(-1)).reshape(x.shape)
@@ -241,12 +240,12 @@ _CHANNELS_LAST = {
 
 
 def outputs_last(kernel: Array) -> Array:
-    """From torch's order (outputs, inputs, sizes) to XLA's (sizes, inputs, outputs)."""
+    """Reorder a kernel from torch's (outputs, inputs, sizes) to XLA's (sizes, inputs, outputs)."""
     return jnp.transpose(kernel, (*range(2, kernel.ndim), 1, 0))
 
 
 def outputs_first(kernel: Array) -> Array:
-    """Back to torch's order."""
+    """Reorder a kernel back to torch's order."""
     n = kernel.ndim
     return jnp.transpose(kernel, (n - 1, n - 2, *range(n - 2)))
 
@@ -265,7 +264,7 @@ def _convolution(
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
     *, laid_out: bool = False,
 ) -> Array:  # fmt: skip
-    """`laid_out`: the kernel lies as XLA wants it, spatial sizes first and outputs last."""
+    # `laid_out`: the kernel lies as XLA wants it, spatial sizes first and outputs last.
     n = x.ndim - 2
     pads = [(p, p) for p in padding]
     fractional = (1,) * n
@@ -342,7 +341,7 @@ def _upsample(
 
 
 def _normed(x: Array, axes: Any, eps: float) -> tuple[Array, Array, Array]:
-    """In fp32, as torch: what is normed, its mean and the reciprocal of its deviation."""
+    """Return, in fp32, what is normed, its mean and the reciprocal of its deviation."""
     x = x.astype(jnp.float32)
     mean = jnp.mean(x, axes, keepdims=True)
     scale = lax.rsqrt(jnp.mean(jnp.square(x - mean), axes, keepdims=True) + eps)
@@ -383,7 +382,7 @@ def _group_norm(
 def _channels_normed(
     x: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array, eps: float
 ) -> Array:
-    """By given statistics: one product and one sum an element."""
+    # By given statistics: one product and one sum an element.
     scale = lax.rsqrt(var.astype(jnp.float32) + eps)
     scale = scale if weight is None else scale * weight
     shift = -mean * scale if bias is None else bias - mean * scale
@@ -403,7 +402,7 @@ def _batch_norm_training(
     x: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array, training: bool,
     momentum: float, eps: float,
 ) -> tuple[Array, Array | None, Array | None, Array, Array]:  # fmt: skip
-    """In training: by the batch's own statistics, and the running ones come back renewed."""
+    # By the batch's own statistics; the running ones come back renewed.
     if not training:
         return _channels_normed(x, weight, bias, mean, var, eps), None, None, mean, var
     axes = (0, *range(2, x.ndim))

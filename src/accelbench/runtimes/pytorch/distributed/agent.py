@@ -2,7 +2,7 @@
 
     python -m accelbench.runtimes.pytorch.distributed.agent FOLDER
 
-FOLDER has `launch.json`, a `RankLaunch`. Where a rank fails, the others are ended, and which one it
+FOLDER has `launch.json`, a `RankLaunch`. If a rank fails, the others are ended, and which one it
 was and how it ended is left in `failure.json`.
 """
 
@@ -69,7 +69,7 @@ def main(folder: Path) -> int:
 
 
 def last_lines(folder: Path, local_rank: int) -> list[str]:
-    """What a rank of this node said last on its error stream, in the agent's folder."""
+    """Return the last lines of a rank of this node on its error stream."""
     # The failure itself names no file where the rank left none of torch's own making.
     logs = sorted(folder.glob(f"{_LOGS}/*/attempt_*/{local_rank}/stderr.log"))
     words = logs[-1].read_text(errors="replace").strip() if logs else ""

@@ -1,9 +1,4 @@
-"""A group of ranks as the worker has it: started, asked, and ended whatever happens.
-
-What agent and ranks are told, and the files by which they tell of a failure.
-
-A machine that takes part in what another measures: its processes of one group after another.
-"""
+"""A group of ranks as the worker has it: started, asked, and ended whatever happens."""
 
 from __future__ import annotations
 
@@ -58,12 +53,12 @@ class RankLaunch:
 
 
 def error_file(folder: Path, rank: int) -> Path:
-    """Where a rank leaves why it gave up."""
+    """Return the file in which a rank leaves why it gave up."""
     return folder / f"rank-{rank}.json"
 
 
 def backend_of(hardware: str) -> str:
-    """By which collectives are carried out."""
+    """Return what carries out collectives."""
     return _BACKENDS.get(hardware, "nccl")
 
 
@@ -84,7 +79,7 @@ ONE_RUN = "accelbench"
 
 
 class RankGroup:
-    """Ranks that wait for questions; one that fails ends them all."""
+    """A group of ranks that wait for questions; one that fails ends them all."""
 
     def __init__(
         self,
@@ -96,19 +91,10 @@ class RankGroup:
         collective_seconds: float = COLLECTIVE_SECONDS,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Start them and wait until rank 0 answers.
+        """Start ranks on this node, `ranks` on each of the nodes, and wait until rank 0 answers.
 
-        Args:
-            ranks: how many of them this node has.
-            backend: gloo or nccl.
-            threads: of each.
-            nodes: how many nodes take part; each has as many ranks.
-            rendezvous: host:port of node 0, where there are several.
-            collective_seconds: how long a collective waits for a rank that does not come.
-            variables: what the ranks' environment has beside this process's.
-
-        Raises:
-            CaseError: they did not come together.
+        `rendezvous` is host:port of node 0 if there are several; `collective_seconds` is
+        how long a collective waits for a rank that does not come.
         """
         self.ranks = ranks * nodes
         self._nodes = nodes
@@ -137,7 +123,6 @@ class RankGroup:
             raise
 
     def _joined(self) -> Connection:
-        """The way to rank 0, once it has opened its door."""
         door, deadline = self._folder / DOOR, time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if door.exists():
@@ -153,7 +138,7 @@ class RankGroup:
         )
 
     def ask(self, do: str, **what: Any) -> list[Any]:
-        """Every rank's answer to a question, in their order.
+        """Return every rank's answer to a question, in their order.
 
         Raises:
             CaseError: a rank failed, was killed, or did not come; all of them are gone then.
@@ -210,7 +195,6 @@ class RankGroup:
         )
 
     def _killed_for_memory(self) -> bool:
-        """Whether the kernel has killed any process for memory since these were started."""
         before, now = self._kills_before, processes.out_of_memory_kills()
         return before is not None and (now or 0) > before
 
@@ -221,10 +205,9 @@ class RankGroup:
 
 
 def take_part(launch: RankLaunch) -> str | None:
-    """This machine's ranks of a group that another one asks: until that has ended.
+    """Run this machine's ranks of a group that another one asks, until it has ended.
 
-    Returns:
-        Why it did not end as it should; None where it did.
+    Return why it did not end as it should, or None.
     """
     with contextlib.closing(Scratch()) as scratch:
         agent = _agent(launch, scratch.folder, {})
@@ -236,7 +219,6 @@ def take_part(launch: RankLaunch) -> str | None:
 
 
 def _agent(launch: RankLaunch, folder: Path, variables: Mapping[str, str]) -> processes.Process:
-    """Torch's elastic agent, started; what it says is in the folder."""
     launch.write(folder)
     threads = dict.fromkeys(_THREADS, str(launch.threads))
     environment = {**os.environ, **threads, **variables}
@@ -245,7 +227,7 @@ def _agent(launch: RankLaunch, folder: Path, variables: Mapping[str, str]) -> pr
 
 
 def _last_line(folder: Path) -> str:
-    """What an agent, or the rank that it ended for, said last."""
+    """Return the last words of an agent, or of the rank that it ended for."""
     file = folder / FAILURE
     if file.is_file():
         ended = json.loads(file.read_text())
@@ -260,7 +242,6 @@ def _last_line(folder: Path) -> str:
 
 
 def _error(note: dict[str, Any]) -> CaseError:
-    """A rank's note as the error that it is of."""
     if note["status"] == OutOfMemoryError.status:
         return OutOfMemoryError(note["message"], note["advice"], note["reason"])
     error = CaseError(note["reason"], note["message"], note["advice"])
@@ -335,12 +316,9 @@ class MachinePart:
 def groups_taken_part_in(
     part: MachinePart, patience: float, collective_seconds: float
 ) -> Iterator[str]:
-    """Take part in every group that machine 0 starts; of each why it ended early, "" where not.
+    """Take part in every group that machine 0 starts; yield why each ended early, "" if it did not.
 
-    Args:
-        part: this machine's.
-        patience: seconds without any group after which there are taken to be no more.
-        collective_seconds: how long a collective waits for a process that does not come.
+    `patience` is the seconds without any group after which there are taken to be no more.
     """
     last = time.monotonic()
     while (left := patience - (time.monotonic() - last)) > 0:

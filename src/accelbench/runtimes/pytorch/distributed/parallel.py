@@ -3,15 +3,6 @@
 ddp     each rank has all weights and a part of the batch; gradients are averaged
 fsdp2   each rank has a part of all weights, gathered block by block, and a part of the batch
 tp      each rank has a part of each block's products, and all of the batch
-
-Which products of a model are split over ranks, and how: by its own plan, or by ours.
-
-A model of transformers that brings a plan (`_tp_plan`: LLaMA, Qwen2 …) is split by it where it
-names nothing but columns and rows. Of encoders that bring none ours has what Megatron-LM has:
-queries, keys, values and the first product of the feed-forward part by columns, what follows each
-by rows, so that a block exchanges twice forward and twice backward.
-
-One training step of several ranks: micro-batches here, gradients exchanged with the last.
 """
 
 from __future__ import annotations
@@ -33,8 +24,7 @@ from torch.distributed.tensor.parallel import (
 
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
-from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
-from accelbench.runtimes.pytorch.procedures.chance import chances_kept, seed_all
+from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened, chances_kept, seed_all
 from accelbench.runtimes.pytorch.procedures.train import Train, unmarked
 from accelbench.runtimes.shared.local import Mark
 
@@ -62,9 +52,12 @@ _STYLES = {"colwise": ColwiseParallel, "rowwise": RowwiseParallel}
 
 
 def tensor_parallel(module: torch.nn.Module, mesh: DeviceMesh, model: str) -> dict[str, int]:
-    """Split a module's products in place; how many of them by columns, and by rows.
+    """Split a module's products in place; return how many of them by columns, and by rows.
 
-    What class and config tell was refused when the run was planned (`splittable`).
+    A model of transformers that brings a plan (`_tp_plan`: LLaMA, Qwen2 …) is split by it if it
+    names nothing but columns and rows. Of encoders that bring none ours has what Megatron-LM
+    has: queries, keys, values and the first product of the feed-forward part by columns, what
+    follows each by rows, so that a block exchanges twice forward and twice backward.
 
     Raises:
         UnsupportedError: nothing says how, or its heads do not go round.
@@ -83,7 +76,7 @@ def tensor_parallel(module: torch.nn.Module, mesh: DeviceMesh, model: str) -> di
 
 
 def products_split(module: torch.nn.Module) -> bool:
-    """Whether anything says how its products are split."""
+    """Return whether anything says how its products are split."""
     return bool(_plan(module))
 
 
@@ -92,7 +85,7 @@ def _plan(module: torch.nn.Module) -> dict[str, str]:
 
 
 def _own_plan(module: torch.nn.Module) -> dict[str, str]:
-    """The plan that the model brings, by full names; empty where it asks for more than we have."""
+    """Return the plan that the model brings, by full names; empty if it asks for more."""
     patterns: dict[str, str] = {
         name: str(style)
         for name, style in (getattr(module, "_tp_plan", None) or {}).items()
@@ -161,10 +154,10 @@ class Parallel(Protocol):
     parts: int
 
     def syncing(self, last: bool) -> AbstractContextManager[None]:
-        """Around a micro-batch: gradients are exchanged with the last one alone."""
+        """Enter what is around a micro-batch: gradients are exchanged with the last one alone."""
 
     def facts(self) -> dict[str, Any]:
-        """For the evidence."""
+        """Return what belongs in the evidence."""
 
 
 class DataParallel:
@@ -219,17 +212,15 @@ class FullySharded:
 
 
 def _split_again(module: Any, _inputs: object, _outputs: object) -> None:
-    """After a forward pass that no backward pass follows: a rank has its part alone again.
-
-    What is in no block stays gathered for the backward pass, which would split it. Whoever asked
-    for the weights then, an optimizer or `restore`, got whole ones that the next step throws away.
-    """
+    # After a forward pass that no backward pass follows: a rank has its part alone again. What is
+    # in no block stays gathered for the backward pass, which would split it. Whoever asked for the
+    # weights then, an optimizer or `restore`, got whole ones that the next step throws away.
     if not torch.is_grad_enabled():
         module.reshard()
 
 
 class TensorParallel:
-    """Products of each block split by torch's parallelize_module; see `tensor_plan`."""
+    """Products of each block split by torch's parallelize_module; see `tensor_parallel`."""
 
     def __init__(self, module: torch.nn.Module, place: torch.device, model: str) -> None:
         self.parts = 1
@@ -247,11 +238,7 @@ class TensorParallel:
 def parallel(
     strategy: str, module: torch.nn.Module, place: torch.device, model: str, trial: Trial
 ) -> Parallel:
-    """A module as a strategy has it.
-
-    Raises:
-        UnsupportedError: the model cannot be shared out in this way.
-    """
+    """Return a module as a strategy has it; raise UnsupportedError if it cannot be shared so."""
     if strategy == "ddp":
         return DataParallel(module, place, trial)
     if strategy == "fsdp2":
@@ -264,7 +251,7 @@ def parallel(
 
 
 def blocks(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
-    """The repeated parts of a model: what lies directly in its outermost lists of modules."""
+    """Return the repeated parts of a model: the entries of its outermost lists of modules."""
     found: list[tuple[str, torch.nn.Module]] = []
     outermost: list[str] = []
     for name, part in module.named_modules():
@@ -293,27 +280,20 @@ def restore(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> Non
 
 
 def here(tensor: torch.Tensor) -> torch.Tensor:
-    """What this rank has of a tensor."""
+    """Return what this rank has of a tensor."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """All of a tensor; every rank has to ask."""
+    """Return all of a tensor; every rank has to ask."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 class RankTrain(Train):
-    """What a rank does of a step."""
+    """A rank's part of a training step: micro-batches, gradients exchanged with the last."""
 
     def __init__(self, case: Case, opened: Opened, shared: Parallel, part: int) -> None:
-        """Nothing is stepped yet.
-
-        Args:
-            case: what is trained, by all ranks together.
-            opened: the model as this rank has it.
-            shared: how it is shared.
-            part: which part of the batch is this rank's.
-        """
+        """Step nothing yet; `part` is which part of the batch is this rank's."""
         self._shared = shared
         self._part = part
         self._micro_batches = int(case.options.get("accumulate", 1))
@@ -366,7 +346,7 @@ class RankTrain(Train):
         return sum(float(part) / count for part in parts)
 
     def gradients(self, inputs: Inputs) -> Iterator[tuple[str, torch.Tensor]]:
-        """The whole gradient of each weight after one backward; nothing is stepped."""
+        """Yield the whole gradient of each weight after one backward; nothing is stepped."""
         self._gradients(inputs, lambda _phase: None)
         self._losses.clear()
         for name, weight in self._module.named_parameters():

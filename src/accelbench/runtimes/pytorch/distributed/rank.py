@@ -38,7 +38,7 @@ _LATE, _GONE = ("timed out", "timeout"), ("connection closed by peer", "connecti
 
 
 def main() -> int:
-    """A rank's life."""
+    """Live a rank's life."""
     if BY_KERNEL:
         child_launcher.die_with_parent(int(os.environ[AGENT_VARIABLE]))
     else:
@@ -55,7 +55,6 @@ def main() -> int:
 
 
 def _described(error: BaseException, rank: int) -> dict[str, Any]:
-    """Why a rank gives up, as a result says it."""
     if isinstance(error, CaseError):
         return {
             "status": error.status,
@@ -77,7 +76,6 @@ def _described(error: BaseException, rank: int) -> dict[str, Any]:
 
 
 def _says(error: BaseException, phrases: tuple[str, ...]) -> bool:
-    """Whether the first line of an error has any of these."""
     first = str(error).strip().partition("\n")[0].lower()
     return any(phrase in first for phrase in phrases)
 
@@ -122,7 +120,6 @@ def _lead(folder: Path, ranks: Any, work: Any) -> None:
 
 
 def _next(asker: Connection) -> dict[str, Any] | None:
-    """What is asked next; None where nobody asks any more."""
     try:
         question: dict[str, Any] | None = asker.recv()
     except (EOFError, OSError):
@@ -136,10 +133,9 @@ def _follow(ranks: Any, work: Any) -> None:
 
 
 def _passed_on(ranks: Any) -> dict[str, Any] | None:
-    """The next question; None where there is none any more, or rank 0 has gone between two.
+    """Return the next question; None if there is none any more, or rank 0 has gone between two.
 
-    Whoever asks may be ended without a word, and rank 0 with it: nothing is lost by that, and if
-    it had a reason, that is told where it was.
+    Whoever asks may be ended without a word, and rank 0 with it: nothing is lost by that.
     """
     try:
         question: dict[str, Any] | None = ranks.passed_on(None)

@@ -1,11 +1,4 @@
-"""The model as one rank has it, and what a rank answers.
-
-Collectives by themselves: one of a size, its result checked, then timed in blocks.
-
-Sizes are nccl-tests': of the whole buffer, that of all ranks together where each has a part of it.
-
-The collectives of a rank's steps, as torch.profiler saw them.
-"""
+"""The model as one rank has it, what a rank answers, and collectives by themselves."""
 
 from __future__ import annotations
 
@@ -35,7 +28,7 @@ from accelbench.runtimes.pytorch.distributed.group import RankLaunch
 from accelbench.runtimes.pytorch.distributed.parallel import Parallel, RankTrain, here, parallel
 from accelbench.runtimes.pytorch.places import TorchPlace
 from accelbench.runtimes.pytorch.procedures import Procedure
-from accelbench.runtimes.pytorch.procedures.chance import chances_kept
+from accelbench.runtimes.pytorch.procedures.base import chances_kept
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 from accelbench.runtimes.pytorch.session import PytorchSession
 from accelbench.runtimes.shared.communication import (
@@ -44,7 +37,7 @@ from accelbench.runtimes.shared.communication import (
     is_collective,
     shared,
 )
-from accelbench.runtimes.shared.profiling import walls
+from accelbench.runtimes.shared.local import walls
 
 #: Kernels by which NCCL and RCCL carry out collectives; copies compute nothing.
 _KERNELS, _COPIES = ("nccl", "rccl"), ("memcpy", "memset")
@@ -52,7 +45,7 @@ _US = 1e3  # in a millisecond
 
 
 def communication(step: Callable[[], Any], steps: int, place: TorchPlace) -> dict[str, Any]:
-    """What collectives take of a step, in milliseconds: the mean of so many."""
+    """Return what collectives take of a step by torch.profiler, in mean milliseconds."""
     device = place.device.type != "cpu"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device else [])]
 
@@ -75,7 +68,7 @@ def communication(step: Callable[[], Any], steps: int, place: TorchPlace) -> dic
 
 
 def _spans(events: Any, device: bool) -> Iterator[Span]:
-    """What the host did, or on a device its kernels: each on a stream as on a thread."""
+    # What the host did, or on a device its kernels: each on a stream as on a thread.
     kinds = torch.autograd.DeviceType
     for event in events:
         start, end = event.time_range.start, event.time_range.end
@@ -97,11 +90,8 @@ _BYTES = 4  # of a value in fp32
 class Exchange:
     """A collective with its buffers.
 
-    Attributes:
-        step: carries it out once.
-        given: what the rank gives.
-        taken: where the result is.
-        expected: what the result has to be where each rank gives its number, from 1 on.
+    A step carries it out once; `expected` is the result if each rank gives its number, from 1
+    on.
     """
 
     step: Callable[[], object]
@@ -111,13 +101,10 @@ class Exchange:
 
 
 def opened_collective(name: str, size: int, backend: str, clock: Clock) -> Callable[[int], int]:
-    """A collective that was carried out once and was right; so many steps of it in nanoseconds.
+    """Carry out a collective once, check it, and return what times so many steps of it.
 
-    Args:
-        name: of the collective.
-        size: bytes of the whole buffer.
-        backend: gloo on the host, else the rank's own GPU.
-        clock: what times it.
+    `size` is the bytes of the whole buffer, as nccl-tests have it: that of all ranks together
+    if each has a part. It is on the host for gloo, else on the rank's own GPU.
 
     Raises:
         CaseError: its result is wrong.
@@ -200,7 +187,7 @@ class Ranks:
     launch: RankLaunch
 
     def passed_on(self, question: dict[str, Any] | None) -> dict[str, Any] | None:
-        """The question that rank 0 has; None ends all."""
+        """Return the question that rank 0 has; None ends all."""
         box = [question]
         dist.broadcast_object_list(box, src=0, group=self.questions)
         return box[0]
@@ -239,7 +226,7 @@ class RankSession(PytorchSession):
         return self._shared.run
 
     def _without_gradient(self) -> set[str]:
-        """Weights that a step of two items leaves without a gradient; nothing else is left."""
+        # By a step of two items, which leaves nothing else.
         case, module = self._job.case, self._module
         how = case.model.training
         assert how is not None  # the runtime's card has refused it otherwise
@@ -300,14 +287,12 @@ class RankSession(PytorchSession):
         return super().without_dropout()
 
     def communication(self, inputs: Any, steps: int) -> dict[str, Any]:
-        """What collectives take of so many steps, in milliseconds a step."""
         with self._around():
             found = communication(lambda: self._procedure.step(inputs), steps, self._place)
             self._procedure.drain()
         return found
 
     def gradients(self, inputs: Any) -> dict[str, Any]:
-        """What one step's backward leaves of each weight, whole; the step is not taken."""
         procedure = self._procedure
         assert isinstance(procedure, RankTrain)
         with self._around():
@@ -324,13 +309,18 @@ class RankSession(PytorchSession):
 
 
 def _folded(times: Sequence[int], steps: int) -> list[int]:
-    """A phase's times of each step: with several micro-batches it comes several times."""
+    # With several micro-batches a phase comes several times a step.
     each = len(times) // steps
     return [sum(times[i * each : (i + 1) * each]) for i in range(steps)]
 
 
+#: Questions that a rank's session answers by itself, and those that it is asked with the inputs.
+_OF_SESSION = frozenset({"stepped", "weight_values", "device_memory"})
+_OF_INPUTS = frozenset({"outputs", "inspect", "preview_step"})
+
+
 class RankWork:
-    """What a rank does of each question."""
+    """The answers of a rank."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
@@ -342,9 +332,14 @@ class RankWork:
         self._collective: Callable[[int], int] | None = None
 
     def answer(self, question: Mapping[str, Any]) -> Any:
-        """This rank's answer; whatever goes wrong is left to the caller."""
-        handler: Callable[..., Any] = getattr(self, f"_{question['do']}")
-        return handler(**{name: value for name, value in question.items() if name != "do"})
+        """Return this rank's answer, its own or its session's; errors are left to the caller."""
+        what = dict(question)
+        do = what.pop("do")
+        if do in _OF_INPUTS:
+            return getattr(self._opened(), do)(self._inputs, **what)
+        if do in _OF_SESSION:
+            return getattr(self._opened(), do)(**what)
+        return getattr(self, f"_{do}")(**what)
 
     def close(self) -> None:
         self._inputs = None
@@ -386,33 +381,10 @@ class RankWork:
             self._inputs = self._opened().prepare(case_from_json(case), seed)
         return dict(self._opened().loaded())
 
-    def _forget(self) -> None:
-        self._inputs = None
-
-    def _nudge(self, by: float) -> None:
-        self._inputs = {
-            n: t * (1 + by) if t.is_floating_point() else t for n, t in self._inputs.items()
-        }
-
     def _sample(self, n: int, timing: str) -> Block:
         session = self._opened()
         self._ranks.together()
         return session.sample(self._inputs, n, Timing(timing))
-
-    def _outputs(self) -> dict[str, Any]:
-        return self._opened().outputs(self._inputs)
-
-    def _stepped(self, most: int) -> dict[str, Any]:
-        return dict(self._opened().stepped(most))
-
-    def _weight_values(self, most: int, draw: int) -> dict[str, Any]:
-        return dict(self._opened().weight_values(most, draw))
-
-    def _preview_step(self, most: int, draw: int) -> Any:
-        return self._opened().preview_step(self._inputs, most, draw)
-
-    def _inspect(self) -> None:
-        self._opened().inspect(self._inputs)
 
     def _gradients(self) -> dict[str, Any]:
         found = self._opened().gradients(self._inputs)
@@ -446,9 +418,6 @@ class RankWork:
 
         now = self._memory.current_bytes()
         return {"pid": os.getpid(), "hidden": psutil.Process().memory_info().rss - now}
-
-    def _device_memory(self) -> Any:
-        return self._opened().device_memory()
 
     def _evidence(self) -> dict[str, Any]:
         session = self._opened()

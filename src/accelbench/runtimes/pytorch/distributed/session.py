@@ -2,8 +2,6 @@
 
 A block is the same number of steps on every rank, after a barrier. Each counts its time from there,
 and a step is over when the last rank has finished it, so that steps add up to what passed.
-
-Memory of ranks: the largest rank's is what has to fit.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from accelbench.runtimes.shared.communication import exchange_columns
 
 
 class RankMemory(HostMemory):
-    """Host memory of the ranks of a group, each counted by itself; the largest is told."""
+    """Host memory of the ranks, each counted by itself; the largest rank's is what has to fit."""
 
     def __init__(self, group: RankGroup) -> None:
         super().__init__(0, "of the largest rank")
@@ -100,7 +98,7 @@ class DistributedSession:
     # -- the session's protocol
 
     def prepare(self, case: Case, seed: int | None = None) -> object:
-        """The inputs lie with the ranks; what is handed back stands for them."""
+        # The inputs lie with the ranks; what is handed back stands for them.
         self._case = case
         # Each rank draws the inputs by itself, so it needs to know which items are chosen.
         answers = self._group.ask(
@@ -127,7 +125,7 @@ class DistributedSession:
         self._group.ask("inspect")
 
     def stepped(self, most: int) -> Mapping[str, Any]:
-        """Rank 0's: `outputs` sees that ranks decide alike."""
+        # Rank 0's: `outputs` sees that ranks decide alike.
         left: Mapping[str, Any] = self._group.ask("stepped", most=most)[0]
         return left
 
@@ -139,7 +137,7 @@ class DistributedSession:
         return ranks[0]
 
     def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
-        """Rank 0's weights, and the mean of the ranks' losses."""
+        # Rank 0's weights, and the mean of the ranks' losses.
         previews: list[StepPreview] = self._group.ask("preview_step", most=most, draw=draw)
         loss = sum(preview.loss for preview in previews) / len(previews)
         return replace(previews[0], loss=loss)
@@ -152,7 +150,7 @@ class DistributedSession:
         return {name: np.concatenate([a[name] for a in answers]) for name in answers[0]}
 
     def gradients(self, inputs: Any) -> dict[str, Any]:
-        """Each weight's gradient after one backward of all ranks, whole."""
+        """Return each weight's gradient after one backward of all ranks, whole."""
         found: dict[str, Any] = self._group.ask("gradients")[0]
         return found
 
@@ -231,14 +229,14 @@ class DistributedSession:
         return self._within("without_dropout")
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
-        """What ranks spend on each other, profiled: columns, and under "ranks" each one's own."""
+        """Return what ranks spend on each other: columns, and "ranks" with each one's own."""
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
         return exchange_columns(self._group.ask("communication", steps=_PROFILED_STEPS))
 
 
 def start(job: Job) -> RankGroup:
-    """The ranks of a job, on this node."""
+    """Start the ranks of a job on this node."""
     case, kind = job.case, job.device.hardware
     nodes = job.settings.nodes
     here = case.world_size // nodes
@@ -264,12 +262,12 @@ def allocator_of(case: Case, hardware: str) -> dict[str, str]:
 
 
 def micro_batch(case: Case, parts: int) -> int:
-    """Items that a rank takes at once."""
+    """Return how many items a rank takes at once."""
     return case.shapes.batch // parts // int(case.options.get("accumulate", 1))
 
 
 def combined(blocks: Sequence[Block], n: int, timing: Timing) -> Block:
-    """The ranks' blocks as one: a step is over when its last rank has finished it."""
+    """Join the ranks' blocks: a step is over when its last rank has finished it."""
     losses = [sum(each) / len(blocks) for each in zip(*(b.losses for b in blocks), strict=True)]
     tokens: Sequence[Sequence[int]] = ()
     if timing is Timing.PHASES:
@@ -290,10 +288,8 @@ def combined(blocks: Sequence[Block], n: int, timing: Timing) -> Block:
 
 
 def _refuse_differing(answers: Sequence[Mapping[str, Any]]) -> None:
-    """Each rank chooses tokens for itself: one that chose others would read another text.
-
-    Numbers may differ in their last places, where ranks are on machines of different kinds.
-    """
+    # Each rank chooses tokens for itself: one that chose others would read another text. Numbers
+    # may differ in their last places if ranks are on machines of different kinds.
     first = answers[0]
     decided = [name for name, values in first.items() if values.dtype.kind != "f"]
     for rank, other in enumerate(answers):
@@ -307,7 +303,7 @@ def _refuse_differing(answers: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _refuse_other_weights(ranks: Sequence[Mapping[str, Any]]) -> None:
-    """Raise CaseError if ranks do not have the same weights: gradients are not exchanged then."""
+    # With other weights than rank 0's, gradients are not exchanged.
     for rank, weights in enumerate(ranks):
         other = [
             name
@@ -329,9 +325,6 @@ def _latest(times: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _slowest(blocks: Sequence[Block]) -> Block:
-    """The rank's that took longest over the block: its phases, and when its tokens were there.
-
-    Of one rank throughout: phases of whichever took longest over each step would add up to more
-    than passed, as ranks that are late by turns make up for it in the next step.
-    """
+    # Of one rank throughout: phases of whichever took longest over each step would add up to more
+    # than passed, as ranks that are late by turns make up for it in the next step.
     return max(blocks, key=lambda block: sum(map(sum, block.phase_ns.values())))

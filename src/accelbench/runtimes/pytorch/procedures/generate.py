@@ -1,15 +1,7 @@
-"""One whole request: the prompt read once, then a step a token.
+"""One whole request: the prompt read once, then a step a token; or a question answered.
 
-    |start  prefill  token 1|token 2|token 3|…|token n|
-    |<---- time to first -->|<------- decode -------->|
-
-The loop is our own, greedy and of a fixed number of tokens: the end-of-sequence
-token ends nothing, so that every request does the same work. Against
-transformers' generate() it leaves out what is not the model: logits
-processors, stopping criteria and the copies they need. A test holds that both
-write the same tokens.
-
-A question answered: embedded, its passages found, an answer generated.
+|start  prefill  token 1|token 2|token 3|…|token n|
+|<---- time to first -->|<------- decode -------->|
 
 |start  embed|retrieve|generate: prefill  token 1|…|token n|
 |<-------- time to first token ----------------->|
@@ -29,7 +21,7 @@ from accelbench.catalog.short_steps import SHORT_TOKENS
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.model import Generation
-from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
+from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened, Procedure
 from accelbench.runtimes.shared.local import Mark
 from accelbench.runtimes.shared.sketches import DECODE_LOGITS, KEPT_LOGITS
 
@@ -51,7 +43,6 @@ class Request:
     """
 
     def __init__(self, module: torch.nn.Module, kind: str, inputs: Inputs, new_tokens: int) -> None:
-        """Keeps the model's inputs; `kind` is that of core.model.Generation."""
         self._module = module
         self._inputs = inputs
         self._encodes = kind == "encoder-decoder"
@@ -72,13 +63,12 @@ class Request:
         return longest
 
     def prefill(self) -> torch.Tensor:
-        """Read the prompt, write the first token; gives the logits that it was chosen by.
+        """Read the prompt, write the first token; return the logits that it was chosen by.
 
-        An encoder reads its input here, once, and only here are image and sound
-        looked at. Only the last position's logits are asked for: with 128 prompt
-        tokens and GPT-2's vocabulary all of them would be 26 MB a row that nobody
-        reads. Decoders beside an encoder cannot be asked; their prompts have a
-        few tokens.
+        An encoder reads its input here, once, and only here are image and sound looked at.
+        Only the last position's logits are asked for: with 128 prompt tokens and GPT-2's
+        vocabulary all of them would be 26 MB a row that nobody reads. Decoders beside an
+        encoder cannot be asked; their prompts have a few tokens.
         """
         extra = {"logits_to_keep": 1} if _takes(self._module, "logits_to_keep") else {}
         output = self._module(**self._inputs, **extra, use_cache=True)
@@ -106,7 +96,7 @@ class Request:
         return kept
 
     def decode(self) -> torch.Tensor:
-        """Write one more token; gives the logits that it was chosen by."""
+        """Write one more token; return the logits that it was chosen by."""
         fed = {self._ids: self.tokens[:, self._written - 1 : self._written]}
         if self._mask is not None:
             fed[self._mask_name] = self._mask[:, : self._prompt_tokens + self._written]
@@ -141,12 +131,12 @@ def decode_logits(decoded: torch.Tensor | None) -> dict[str, torch.Tensor]:
 
 
 def some(logits: torch.Tensor) -> torch.Tensor:
-    """A few of each item: all of them, kept for as long as a request lasts, would be memory."""
+    """Return a few logits of each item: all of them, kept for a whole request, would be memory."""
     return logits[:, :KEPT_LOGITS].clone()
 
 
 class TokenStamps:
-    """When each token of each request was there, counted from the request's start."""
+    """Time stamps of each token of each request, counted from the request's start."""
 
     def __init__(self, opened: Opened) -> None:
         self._now = opened.clock.now_ns
@@ -155,18 +145,18 @@ class TokenStamps:
         self._start = 0
 
     def start(self) -> None:
-        """A request begins; the device is idle."""
+        """Begin a request; the device is idle."""
         self._start = self._now()
         self._requests.append([])
 
     def token(self) -> None:
-        """The request has one more token, as soon as the device has done it."""
+        """Stamp one more token, as soon as the device has done it."""
         if self._synchronize is not None:
             self._synchronize()
         self._requests[-1].append(self._now() - self._start)
 
     def forget(self) -> None:
-        """A block begins: nothing of one that failed may be in it."""
+        """Begin a block: nothing of one that failed may be in it."""
         self._requests = []
 
     def drained(self) -> Mapping[str, Any]:
@@ -175,11 +165,7 @@ class TokenStamps:
 
 
 def wanted(case: Case) -> tuple[Generation, int]:
-    """How the case's model generates, and how many tokens a request is for.
-
-    Raises:
-        UnsupportedError: it does not generate.
-    """
+    """Return how the case's model generates, and how many tokens a request is for."""
     makes, new = case.model.generation, case.shapes.new_tokens
     if makes is None or not new:
         raise UnsupportedError(
@@ -191,12 +177,7 @@ def wanted(case: Case) -> tuple[Generation, int]:
 
 
 def write(request: Request, seen: Callable[[], None] = lambda: None) -> torch.Tensor | None:
-    """Decode every token after the first; return some logits of the first ones of them.
-
-    Args:
-        request: has its first token.
-        seen: called after each token.
-    """
+    """Decode every token after the first, calling `seen` after each; return some logits."""
     kept = []
     for number in range(1, request.tokens.shape[1]):
         logits = request.decode()
@@ -206,20 +187,26 @@ def write(request: Request, seen: Callable[[], None] = lambda: None) -> torch.Te
     return torch.stack(kept, 1) if kept else None
 
 
-class Generate:
-    """A request of a batch: prefill, then decode."""
+class Generate(Procedure):
+    """A request of a batch: prefill, then decode.
+
+    The loop is our own, greedy and of a fixed number of tokens: the end-of-sequence token ends
+    nothing, so that every request does the same work. Against transformers' generate() it leaves
+    out logits processors, stopping criteria and the copies they need. A test holds that both write
+    the same tokens.
+    """
 
     def __init__(self, case: Case, opened: Opened) -> None:
+        super().__init__(case, opened)
         makes, self._new_tokens = wanted(case)
         self._kind = makes.kind
-        self._opened = opened
         self._stamps = TokenStamps(opened)
-        self.phases: tuple[str, ...] = ("prefill", "decode")[: self._new_tokens]
+        self.phases = ("prefill", "decode")[: self._new_tokens]
 
     @contextmanager
     def around(self) -> Iterator[None]:
         self._stamps.forget()
-        with torch.inference_mode(), self._opened.autocast():
+        with super().around():
             yield
 
     def _request(self, inputs: Inputs, new_tokens: int) -> Request:

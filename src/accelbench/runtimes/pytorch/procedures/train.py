@@ -11,8 +11,8 @@ optimizer step, and losses that need the host (`catalog.losses` says which).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
@@ -24,8 +24,13 @@ from accelbench.catalog.losses import of_module
 from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
-from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened
-from accelbench.runtimes.pytorch.procedures.chance import chances_kept, seed_all
+from accelbench.runtimes.pytorch.procedures.base import (
+    Inputs,
+    Opened,
+    Procedure,
+    chances_kept,
+    seed_all,
+)
 from accelbench.runtimes.shared.local import Mark
 from accelbench.runtimes.shared.sketches import drawn_places
 
@@ -54,16 +59,15 @@ _MOST_COPIED = 2**28
 _trained: WeakSet[torch.nn.Module] = WeakSet()
 
 
-class Train:
+class Train(Procedure):
     """A model in training mode with its loss and its optimizer."""
 
-    phases: tuple[str, ...] = ("forward", "loss", "backward", "optimizer")
+    phases = ("forward", "loss", "backward", "optimizer")
 
     def __init__(self, case: Case, opened: Opened) -> None:
         how = case.model.training
         assert how is not None  # the runtime's card has refused it otherwise
-        self._case = case
-        self._opened = opened
+        super().__init__(case, opened)
         self._module = opened.module
         self._loss_name = how.loss
         self._loss = of_module(how.loss, opened.module)
@@ -87,7 +91,7 @@ class Train:
         self._module.load_state_dict(weights)
 
     def _groups(self) -> list[list[torch.nn.Parameter]]:
-        """Weights as the optimizer is given them: those of a group are stepped together."""
+        # Weights of a group are stepped together by the optimizer.
         return [self._weights]
 
     def _seed(self) -> None:
@@ -102,10 +106,8 @@ class Train:
         self._settled = scale
 
     def settle(self, inputs: Inputs) -> None:
-        """Find a loss scale at which the gradients are finite, so that the first step steps.
-
-        Of the module itself: what torch.compile makes of it is timed at the first step.
-        """
+        # A loss scale at which the gradients are finite, so that the first step steps; of the
+        # module itself: what torch.compile makes of it is timed at the first step.
         if not self._scaler.is_enabled():
             return
         buffers = [(b, b.clone()) for b in self._module.buffers()]
@@ -134,12 +136,11 @@ class Train:
             scale /= 2
         return None
 
-    def around(self) -> AbstractContextManager[Any]:
-        """Nothing: autocast is entered anew by every step, whose weights are others.
-
-        What autocast has narrowed it keeps until it is left.
-        """
-        return nullcontext()
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        # Autocast is entered anew by every step, whose weights are others: what it has narrowed it
+        # keeps until it is left.
+        yield
 
     def step(self, inputs: Inputs) -> Any:
         return self.split(inputs, unmarked)
@@ -171,10 +172,8 @@ class Train:
         return {name: t for name, t in inputs.items() if name not in self._labels}
 
     def outputs(self, inputs: Inputs) -> Mapping[str, torch.Tensor]:
-        """A forward pass in evaluation mode, as the weights are now; the training is not disturbed.
-
-        Of the module itself: what torch.compile made of it would be compiled once more.
-        """
+        # In evaluation mode, as the weights are now; of the module itself: what torch.compile made
+        # of it would be compiled once more.
         with torch.no_grad(), chances_kept(self._opened.place.device), self._opened.autocast():
             self._module.eval()
             try:
@@ -202,7 +201,6 @@ class Train:
         return dict(zip(weights, np.split(values, ends), strict=True)) if parts else {}
 
     def _own(self, weight: torch.Tensor) -> torch.Tensor:
-        """Return what this process has of a weight."""
         return weight
 
     def preview_step(self, inputs: Inputs, most: int, draw: int) -> StepPreview:
@@ -227,7 +225,6 @@ class Train:
         return StepPreview(loss, values)
 
     def _written(self) -> list[torch.Tensor]:
-        """Return every tensor that a step writes to."""
         moments = [tensor for own in self._optimizer.state.values() for tensor in _tensors(own)]
         return [*(w.detach() for w in self._weights), *self._module.buffers(), *moments]
 
@@ -263,7 +260,7 @@ class Train:
         }
 
     def _skipped(self) -> int:
-        """Each step that overflows halves the scale, and nothing else changes it."""
+        # Each step that overflows halves the scale, and nothing else changes it.
         return round(math.log2(self._settled / self._scaler.get_scale()))
 
 
@@ -272,13 +269,13 @@ def _tensors(state: Mapping[str, Any]) -> list[torch.Tensor]:
 
 
 def unmarked(_phase: str) -> None:
-    """Nobody asks when the phases of this step end."""
+    """Mark no phase of a step."""
 
 
 def _optimizer(
     case: Case, loss: str, groups: list[list[torch.nn.Parameter]]
 ) -> torch.optim.Optimizer:
-    """Of torch's own making, with its own choice between fused, foreach and plain kernels."""
+    # Of torch's own making, with its own choice between fused, foreach and plain kernels.
     name = str(case.options.get("optimizer", "adamw"))
     rate = (CONTRASTIVE_RATES if loss == "contrastive" else LEARNING_RATES)[name]
     weights = [{"params": group} for group in groups]
@@ -288,7 +285,6 @@ def _optimizer(
 
 
 def _kernels(weights: list[torch.nn.Parameter]) -> str:
-    """What torch's optimizers choose for these weights where nobody chose for them."""
     try:
         from torch.optim.optimizer import _default_to_fused_or_foreach as choose
     except ImportError:  # it is torch's own affair, and may move
@@ -298,11 +294,7 @@ def _kernels(weights: list[torch.nn.Parameter]) -> str:
 
 
 def _checkpoint(case: Case, module: torch.nn.Module) -> int:
-    """Have results recomputed in the backward pass, where that is asked for; in how many modules.
-
-    Raises:
-        UnsupportedError: the model has no place where it could.
-    """
+    """Have results recomputed in the backward pass if asked for; return in how many modules."""
     if not case.options.get("gradient_checkpointing"):
         return 0
     if not _checkpointed(module):  # once: each time adds a hook to the embeddings
@@ -321,7 +313,7 @@ def _checkpointed(module: torch.nn.Module) -> int:
 
 
 def _enable_checkpointing(module: torch.nn.Module) -> None:
-    """By the name that its library has for it: transformers' new and old one, or diffusers'."""
+    # Transformers' new and old name for it, or diffusers'.
     how = {"use_reentrant": False}
     if hasattr(module, "activation_checkpointing_enable"):
         module.activation_checkpointing_enable(activation_checkpointing_kwargs=how)
