@@ -14,7 +14,7 @@ from accelbench.core.vocabulary import Belongs
 ROOT = Path(__file__).parents[2]
 
 #: Who takes a reason, and at which place.
-_TAKES = {"CaseError": 0, "UnsupportedError": 0, "no": 0, "Refusal": 1, "Outcome": 1}
+_TAKES = {"CaseError": 0, "Message": 0, "UnsupportedError": 0, "no": 0, "Refusal": 1, "Outcome": 1}
 _TAKES |= {"failed": 0, "understood": 1, "in_words": 1, "engine_error": 1, "OutOfMemoryError": 2}
 
 

@@ -31,7 +31,7 @@ from accelbench.measure.runs import (
     reach_of_one,
     unpaired_interval,
 )
-from accelbench.measure.stopping import Decision, StoppingRule, worth
+from accelbench.measure.stopping import Decision, StoppingRule
 from accelbench.measure.summary import Percentile, required_size
 from accelbench.measure.throttle import Drift, drift
 from accelbench.measure.validated_session import AFAR, HERE, TimeAllowance, TimeBudget, fits
@@ -247,12 +247,6 @@ def test_time_is_up_at_ten_seconds_with_five_samples(monkeypatch: pytest.MonkeyP
     assert decide(monkeypatch, 0.1, 9.0, ten, n=5).quality is Quality.TIME_LIMITED
     assert not decide(monkeypatch, 0.1, 9.0, ten - 1, n=5).stop
     assert not decide(monkeypatch, 0.1, 9.0, ten, n=4).stop
-
-
-def test_a_quarter_is_usable_and_more_is_not() -> None:
-    for width, quality in ((0.25, Quality.FIXED), (0.2501, Quality.UNUSABLE)):
-        found = worth(Quality.FIXED, Decision(True, None, Interval(1.0 - width, 1.0 + width)), 1.0)
-        assert found is quality
 
 
 @pytest.mark.parametrize(("n", "quality"), [(29, Quality.FIXED), (30, Quality.UNUSABLE)])

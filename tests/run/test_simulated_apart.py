@@ -23,9 +23,9 @@ from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import RunResult
+from accelbench.run.messages import NO_WORKER
 from accelbench.run.plan import estimates
 from accelbench.run.plan.run_forecast import Budget
-from accelbench.run.process.worker_client import NO_WORKER
 
 BOTH = {"hardware": ("cpu", "cuda:a100-80gb"), "batch_sizes": (1, 4)}
 

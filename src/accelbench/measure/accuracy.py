@@ -49,9 +49,9 @@ class AccuracyFigure:
 
 @dataclass(frozen=True)
 class AccuracyDifference:
-    """What one side's accuracy is above another's, of the same samples.
+    """The difference of two accuracies on the same samples.
 
-    In points of a share for top1, top5 and f1; of perplexity the ratio less one.
+    In points of a share for top1, top5 and f1; for perplexity the ratio minus one.
     """
 
     value: float
@@ -140,12 +140,10 @@ def figure_of(metric: AccuracyMetric, scores: Numbers) -> AccuracyFigure:
 def difference(
     metric: AccuracyMetric, base: Sequence[float], other: Sequence[float]
 ) -> AccuracyDifference:
-    """How far a side is above its baseline on the same samples, in pairs.
-
-    Shares have Agresti and Min's interval of a paired difference (2005), which adds half a sample
-    to each of the four ways in which two answers can be right or wrong: where no answer differs it
-    has a width all the same. F1 is resampled in pairs; perplexity has the interval of a mean.
-    """
+    """Return how far an accuracy is above its baseline on the same samples, in pairs."""
+    # Shares have Agresti and Min's interval of a paired difference (2005), which adds half a sample
+    # to each of the four ways in which two answers can be right or wrong: if no answer differs it
+    # still has a width. F1 is resampled in pairs; perplexity has the interval of a mean.
     ours, theirs = np.asarray(base, np.float64), np.asarray(other, np.float64)
     if metric is AccuracyMetric.F1:
         return _f1_difference(ours.astype(np.int64), theirs.astype(np.int64))

@@ -1,10 +1,8 @@
-"""What a block has to be: every runtime's is held to it where it arrives, before it is used.
+"""Validation of blocks: every engine's block is checked when it arrives, before it is used.
 
-A block that breaks a rule is no measurement that could be mended: a float among the samples would
-be left out of some tables and stand in others, a time of zero would have a step last no time and
-the warm-up go on for ever.
-
-Passes besides the headline one: what they time would disturb it.
+A block that breaks a rule cannot be mended: a float among the samples would be left out of some
+tables and not of others; a time of zero would have a step last no time and the warm-up go on for
+ever. The passes besides the headline one are here too: what they time would disturb it.
 """
 
 from __future__ import annotations
@@ -39,14 +37,9 @@ def refuse_bad_block(
     phases: Sequence[str],
     tick_ns: float = 0.0,
 ) -> None:
-    """Raise CaseError where a block is not what was asked for, or holds what cannot be.
+    """Raise CaseError if a block is not what was asked for, or has values that cannot be.
 
-    Args:
-        block: what a session gave.
-        n: how many steps were asked for.
-        timing: how they were to be timed.
-        phases: the session's own.
-        tick_ns: the smallest difference that the session's clock shows.
+    `tick_ns` is the smallest difference that the session's clock shows.
     """
     if not isinstance(block, Block):
         raise _bad(f"it is a {type(block).__name__}")

@@ -150,11 +150,9 @@ class Course:
 
 
 def course(values: Sequence[float], least: float = LEAST_EFFECT) -> Course:
-    """What happened in a series of positive values, oldest first.
+    """Return the changes in a series of positive values, one a run, oldest first.
 
-    Args:
-        values: one a run: launches of one run are one point.
-        least: what a change has to exceed, as a share.
+    A change has to exceed `least`, as a share.
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     noise = _noise(logs)
@@ -175,9 +173,9 @@ def course(values: Sequence[float], least: float = LEAST_EFFECT) -> Course:
 
 
 def courses(several: Sequence[Sequence[float]], least: float = LEAST_EFFECT) -> list[Course]:
-    """`course` of each. Of thousands of short series those of one length are cut together, which
-    takes a tenth of the time; what has a point that is off is looked at by itself.
-    """
+    """Return `course` of each series."""
+    # Of thousands of short series those of one length are cut together, which takes a tenth of the
+    # time; a series with a point that is off is judged by itself.
     batch_courses: list[Course | None] = [None] * len(several)
     by_length: dict[int, list[int]] = {}
     for place, values in enumerate(several):
@@ -225,12 +223,11 @@ def _noise(logs: Values) -> float:
 
 
 def _alike(logs: Values) -> float:
-    """By how much more a level wanders than points that know nothing of each other: 1 and more.
-
-    What a machine is like today it is tomorrow: points a few apart differ by more than neighbours
-    do. From how much more, the correlation of neighbours, and what it makes of a mean's variance.
-    """
-    # A step is between points far apart more often than between neighbours: lags stay short.
+    """Return by how much more a level wanders than independent points would: 1 and more."""
+    # A machine is tomorrow as it is today: points a few apart differ by more than neighbours do.
+    # From how much more follows the correlation of neighbours, and what it makes of a mean's
+    # variance. A step is between points far apart more often than between neighbours: lags stay
+    # short.
     lags = range(2, min(len(logs) // _PER_LAG, _LONGEST_LAG) + 1)
     near = _apart(logs, 1) if lags else 0.0
     far = max((_apart(logs, lag) for lag in lags), default=0.0)
@@ -254,10 +251,8 @@ def _middle(values: Values) -> float:
 
 
 def _alone(logs: Values, noise: float, least: float) -> dict[int, float]:
-    """Points far from their neighbours, which are near each other, with how far.
-
-    Of the last point the neighbours are the ones before it: it is not known to be one.
-    """
+    """Return points far from their neighbours, which are near each other, with the distances."""
+    # The neighbours of the last point are the ones before it: it is not known to be one.
     far = max(math.log1p(least), _ALONE * noise)
     spikes: dict[int, float] = {}
     if len(logs) < 3 or float(logs.max() - logs.min()) <= far:

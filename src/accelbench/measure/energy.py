@@ -50,22 +50,15 @@ class EnergyPoint:
 
 @dataclass(frozen=True)
 class WindowEnergy:
-    """What a window used, between its first update and its last.
+    """The energy of a window, between its first update and its last."""
 
-    Attributes:
-        joules: between these two.
-        seconds: likewise.
-        updates: of the counter, or readings of power.
-        low: lower end of the 95 % interval of the power, from parts of the window; None where
-            there are too few.
-        high: the upper end.
-    """
-
-    joules: float
-    seconds: float
-    updates: int
+    joules: float  # between these two
+    seconds: float  # likewise
+    updates: int  # of the counter, or readings of power
+    #: lower end of the 95 % interval of the power, from parts of the window; None where there are
+    #: too few.
     low: float | None = None
-    high: float | None = None
+    high: float | None = None  # the upper end
 
     @property
     def watts(self) -> float:
@@ -78,15 +71,10 @@ def updates_of(
     method: EnergyMethod,
     ranges: Sequence[float | None],
 ) -> list[EnergyPoint]:
-    """Energy at each update of a counter, or at each reading of power.
+    """Return the energy at each update of a counter, or at each reading of power.
 
-    Args:
-        readings: in order of time.
-        method: what they are of.
-        ranges: joules at which each counter starts again; None where it does not.
-
-    Raises:
-        CounterResetError: a counter was started anew.
+    `ranges` are the joules at which each counter starts again. Raises CounterResetError if one was
+    reset.
     """
     if method is EnergyMethod.INTEGRATED:
         return list(_integrated(readings))
@@ -132,13 +120,7 @@ def _integrated(readings: Sequence[MeterReading]) -> Iterator[EnergyPoint]:
 
 
 def window_energy(points: Sequence[EnergyPoint], begin_ns: int, end_ns: int) -> WindowEnergy | None:
-    """What was used between two moments; None where fewer than two updates lie between them.
-
-    Args:
-        points: updates, in order of time.
-        begin_ns: the window's begin.
-        end_ns: its end.
-    """
+    """Return the energy between two moments; None if fewer than two updates lie between them."""
     inside = [point for point in points if begin_ns <= point.at_ns <= end_ns]
     if len(inside) < 2 or inside[0].at_ns == inside[-1].at_ns:
         return None
@@ -187,29 +169,19 @@ ENERGY_FIGURES = (
 
 @dataclass(frozen=True)
 class EnergyRules:
-    """How long the meter is watched.
+    """How long the meter is watched."""
 
-    Attributes:
-        settle_ns: rest before the idle window: meters average over up to a second.
-        idle_ns: the idle window at least.
-        load_ns: the window of steps at least.
-        updates: of the meter, in each window at least.
-        most_idle_ns: idling without enough updates ends here; the steps are measured all the same.
-        most_load_ns: the same of steps; the meter is then given up.
-        stuck_ns: a counter that has not moved in so long under load does not move at all.
-        block_ns: steps between two looks at the meter.
-        attempts: windows that are tried, where the counter is started anew in one.
-    """
-
-    settle_ns: int = 1 * _SECOND
-    idle_ns: int = 3 * _SECOND
-    load_ns: int = 5 * _SECOND
-    updates: int = 20
+    settle_ns: int = 1 * _SECOND  # rest before the idle window: meters average over up to a second
+    idle_ns: int = 3 * _SECOND  # the idle window at least
+    load_ns: int = 5 * _SECOND  # the window of steps at least
+    updates: int = 20  # of the meter, in each window at least
+    #: idling without enough updates ends here; the steps are measured all the same.
     most_idle_ns: int = 15 * _SECOND
-    most_load_ns: int = 60 * _SECOND
+    most_load_ns: int = 60 * _SECOND  # the same of steps; the meter is then given up
+    #: a counter that has not moved in so long under load does not move at all.
     stuck_ns: int = 10 * _SECOND
-    block_ns: int = 200_000_000
-    attempts: int = 2
+    block_ns: int = 200_000_000  # steps between two looks at the meter
+    attempts: int = 2  # windows that are tried, where the counter is started anew in one
 
     @property
     def seconds(self) -> float:
@@ -230,11 +202,7 @@ class MeterWatch(Protocol):
         """The clock of the readings."""
 
     def readings(self) -> Sequence[MeterReading]:
-        """All so far.
-
-        Raises:
-            MeterError: the meter stopped answering.
-        """
+        """Return all readings so far; raise MeterError if the meter stopped answering."""
 
     def end(self) -> None:
         """Read no more."""
@@ -305,12 +273,9 @@ class EnergyPass:
         self._shown: set[tuple[float, ...]] = set()  # readings of all windows
 
     def measure(self, inputs: Any, step_ns: float, items: float) -> EnergyReport:
-        """Energy and power of steps.
+        """Measure energy and power of steps whose inputs were stepped before.
 
-        Args:
-            inputs: as the session prepared them; it has stepped with them already.
-            step_ns: what a step takes, about.
-            items: what a step completes.
+        `step_ns` is about what a step takes, `items` what it completes.
         """
         try:
             idle, no_idle = self._idle()

@@ -42,10 +42,8 @@ from accelbench.measure.student import t_quantile
 
 
 def lag1(samples: Samples) -> float:
-    """Correlation of neighbouring samples.
-
-    0.0 where there is nothing to correlate: fewer than three samples, or all alike.
-    """
+    """Return the correlation of neighbouring samples; 0.0 if there are fewer than three, or all
+    are equal."""
     row = series(samples)
     if row.size < 3:
         return 0.0
@@ -58,32 +56,27 @@ def lag1(samples: Samples) -> float:
 
 
 def effective_size(samples: Samples) -> float:
-    """How many independent samples would tell as much about the mean: n / (1 + 2 Σ r_k).
-
-    At least 1 and at most n, also where neighbours alternate: a claim of more
-    than was measured would be no evidence. 0.0 for no samples.
-    """
+    """Return how many independent samples would show as much about the mean: n / (1 + 2 Σ r_k)."""
+    # At least 1 and at most n, also if neighbours alternate: more than was measured would be no
+    # evidence.
     row = series(samples)
     return row.size / integrated_time(row) if row.size else 0.0
 
 
 def integrated_time(row: Series) -> float:
-    """1 + 2 Σ r_k, in [1, n]: the number of samples that tell as much as one independent one.
-
-    The sum ends where the sum of two neighbouring correlations first falls to
-    zero, which for a reversible chain only noise can bring about (Geyer 1992,
-    Practical Markov Chain Monte Carlo, initial positive sequence).
-    """
+    """Return 1 + 2 Σ r_k, in [1, n]: the number of samples that show as much as one independent
+    one."""
+    # The sum ends when the sum of two neighbouring correlations first falls to zero, which for a
+    # reversible chain only noise can cause (Geyer 1992, Practical Markov Chain Monte Carlo, initial
+    # positive sequence).
     rho = _autocorrelations(row)
     return _summed(rho, _fallen(rho))
 
 
 def joint_times(leading: Series, other: Series) -> tuple[float, float]:
-    """The integrated times of two series of the same samples.
-
-    The other's sum goes on at least to the lag at which that of the leading one ends: zeros and
-    ones show a correlation less well than ranks do, and end by chance where it is still there.
-    """
+    """Return the integrated times of two series of the same samples."""
+    # The other's sum goes on at least to the lag at which that of the leading one ends: zeros and
+    # ones show a correlation less well than ranks do, and end by chance while it is still there.
     rho, beside = _autocorrelations(leading), _autocorrelations(other)
     lags = _fallen(rho)
     return _summed(rho, lags), max(_summed(beside, lags), _summed(beside, _fallen(beside)))
@@ -190,22 +183,17 @@ def mean_interval(samples: Samples, level: float = 0.95) -> Interval | None:
 
 
 def ranked(row: Series) -> NDArray[np.intp]:
-    """Where the samples are, from the smallest to the largest.
-
-    Equal samples are ranked at random, alike at every call: by time they would look like a trend.
-    """
+    """Return the positions of the samples from the smallest to the largest; equal ones in a
+    fixed random order."""
+    # By time they would look like a trend.
     shuffled = np.random.default_rng(0).permutation(row.size)
     return shuffled[np.argsort(row[shuffled], kind="stable")]
 
 
 def _half_width(time: float, surest: float, n: int, level: float) -> float:
-    """Of an interval of a mean, in standard deviations of a sample.
+    """Return the half-width of a mean's interval, in standard deviations of a sample.
 
-    Args:
-        time: τ of the series whose mean it is.
-        surest: the τ that says how well `time` is known.
-        n: samples.
-        level: what the interval is to cover.
+    `time` is τ of the series, `surest` the τ that shows how well `time` is known.
     """
     given_back = time / (1.0 - min(time / n, _MOST_LOST))
     # Rounded down, so that quantiles are reused.

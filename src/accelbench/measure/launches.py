@@ -68,11 +68,10 @@ class Verdict:
 
 
 def abba(k: int) -> tuple[str, ...]:
-    """The order of 2k launches: A B B A A B B A …, so that steady drift favours neither side.
-
-    The i-th "a" and the i-th "b" are neighbours and form a pair. An odd k leaves one
-    pair in the order A B without its counterpart.
-    """
+    """Return the order of 2k launches: A B B A A B B A …, so that steady drift favours neither
+    side."""
+    # The i-th "a" and the i-th "b" are neighbours and form a pair. An odd k leaves one pair in the
+    # order A B without its counterpart.
     if k < 1:
         raise ValueError(f"a side needs at least one launch, not {k}")
     return tuple(arm for pair in range(k) for arm in ("ab" if pair % 2 == 0 else "ba"))
@@ -86,12 +85,7 @@ def typical(medians: Sequence[float]) -> float:
 
 
 def typical_sql(figure: str, where: str = "true") -> str:
-    """The middle of launches as SQL, as `typical` has it.
-
-    Args:
-        figure: of a row, in SQL.
-        where: the rows that count; what is not above zero never does.
-    """
+    """Return the middle of launches as SQL, as `typical` computes it, of the rows `where` holds."""
     known = f"CASE WHEN {where} AND {figure} > 0 THEN {figure} END"
     # Of alike figures it is that figure, to the last digit.
     return f"CASE WHEN min({known}) = max({known}) THEN min({known}) ELSE exp(avg(ln({known}))) END"
@@ -127,17 +121,15 @@ def pooled(parts: Sequence[Noise]) -> Noise | None:
 
 
 def differ(*sides: Sequence[float]) -> bool:
-    """Whether the launches of each side differ: only then they say by how much.
-
-    Such as are alike to the last digit are rounded, or one figure that stands several times.
-    """
+    """Return whether the launches of each side differ: only then they show by how much."""
+    # Equal to the last digit are rounded values, or one value that is stored several times.
     return all(max(figures) > min(figures) for figures in sides)
 
 
 def interval_of(medians: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
-    """Where the middle of launches lies, by Student's t on their logarithms; None below two.
+    """Return the interval of the middle of launches, by Student's t on their logarithms.
 
-    None too where launches do not differ at all.
+    None below two launches, or if launches do not differ at all.
     """
     logs = logs_of(medians)
     if len(logs) < 2 or not differ(medians):
@@ -150,9 +142,7 @@ def interval_of(medians: Sequence[float], level: float = 0.95) -> tuple[float, f
 def spread_of(values: Sequence[float], within: tuple[float, float] | None = None) -> Spread | None:
     """Return the ends that views show next to the middle of launches; None if none are known.
 
-    Args:
-        values: one a launch.
-        within: the 95 % interval within a single launch.
+    `within` is the 95 % interval within a single launch.
     """
     if len(values) == 1:
         return None if within is None else Spread(*shown_ends(*within), SpreadKind.SAMPLES)
@@ -168,10 +158,8 @@ def spread_of(values: Sequence[float], within: tuple[float, float] | None = None
 def paired_interval(
     a: Sequence[float], b: Sequence[float], level: float = 0.95
 ) -> RatioInterval | None:
-    """Paired t on log medians, one median a launch, the i-th of a with the i-th of b.
-
-    None below two pairs: one difference says nothing of its own uncertainty.
-    """
+    """Return the paired t on log medians of launches, the i-th of a with the i-th of b; None
+    below two pairs."""
     if len(a) != len(b):
         raise ValueError(f"launches come in pairs, not {len(a)} and {len(b)}")
     differences = [second - first for first, second in zip(logs_of(a), logs_of(b), strict=True)]
@@ -192,10 +180,8 @@ def paired_interval(
 
 
 def enough_launches(noise: float, effect: float = LEAST_EFFECT) -> int | None:
-    """Launches a side, 5–40, that show an effect of so much with power 0.8 at level 0.01.
-
-    None where not even 40 do: `minimum_detectable_effect` says what they do show.
-    """
+    """Return the launches a side, 5–40, that show such an effect with power 0.8 at level 0.01;
+    None if more."""
     wanted = math.log1p(effect)
     counts = range(FEWEST_LAUNCHES, MOST_LAUNCHES + 1)
     return next((k for k in counts if _detectable_log(k, noise, ALPHA, POWER) <= wanted), None)
@@ -218,10 +204,9 @@ def required_launches(noise: float, effect: float = LEAST_EFFECT) -> int:
 def minimum_detectable_effect(
     k: int, noise: float, alpha: float = ALPHA, power: float = POWER
 ) -> float | None:
-    """The smallest true effect that `verdict` finds with this power, as a share; None for k < 2.
-
-    It must be significant and exceed the least effect, both despite chance.
-    """
+    """Return the smallest true effect that `verdict` finds with this power, as a share; None for
+    k < 2."""
+    # It must be significant and exceed the least effect, both despite chance.
     if k < 2:
         return None
     margin = comparison_noise(k, noise) * t_quantile(power, k - 1)
@@ -230,12 +215,9 @@ def minimum_detectable_effect(
 
 
 def least_effect(k: int, noise: float, other: int | None = None) -> float:
-    """What an effect must exceed to be called one: max(3 %, 3 × the noise of an A/A comparison).
+    """Return what an effect must exceed: max(3 %, 3 × the noise of an A/A comparison).
 
-    Args:
-        k: launches a side.
-        noise: of one launch.
-        other: those of the other side, where they are not as many.
+    `k` are the launches of one side, `other` those of the other, if they are not as many.
     """
     return max(LEAST_EFFECT, 3.0 * comparison_noise(k, noise, other))
 

@@ -121,12 +121,7 @@ def find_gate_noise(
 
 
 def noise_of_levels(levels: Iterable[Sequence[float]], prior: Noise = PRIOR) -> Noise:
-    """The same of a figure a run, where it is known already which runs are of one level.
-
-    Args:
-        levels: logarithms of the runs' figures.
-        prior: where there is no history.
-    """
+    """Return the noise of values by run, if it is known which runs are of one level."""
     known = [level for level in levels if len(level) > 1]
     estimate = pooled([prior, *(Noise(spread(level), len(level) - 1.0) for level in known)])
     assert estimate is not None
@@ -196,13 +191,8 @@ _KNOWN = 1e6
 
 
 def interval_level(runs: Noise | None) -> float:
-    """Return the probability of an interval that a verdict is made by.
-
-    It is 0.99, or 0.98 between runs, so that each end is the limit of a one-sided test at 1 %.
-
-    Args:
-        runs: by how much runs differ; None if both sides are of one run.
-    """
+    """Return the level of the interval that a verdict is made by."""
+    # 0.99, or 0.98 between runs, so that each end is the limit of a one-sided test at 1 %.
     return 1.0 - (ALPHA if runs is None else 2.0 * ALPHA)
 
 
@@ -257,21 +247,16 @@ class Apart:
 
     @property
     def least_effect(self) -> float:
-        """The share that a change must exceed.
-
-        Between two runs it is the reach of the one-sided test at 1 %, and at least 3 %. In one run
-        it is three times the noise of an A/A comparison, and at least 3 %.
-        """
+        """The share that a change must exceed."""
+        # Between two runs it is the reach of the one-sided test at 1 %, and at least 3 %. In one
+        # run it is three times the noise of an A/A comparison, and at least 3 %.
         if self.runs is None:
             return max(LEAST_EFFECT, 3.0 * self._error)
         return max(LEAST_EFFECT, math.expm1(min(self.reach(1.0 - ALPHA), HUGE)))
 
     def detectable(self, floor: float = LEAST_EFFECT) -> float | None:
-        """Return the smallest change that is found with 80 % power; None below two launches.
-
-        Args:
-            floor: the least change that counts.
-        """
+        """Return the smallest change above `floor` that is found with 80 % power; None below two
+        launches."""
         if min(self.first, self.second) < 2:
             return None
         least = math.log1p(max(floor, self.least_effect))
@@ -324,11 +309,9 @@ class Apart:
 
 
 def fewest(effect: float, sides: Callable[[int], Apart]) -> int | None:
-    """How many launches show a change of so much; None where not even the most do.
+    """Return how many launches show a change of such a share; None if not even the most do.
 
-    Args:
-        effect: the change, as a share.
-        sides: what so many launches come to: with more of them it errs by less.
+    `sides` returns what so many launches come to.
     """
     if not sides(MOST_LAUNCHES)._may_suffice(effect):
         return None
@@ -337,13 +320,8 @@ def fewest(effect: float, sides: Callable[[int], Apart]) -> int | None:
 
 
 def reach_of_one(level: float, runs: Noise, launches: Noise | None = None) -> float:
-    """How far two runs of one launch each may be apart by chance, as a logarithm, on one side.
-
-    Args:
-        level: how sure.
-        runs: by how much runs were seen to differ.
-        launches: the same of launches, where any run had two.
-    """
+    """Return how far two runs of one launch each may be apart by chance, as a logarithm, on one
+    side."""
     error = _apart(runs)
     if launches is not None:
         error = math.hypot(error, comparison_noise(1, launches.value))
@@ -358,9 +336,7 @@ def _apart(runs: Noise) -> float:
 def combine_errors(parts: Sequence[tuple[float, float]], runs: Noise | None) -> tuple[float, float]:
     """Return the error of a difference and its degrees of freedom, by Welch and Satterthwaite.
 
-    Args:
-        parts: variances that are added, each with its degrees of freedom.
-        runs: by how much one run differs from another; None in one run.
+    `runs` is by how much one run differs from another; None in one run.
     """
     parts = list(parts)
     if runs is not None:

@@ -83,13 +83,8 @@ class StoppingRule:
         return look
 
     def next_block(self, n: int, elapsed_ns: int, step_ns: float) -> int:
-        """How many samples to take next: to the next look, or as many as the time limit leaves.
-
-        Args:
-            n: samples taken.
-            elapsed_ns: since sampling began.
-            step_ns: what one sample takes, as far as is known.
-        """
+        """Return how many samples to take next: to the next look, or as many as the time limit
+        leaves."""
         to_look = self.next_look(n) - n
         if self.fixed is not None:
             return max(to_look, 0)
@@ -103,16 +98,10 @@ class StoppingRule:
         previous: Decision | None,
         shows_mean: bool = False,
     ) -> Decision:
-        """Stop or go on.
+        """Stop or go on; between looks, return what was decided before.
 
-        Args:
-            samples: all samples so far, in order.
-            elapsed_ns: since sampling began.
-            previous: what it said the last time, None at the first.
-            shows_mean: whether the figure of the launch is the mean of the samples.
-
-        Between looks it goes on and says what it said before: only blocks that end at
-        `next_look` are looked at.
+        `previous` is the last decision. `shows_mean` if the value of the launch is the mean of the
+        samples.
         """
         n = len(samples)
         before = previous or Decision(False)

@@ -29,9 +29,9 @@ def t_cdf(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(p: float, df: float) -> float:
-    """The t that a share `p` of the distribution stays below; relative error under 1e-9.
+    """Return the t that a share `p` of the distribution stays below; relative error under 1e-9.
 
-    Works for df ≥ 0.5 and p within (1e-12, 1 − 1e-12); outside, ValueError.
+    Raises ValueError unless df ≥ 0.5 and p is within (1e-12, 1 − 1e-12).
     """
     if not 1e-12 < p < 1 - 1e-12 or df < 0.5:
         raise ValueError(f"no quantile for p = {p} with {df} degrees of freedom")
@@ -43,18 +43,15 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def binomial_cdf(count: float, n: float, p: float) -> float:
-    """P(at most `count` of `n` trials succeed), each with probability `p`.
-
-    Numbers that are not whole lie between those that are (0 ≤ count < n).
-    """
+    """Return P(at most `count` of `n` trials succeed), each with probability `p`; `n` need not
+    be whole."""
     return _incomplete_beta(n - count, count + 1.0, 1.0 - p, p)
 
 
 def _lower_quantile(p: float, df: float) -> float:
-    """For p < 0.5: Newton's steps within a bracket that each of them makes smaller.
-
-    Below 0 the distribution function is convex: from above the root, steps never pass it.
-    """
+    """Return the quantile for p < 0.5, by Newton's steps within a bracket that each of them
+    makes smaller."""
+    # Below 0 the distribution function is convex: from above the root, steps never pass it.
     scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
     low, high = -math.inf, 0.0
     t = _near(p, df)

@@ -58,14 +58,9 @@ class Resolution:
 
 
 def choose_timing(step_ns: float, tick_ns: float, reading_ns: float | None = None) -> Resolution:
-    """Choose between timing each step and timing blocks of steps.
-
-    Args:
-        step_ns: what a step takes, as far as warm-up has shown.
-        tick_ns: the smallest difference the clock shows.
-        reading_ns: what one reading of the clock costs. Taken to be a tick where it
-            is not known: two readings in a row cannot differ by less than a reading costs.
-    """
+    """Choose between timing each step and timing blocks of steps."""
+    # One reading of the clock is taken to cost a tick if that is not known: two readings in a row
+    # cannot differ by less than a reading costs.
     if step_ns >= LEAST_TICKS * tick_ns:
         return Resolution(Timing.EACH)
     reading = tick_ns if reading_ns is None else reading_ns
@@ -109,14 +104,9 @@ def required_size(q: float) -> float:
 
 
 def percentile(samples: Samples, q: float, effective_n: float) -> Percentile | None:
-    """Percentile `q`, or None where there are too few samples for one.
-
-    Args:
-        samples: every sample, in order.
-        q: per cent, between 0 and 100.
-        effective_n: their number after autocorrelation (`effective_size`). What lies beyond the
-            percentile may come in bursts that the whole series does not show, and counts for less.
-    """
+    """Return percentile `q`, or None if there are too few samples for one."""
+    # `effective_n` is their number after autocorrelation (`effective_size`). What lies beyond the
+    # percentile may come in bursts that the whole series does not show, and counts for less.
     row = series(samples)
     if row.size < fewest_samples(q):
         return None
@@ -143,10 +133,8 @@ def _required(q: float, beyond: int) -> float:
 
 
 def _enclosing(n: float, share: float) -> tuple[float | None, float | None]:
-    """Counts of n samples that lie below a quantile at least and at most, by the binomial law.
-
-    None where even none, or all, of them is within the 95 %.
-    """
+    """Return how many of n samples lie below a quantile at least and at most; None beyond the 95
+    %."""
     tail = (1.0 - _LEVEL) / 2.0
     low = high = None
     if binomial_cdf(0.0, n, share) <= tail:
@@ -216,21 +204,17 @@ def summarise(
     items_per_step: float | None = None,
     interval: Interval | None = None,
 ) -> Summary:
-    """The latency and throughput columns of the registry; None where the sample cannot carry one.
+    """Return the latency and throughput columns of the registry; None if the sample cannot carry
+    one.
 
-    Timed by the WHOLE, a sample is the time of `resolution.steps_per_sample` steps. What single
-    steps did is not known then: percentiles, the median included, minimum, maximum and
-    standard deviation are None, and the interval is that of the mean. Counts, outliers and
-    autocorrelation are of the samples as taken, that is of blocks.
-
-    Args:
-        samples_ns: every sample in order, none left out.
-        resolution: how they were taken. A split by phase synchronises between the
-            phases, so PHASES is refused: it must never become the headline.
-        batch: items in one step.
-        items_per_step: what a step completes, where that is not the batch: tokens, say.
-        interval: of the median of these samples, where the stopping rule has found it already.
+    `items_per_step` is what a step completes, if that is not the batch. `interval` is that of the
+    median, if it is known. Raises ValueError for PHASES: a split by phase must never become the
+    headline.
     """
+    # Timed by the WHOLE, a sample is the time of `resolution.steps_per_sample` steps. What single
+    # steps did is not known then: percentiles, minimum, maximum and standard deviation are None,
+    # and the interval is that of the mean. Counts, outliers and autocorrelation are of the samples
+    # as taken, that is of blocks.
     timing, steps_per_sample = resolution.timing, resolution.steps_per_sample
     if timing is Timing.PHASES:
         raise ValueError("samples split by phase are no latency: they need a pass of their own")

@@ -62,14 +62,9 @@ def _apart(start: Samples, end: Samples) -> bool:
 
 
 def drift_quality(trend: Drift | None, clock_fell: bool | None) -> Quality | None:
-    """The quality a drift imposes, None where it imposes none.
-
-    Args:
-        trend: what `drift` answered.
-        clock_fell: whether the device's clock was seen to fall during the run, or it
-            reported throttling; None where it has no such counter. Only with that
-            evidence is a slow-down called throttled: a neighbour's load looks the same.
-    """
+    """Return the quality that a drift imposes, or None."""
+    # Only with evidence that the device's clock fell is a slow-down called throttled: a neighbour's
+    # load looks the same.
     if trend is None or not trend.found:
         return None
     return Quality.THROTTLED if trend.slower and clock_fell else Quality.UNSTEADY

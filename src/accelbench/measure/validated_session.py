@@ -131,14 +131,8 @@ class CheckedSession:
         wall: Clock | None,
         note: Callable[[Block], None] = lambda _: None,
     ) -> None:
-        """Stand before a session.
-
-        Args:
-            session: the one to ask.
-            clock: the one that the session's blocks are timed by.
-            wall: our own; None where time is a script's.
-            note: hears of every block that is valid.
-        """
+        """Wrap a session, whose blocks are timed by `clock`. `wall` is a clock of our own; None
+        for a script's."""
         self._session = session
         self._wall = wall
         self._tick_ns = clock.tick_ns()
@@ -188,10 +182,8 @@ class CheckedSession:
         return block
 
     def sample_some(self, inputs: Any, steps: int, announced: int) -> Block:
-        """Time single steps of a block that is announced as longer than it is.
-
-        A session whose blocks are not timed by `LocalSampler` runs all steps that were announced.
-        """
+        """Time single steps of a block that is announced as longer than it is."""
+        # A session whose blocks are not timed by `LocalSampler` runs all steps that were announced.
         start = self._now()
         with stopping_after(steps):
             given = self._session.sample(inputs, announced, Timing.EACH)
@@ -301,11 +293,10 @@ class CheckedSession:
         )
 
     def _steps_for(self, seen: TimeBudget, steps: int) -> int:
-        """How many steps are long enough for a second look, by how long so many were seen to be.
-
-        As long as they are said to be, of which a question's own cost is no part; but one that says
-        too little is not asked for ever.
-        """
+        """Return how many steps are long enough for a second look, by how long so many were seen
+        to be."""
+        # As long as they are said to be, without a question's own cost; but one that reports too
+        # little is not asked for ever.
         again_ns = self._allowed.again_ns
         by_said = again_ns * steps / max(seen.said_ns, 1)
         return math.ceil(min(by_said, _LONGER * again_ns * steps / max(seen.wall_ns, 1)))

@@ -67,12 +67,10 @@ class WarmupState:
         return replace(self, steps=self.steps + steps, elapsed_ns=self.elapsed_ns + ns)
 
     def next_steps(self) -> int:
-        """How many steps to run before feeding it again; 0 when done.
-
-        One at first: nothing is known yet. Then what closes the window, as far as the
-        cap allows, but no more than ten times the steps so far: one step that a coarse
-        clock showed as nothing must not call for millions.
-        """
+        """Return how many steps to run before feeding it again; 0 when done."""
+        # One at first: nothing is known yet. Then what closes the window, as far as the cap allows,
+        # but no more than ten times the steps so far: one step that a coarse clock showed as
+        # nothing must not call for millions.
         rule = self.rule
         if self.done:
             return 0
@@ -93,13 +91,7 @@ class WarmupState:
     def fed(
         self, block_ns: Sequence[int], compilations: int = 0, steps_per_sample: int = 1
     ) -> WarmupState:
-        """The state after a block.
-
-        Args:
-            block_ns: the block's samples.
-            compilations: how many happened during the block.
-            steps_per_sample: more than one where steps are timed in blocks.
-        """
+        """Return the state after a block, during which so many compilations happened."""
         if not block_ns:
             return self
         steps = [ns / steps_per_sample for ns in block_ns]

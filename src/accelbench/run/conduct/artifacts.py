@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from accelbench.core.identity import digest
 from accelbench.core.protocols import Device, Importing, Runtime
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Outcome, Status
+from accelbench.run.messages import ARTEFACT_LOST, EXPORT_TOO_LARGE, NO_EXPORTER
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes
 from accelbench.run.process.worker_client import Progress, WorkerClient, WorkerTroubleError
@@ -151,7 +152,7 @@ class ArtifactExports:
         # A graph that is there needs no PyTorch: whoever opens it makes of it what it opens.
         exporter = context.runtimes.get(_EXPORTER if file is None else recipe.case.target.runtime)
         if exporter is None:
-            raise WorkerTroubleError(_missing())
+            raise WorkerTroubleError(NO_EXPORTER.outcome(Status.UNSUPPORTED))
         try:
             spill = _spill(context, recipe, self._files(recipe))
         except _TooLargeError as error:
@@ -165,8 +166,7 @@ class ArtifactExports:
             talk.drop()
         kept = self._cache.find(recipe.key)
         if kept is None:
-            text = "what was exported is not in the cache: another process may have cleared it"
-            raise WorkerTroubleError(Outcome(Status.FAILED, "artefact_lost", text, "Run it again."))
+            raise WorkerTroubleError(ARTEFACT_LOST.outcome(Status.FAILED))
         return kept
 
 
@@ -249,20 +249,8 @@ def _spill(context: LaunchContext, recipe: Recipe, files: int) -> Path | None:
             return spill
         todo = advice(*arguments)
     raise _TooLargeError(
-        Outcome(
-            Status.OUT_OF_MEMORY,
-            "out_of_memory_estimated",
-            f"exporting it needs an estimated {need / 2**30:.1f} GiB and {room / 2**30:.1f} GiB"
-            " is free; nothing was allocated",
-            todo,
+        replace(
+            EXPORT_TOO_LARGE.outcome(Status.OUT_OF_MEMORY, need=need / 2**30, free=room / 2**30),
+            advice=todo,
         )
-    )
-
-
-def _missing() -> Outcome:
-    return Outcome(
-        Status.UNSUPPORTED,
-        "package_missing",
-        "models are exported by PyTorch, which is not installed",
-        "Install it with: accelbench setup torch",
     )

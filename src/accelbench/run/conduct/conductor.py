@@ -32,6 +32,7 @@ from accelbench.run.conduct.results import (
     identities_of,
     launch_numbers,
 )
+from accelbench.run.messages import NOT_CALCULATED
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.targets import counted_as
 from accelbench.run.process import process_control
@@ -95,12 +96,7 @@ def _outcome(context: LaunchContext, planned: Planned, room: MemoryGuard) -> Out
     assert planned.roofline is not None
     if context.simulate is None:
         place = planned.case.target.place
-        return Outcome(
-            Status.UNSUPPORTED,
-            "hardware_absent",
-            f"{place} is not present, and nothing here calculates what it would do",
-            "Use the command line: accelbench run --simulate.",
-        )
+        return NOT_CALCULATED.outcome(Status.UNSUPPORTED, place=place)
     return context.simulate(planned.case, planned.roofline)
 
 

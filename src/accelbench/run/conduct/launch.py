@@ -25,11 +25,12 @@ from accelbench.run.conduct.artifacts import still_as_looked_at
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.proven_outcome import refused_by, with_proof
 from accelbench.run.conduct.results import LaunchFacts, compose, not_measured
+from accelbench.run.messages import ESTIMATED
 from accelbench.run.plan.estimates import of_process
 from accelbench.run.plan.request import Planned
 from accelbench.run.process import process_control
 from accelbench.run.process.machine_turns import other_run_of
-from accelbench.run.process.memory_guard import ESTIMATED, MemoryGuard
+from accelbench.run.process.memory_guard import MemoryGuard
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.process.worker_client import (
     DeviceWatch,

@@ -41,13 +41,14 @@ from accelbench.run.conduct.run_record import (
 )
 from accelbench.run.conduct.scaling import OneProcessTimes
 from accelbench.run.conduct.surroundings import Surroundings
+from accelbench.run.messages import NO_WORKER
 from accelbench.run.plan import estimates, planning
 from accelbench.run.plan.against import OtherArm
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.plan.targets import Simulate, measured_of
 from accelbench.run.process.other_interpreter import Arm, opened
-from accelbench.run.process.worker_client import NO_WORKER, Observer
+from accelbench.run.process.worker_client import Observer
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.launch_repeats import Repeats

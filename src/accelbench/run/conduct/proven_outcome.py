@@ -10,9 +10,10 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Outcome, Provenance, Status
+from accelbench.run.messages import NOT_VERIFIED, OTHER_PRECISION, WRONG_OUTPUTS
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.worker_client import WorkerTroubleError
-from accelbench.run.verify.precision_proof import OTHER_PRECISION, PrecisionProof, prove_precision
+from accelbench.run.verify.precision_proof import PrecisionProof, prove_precision
 from accelbench.run.verify.references import batchless
 from accelbench.run.verify.verdicts import COMPUTES_NOTHING, FAILED, NOT_DONE, Verdict
 
@@ -67,22 +68,13 @@ def _cell_of_file(planned: Planned) -> str:
 def refused_by(verdict: Verdict, verify: str) -> Outcome | None:
     """Return the failure that a verdict causes, or None if the case passes."""
     if verdict.word == FAILED:
-        return Outcome(
-            Status.FAILED,
-            "wrong_outputs",
-            f"its outputs differ from the reference's: {verdict.why}",
-            "The timed work is not this model's, so no time is kept. --benchmark-only measures"
-            " without verification.",
+        return replace(
+            WRONG_OUTPUTS.outcome(Status.FAILED, why=verdict.why),
             measurement={"metrics": verdict.columns},
         )
     if verdict.word == NOT_DONE and verify in ("require", "only"):
         option = f"--verify{'-only' if verify == 'only' else ' require'}"
-        return Outcome(
-            Status.FAILED,
-            "not_verified",
-            f"{option} requires verification, which is not possible: {verdict.why}",
-            f"Leave out {option}, or choose a case that can be verified here.",
-        )
+        return NOT_VERIFIED.outcome(Status.FAILED, option=option, why=verdict.why)
     return None
 
 

@@ -120,34 +120,20 @@ def execute_on(
     specs = list(planner(inventory, planning.installed_runtimes()))
     if specs:
         places.check()
-    executed = []
+    options, executed = options or FleetOptions(), []
     for spec in specs:
-        surroundings = environment()
-        watch = _watching(observe(spec, inventory, surroundings))
-        ended = _start(cluster, nodes, spec, places, watch, surroundings, options)
+        surroundings, fleet = environment(), spec.settings.run_id
+        observer = _watching(observe(spec, inventory, surroundings))
+        units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
+        job = FleetJob(fleet, units, spec.settings, spec.about, spec.other)
+        with Journal.create(places.journals(), fleet) as journal:
+            begin(journal, spec, nodes, surroundings, each=options.each)
+            for body in refused_bodies(spec):
+                journal.append(Fact(RESULT, str(body["result_id"]), body))
+                observer.measured("", body)
+            ended = _go(cluster, nodes, job, journal, places, observer, options.rules)
         executed.append((spec, ended))
     return executed
-
-
-def _start(
-    cluster: Cluster,
-    nodes: Sequence[FleetNode],
-    spec: PlannedRun,
-    places: ResultPlaces,
-    observer: FleetObserver,
-    surroundings: Mapping[str, Any],
-    options: FleetOptions | None,
-) -> RunResult:
-    options = options or FleetOptions()
-    fleet = spec.settings.run_id
-    units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
-    with Journal.create(places.journals(), fleet) as journal:
-        begin(journal, spec, nodes, surroundings, each=options.each)
-        job = FleetJob(fleet, units, spec.settings, spec.about, spec.other)
-        for body in refused_bodies(spec):
-            journal.append(Fact(RESULT, str(body["result_id"]), body))
-            observer.measured("", body)
-        return _go(cluster, nodes, job, journal, places, observer, options.rules)
 
 
 def resume_on(
@@ -171,15 +157,15 @@ def resume_on(
         nodes = nodes_of(cluster, observer.note)
         each = bool((begun.get(FLEET) or {}).get("each"))
         units = units_on(nodes, plan, settings, other, each=each)
-        against = other.against.name if other else ""
-        left = list(_left(units, folder, fleet, nodes, settings, against, each=each))
+        about = {name: begun.get(name) for name in ("command", "label", "names")}
+        job = FleetJob(fleet, units, settings, about, other)
+        left = list(_left(job, folder, nodes, each=each))
         observer.note(f"{sum(len(unit.cases) for unit in left)} cases are left.")
-        results = settings.launches * sum(len(unit.keys(against)) for unit in left)
+        results = settings.launches * sum(len(unit.keys(job.against)) for unit in left)
         if begin_left is not None:
             begin_left(fleet, results, len(nodes))
         journal.append(resumed_fact(fleet, environment()))
-        about = {name: begun.get(name) for name in ("command", "label", "names")}
-        job = FleetJob(fleet, left, settings, about, other)
+        job = replace(job, units=left)
         return _go(cluster, nodes, job, journal, places, observer, rules or DispatchRules())
 
 
@@ -197,26 +183,18 @@ def units_on(
 
 
 def _left(
-    units: Iterable[WorkUnit],
-    folder: Path,
-    fleet: str,
-    nodes: Iterable[FleetNode],
-    settings: RunSettings,
-    against: str,
-    *,
-    each: bool,
+    job: FleetJob, folder: Path, nodes: Iterable[FleetNode], *, each: bool
 ) -> Iterator[WorkUnit]:
     """Yield what has not ended of units; with `each`, what has not ended on that node."""
-    by_part = ended_in(folder, fleet)
+    by_part = ended_in(folder, job.fleet)
     names = {node.id: node.name for node in nodes}
-    together: Counter[CaseKey] = Counter()
-    for counts in by_part.values():
-        together.update(counts)
-    for unit in units:
-        own = part_id(fleet, names.get(unit.need.node, ""))
-        ended = by_part.get(own, {}) if each else together
-        over = {key for key in unit.keys(against) if ended.get(key, 0) >= settings.launches}
-        if len(over) < len(unit.keys(against)):
+    together = sum(by_part.values(), Counter[CaseKey]())
+    for unit in job.units:
+        own = part_id(job.fleet, names.get(unit.need.node, ""))
+        ended = by_part.get(own, Counter()) if each else together
+        keys = unit.keys(job.against)
+        over = {key for key in keys if ended[key] >= job.settings.launches}
+        if len(over) < len(keys):
             yield unit.without(case for case, _ in over)
 
 
@@ -252,19 +230,11 @@ def _go(
     journal.append(finished_fact(job.fleet, status, counts=tally.counts))
     with resumable(job.fleet, places):
         store()
-    profiles = _profiles(places, folder, job.fleet) if job.settings.profile else ()
+    profiles = profiles_of(folder, job.fleet) if job.settings.profile else ()
+    if profiles and (keep := places.keep_profiles()) is not None:
+        for profile in profiles:
+            keep(profile, None)  # engines' own records stay on the nodes
     return RunResult(job.fleet, tally, rows, interrupted, profiles)
-
-
-def _profiles(places: ResultPlaces, folder: Path, fleet: str) -> list[Mapping[str, Any]]:
-    """Return a run's profiles after handing them to the keeper; engines' records stay on the
-    nodes."""
-    keep = places.keep_profiles()
-    profiles = profiles_of(folder, fleet)
-    for profile in profiles if keep else ():
-        assert keep is not None
-        keep(profile, None)
-    return profiles
 
 
 def _watching(watch: Observer | FleetObserver) -> FleetObserver:

@@ -156,7 +156,7 @@ class FleetRecord:
 
     def _result(self, unit: int, held: _Attempt, fact: Fact) -> list[Mapping[str, Any]]:
         """Hold a result; return all results of its case if they are complete now and count."""
-        key = (str(fact.body["case_id"]), str(fact.body.get("arm") or ""))
+        key = case_key(fact)
         if key not in self._left[unit]:
             self.dropped += 1
             return []
@@ -213,16 +213,24 @@ def parts_in(folder: Path, fleet: str) -> list[Path]:
     return [path for path in paths if path.name.removesuffix(SUFFIX).startswith(begins)]
 
 
-def ended_in(folder: Path, fleet: str) -> dict[str, dict[CaseKey, int]]:
-    """Count the results of each case and arm of a fleet's run, by the runs that are its parts."""
-    ended: dict[str, dict[CaseKey, int]] = {}
+def facts_in(folder: Path, fleet: str, kind: str) -> Iterator[tuple[str, Fact]]:
+    """Yield the facts of a kind of a fleet's run, each with the id of its part."""
     for path in (journal_path(folder, fleet), *parts_in(folder, fleet)):
-        counts = ended.setdefault(path.name.removesuffix(SUFFIX), {})
-        for fact in read(path):
-            if fact.kind == RESULT:
-                key = (str(fact.body["case_id"]), str(fact.body.get("arm") or ""))
-                counts[key] = counts.get(key, 0) + 1
+        run_id = path.name.removesuffix(SUFFIX)
+        yield from ((run_id, fact) for fact in read(path) if fact.kind == kind)
+
+
+def ended_in(folder: Path, fleet: str) -> dict[str, Counter[CaseKey]]:
+    """Count the results of each case and arm of a fleet's run, by the runs that are its parts."""
+    ended: dict[str, Counter[CaseKey]] = {}
+    for run_id, fact in facts_in(folder, fleet, RESULT):
+        ended.setdefault(run_id, Counter())[case_key(fact)] += 1
     return ended
+
+
+def case_key(result: Fact) -> CaseKey:
+    """Return what tells a result's case apart within a unit."""
+    return str(result.body["case_id"]), str(result.body.get("arm") or "")
 
 
 def finish_parts(folder: Path, fleet: str, status: str) -> None:
@@ -336,21 +344,17 @@ def refused_bodies(spec: PlannedRun) -> Iterator[dict[str, Any]]:
 def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
     """Return every result of a fleet's run and its parts."""
     rows: list[Mapping[str, Any]] = []
-    for path in (journal_path(folder, fleet), *parts_in(folder, fleet)):
-        for fact in read(path):
-            if fact.kind == RESULT:
-                kept = dict(fact.body)
-                if len(rows) >= _WITH_SAMPLES:
-                    kept.pop("samples", None)
-                rows.append(kept)
+    for _, fact in facts_in(folder, fleet, RESULT):
+        body = fact.body
+        if len(rows) >= _WITH_SAMPLES:
+            body = {name: value for name, value in body.items() if name != "samples"}
+        rows.append(body)
     return rows
 
 
 def profiles_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
     """Return the profiles of a fleet's run; the first one of a case that was profiled twice."""
     found: dict[str, Mapping[str, Any]] = {}
-    for path in parts_in(folder, fleet):
-        for fact in read(path):
-            if fact.kind == PROFILE:
-                found.setdefault(fact.id, fact.body)
+    for _, fact in facts_in(folder, fleet, PROFILE):
+        found.setdefault(fact.id, fact.body)
     return list(found.values())

@@ -15,6 +15,7 @@ from pathlib import Path
 from accelbench.core.axes import AXES
 from accelbench.core.case import Case
 from accelbench.core.vocabulary import Mode, Outcome, Status
+from accelbench.run.messages import SMALLER_BATCH_FAILED, TOO_LARGE
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.worker_client import WorkerContext
 from accelbench.store.files import default_folder
@@ -105,10 +106,6 @@ def _changed(case: Case) -> Iterator[tuple[str, Case]]:
             yield f"{axis.option} {length}", replace(case, shapes=shapes)
 
 
-#: A reason that others look for.
-ESTIMATED = "out_of_memory_estimated"
-
-
 class MemoryGuard:
     """The memory that is free for one group of cases, and how its earlier cases ended."""
 
@@ -139,21 +136,14 @@ class MemoryGuard:
     def refused(self, planned: Planned) -> Outcome | None:
         """Return the outcome of a case that cannot fit, or None."""
         if self._too_large is not None and planned.case.shapes.batch > self._too_large:
-            return Outcome(
-                Status.SKIPPED,
-                "smaller_batch_out_of_memory",
-                f"batch {self._too_large} ran out of memory, so this larger one was not tried",
-                self.advice(planned),
+            return replace(
+                SMALLER_BATCH_FAILED.outcome(Status.SKIPPED, batch=self._too_large),
+                advice=self.advice(planned),
             )
         need = self._too_much(planned)
         if need is None or self._free is None or self.spill(planned, files=1) is not None:
             return None
-        return Outcome(
-            Status.OUT_OF_MEMORY,
-            ESTIMATED,
-            f"an estimated {_gib(need)} is needed and {_gib(self._free)} is free;"
-            " nothing was allocated",
-        )
+        return TOO_LARGE.outcome(Status.OUT_OF_MEMORY, need=_gib(need), free=_gib(self._free))
 
     def spill(self, planned: Planned, files: int) -> Path | None:
         """Return the folder for weights that the memory does not hold; None if something is to be

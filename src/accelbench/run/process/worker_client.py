@@ -21,6 +21,7 @@ from accelbench.core.vocabulary import Outcome, Quality, Status
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.common import NullTelemetry, Telemetry
+from accelbench.run.messages import ENGINE_GONE, KILLED_FOR_MEMORY, NO_WORKER, TIMED_OUT
 from accelbench.run.plan.request import Estimate, Free, Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.wire import ClosedError
@@ -199,9 +200,6 @@ def phase_said(phase: str) -> str:
 
 _log = logging.getLogger(__name__)
 
-#: A reason that others look for.
-NO_WORKER = "worker_did_not_start"
-
 
 class WorkerTroubleError(Exception):
     """The outcome of a case whose worker could not do what it was asked."""
@@ -249,7 +247,8 @@ class WorkerClient:
         """Open a case's model in a fresh or kept worker; raise WorkerTroubleError if that fails."""
         runtime = self._context.runtimes.get(planned.case.target.runtime)
         if runtime is None:
-            raise WorkerTroubleError(_no_runtime(planned.case.target.runtime))
+            gone = ENGINE_GONE.outcome(Status.UNSUPPORTED, name=planned.case.target.runtime)
+            raise WorkerTroubleError(gone)
         if self._worker is None:
             self.start(runtime)
         self._context.observer.progress(Progress("loading"))
@@ -287,7 +286,8 @@ class WorkerClient:
         except TimeoutError as error:
             if self._context.budget.exhausted:
                 raise WorkerTroubleError(out_of_budget(self._settings.budget)) from error
-            raise WorkerTroubleError(_timed_out(phase, patience)) from error
+            late = TIMED_OUT.outcome(Status.TIMEOUT, seconds=patience, phase=phase_said(phase))
+            raise WorkerTroubleError(late) from error
         except ClosedError as error:
             self._worker = None
             outcome = self._died(worker, phase, kills_before)
@@ -298,11 +298,7 @@ class WorkerClient:
         status = worker.fate()
         kills = processes.out_of_memory_kills()
         if status == -9 and kills_before is not None and (kills or 0) > kills_before:
-            return Outcome(
-                Status.OUT_OF_MEMORY,
-                "killed_for_memory",
-                f"the kernel killed the worker for memory while {phase_said(phase)}",
-            )
+            return KILLED_FOR_MEMORY.outcome(Status.OUT_OF_MEMORY, phase=phase_said(phase))
         words = worker.last_words()
         how = processes.describe_end(status)
         if status is not None and status >= 0:  # nothing killed it, and ours does not end so
@@ -338,28 +334,10 @@ def _no_worker(message: str, advice: str) -> Outcome:
     return Outcome(Status.FAILED, NO_WORKER, message.rstrip("."), advice)
 
 
-def _no_runtime(name: str) -> Outcome:
-    return Outcome(
-        Status.UNSUPPORTED,
-        "no_runtime",
-        f"the runtime {name} is not installed here any more",
-        "Install what provides it, and start a new run.",
-    )
-
-
 def _from_error(message: Mapping[str, Any]) -> Outcome:
     _log.info("worker: %s", message.get("traceback"))
     advice = message["advice"] or "Run again with --debug to see where it was raised."
     return Outcome(Status(message["status"]), message["reason"], message["message"], advice)
-
-
-def _timed_out(phase: str, patience: float) -> Outcome:
-    return Outcome(
-        Status.TIMEOUT,
-        "timeout",
-        f"not finished after {patience:g} s, ended while {phase_said(phase)}",
-        "Allow more time with --timeout, or use a smaller batch.",
-    )
 
 
 def out_of_budget(budget: float | None) -> Outcome:

@@ -16,7 +16,6 @@ from typing import Any, cast
 from accelbench.core.abilities import ContinuousBlocks, LastStepOutputs, OutOfProcess
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.block_validation import (
@@ -28,6 +27,12 @@ from accelbench.measure.block_validation import (
 from accelbench.measure.loop import Question
 from accelbench.measure.summary import choose_timing
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.messages import (
+    BLOCKS_DO_NOT_GROW,
+    CHEAPER_INPUTS,
+    LATE_WAITS,
+    QUICKER_IN_BLOCKS,
+)
 from accelbench.run.verify.timed_steps import RandomSource
 from accelbench.runtimes.shared.sketches import MOST_VALUES
 
@@ -74,12 +79,7 @@ def refuse_fewer(session: Session, case: Case, clock: Clock, said_ns: float) -> 
         grown = max(grown, long / short)
         if grown >= _GROWN:
             return
-    raise CaseError(
-        "work_skipped",
-        f"blocks of {many} steps took {grown:.2g} times as long as blocks of {few}, or less:"
-        " not all of them are done",
-        "Look at how the runtime runs many steps at once.",
-    )
+    raise BLOCKS_DO_NOT_GROW.error(many=many, grown=grown, few=few)
 
 
 @dataclass
@@ -178,12 +178,10 @@ def refuse_thinned(
         if steady is not None:
             refuse_cheaper(single, inputs, steady(), question)
         return warn_of_slower_steps(min(often), said_ns, single.slack_ns)
-    raise CaseError(
-        "work_skipped",
-        f"of {question.steps * question.blocks} steps at once each took "
-        f"{median(often) / 1e6:.3g} ms, and one alone {min(single.took_ns) / 1e6:.3g} ms or more: "
-        "not all of them are done",
-        "Look at how the runtime runs many steps at once.",
+    raise QUICKER_IN_BLOCKS.error(
+        count=question.steps * question.blocks,
+        many_ms=median(often) / 1e6,
+        alone_ms=min(single.took_ns) / 1e6,
     )
 
 
@@ -196,12 +194,7 @@ def refuse_cheaper(single: SingleStep, others: Any, steady: Any, question: Quest
         explained += own_ns + single.slack_ns >= _LEAST_SHARE * other_ns
         if explained * 4 > TRIES:
             return
-    raise CaseError(
-        "work_skipped",
-        f"a step takes {own_ns / 1e6:.3g} ms with the inputs that were measured, and"
-        f" {other_ns / 1e6:.3g} ms with others of the same sizes: it does less for the first ones",
-        "Look at how the runtime prepares inputs, and at what it recognises them by.",
-    )
+    raise CHEAPER_INPUTS.error(own_ms=own_ns / 1e6, other_ms=other_ns / 1e6)
 
 
 def warn_of_slower_steps(now_ns: float, said_ns: float, slack_ns: float) -> tuple[str, ...]:
@@ -222,13 +215,7 @@ def refuse_late_waits(checked: CheckedSession, inputs: Any, chance: RandomSource
         times = steps_ns(checked.session, inputs, chance.randint(*_LAST_STEPS))
         if not last_is_longer(times):
             return
-    raise CaseError(
-        "unsynchronised",
-        f"the last step of each of {TRIES} blocks took {LAST_IS_LONGER:g} times as long as the"
-        " steps before it, or more: only the last step waits for the work, or does all of it",
-        "The runtime has to do all work of a step, and to wait for its device, before the step"
-        " ends.",
-    )
+    raise LATE_WAITS.error(tries=TRIES, times=LAST_IS_LONGER)
 
 
 def ask_again(session: Session, inputs: Any, question: Question) -> float:

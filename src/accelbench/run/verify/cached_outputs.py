@@ -7,11 +7,11 @@ from typing import Any
 
 from accelbench.core.abilities import SimilarInputs
 from accelbench.core.case import Case
-from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.messages import CACHED, CACHED_PHASE
 from accelbench.run.verify.block_lengths import SingleStep
 from accelbench.run.verify.self_check import prepare_other
 from accelbench.run.verify.timed_steps import RandomSource
@@ -69,13 +69,7 @@ def refuse_cached(
             alike.append(trials.time_control_step())
     if not trials.saves(usual := sorted(alike)[1]):
         return trials.inputs
-    raise CaseError(
-        "cached",
-        f"each of {2 * _TRIES} first steps with new inputs took {min(trials.firsts) / 1e6:.3g} ms"
-        f" or more, and {usual / 1e6:.3g} ms is usual with inputs seen before: outputs are"
-        " remembered, not computed",
-        "Look for a cache of outputs in the runtime.",
-    )
+    raise CACHED.error(tries=2 * _TRIES, first_ms=min(trials.firsts) / 1e6, usual_ms=usual / 1e6)
 
 
 def _quick(times: Sequence[float]) -> float:
@@ -170,12 +164,8 @@ def refuse_cached_phases(checked: CheckedSession, case: Case, chance: RandomSour
         if not cached:
             return
     name = cached[0]
-    raise CaseError(
-        "cached",
-        f"with new inputs each {name} took {min(new_ns[name]) / 1e6:.3g} ms or more, and"
-        f" {_quick(used_ns[name]) / 1e6:.3g} ms is usual with inputs seen before: it is remembered,"
-        " not computed",
-        "Look for a cache of prompts or outputs in the runtime.",
+    raise CACHED_PHASE.error(
+        phase=name, first_ms=min(new_ns[name]) / 1e6, usual_ms=_quick(used_ns[name]) / 1e6
     )
 
 

@@ -27,12 +27,12 @@ import numpy as np
 from accelbench.catalog.short_steps import SHORT_PASSES, SHORT_TOKENS
 from accelbench.core.abilities import LastStepOutputs
 from accelbench.core.case import Case
-from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Timing
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.messages import QUICKER_THAN_NEW, REQUESTS_DECODE_OTHERS, UNFINISHED
 from accelbench.run.verify.agreement import far_apart
 from accelbench.run.verify.block_lengths import (
     TRIES,
@@ -45,7 +45,6 @@ from accelbench.run.verify.cached_outputs import LAST_SEED, TIMES_FASTER, cold_n
 from accelbench.run.verify.timed_steps import (
     CHANCE,
     LONG_NS,
-    WRONG_STEPS,
     Sketches,
     UnseenSteps,
     refuse_other,
@@ -111,12 +110,8 @@ def refuse_quicker_than_fresh(
         explained += explains(took_ns, again[-1])
     if 2 * explained > tries:
         return warn_of_slower_steps(min(again), said_ns, slack)
-    raise CaseError(
-        "work_skipped",
-        f"of {question.steps * question.blocks} steps at once each took"
-        f" {median(again) / 1e6:.3g} ms, and one with new inputs {known_ns / 1e6:.3g} ms or more:"
-        " not all of them are done",
-        "Look for outputs that the runtime keeps, and for steps that it leaves out.",
+    raise QUICKER_THAN_NEW.error(
+        count=question.steps * question.blocks, many_ms=median(again) / 1e6, new_ms=known_ns / 1e6
     )
 
 
@@ -169,11 +164,7 @@ def refuse_other_tokens(tries: Sequence[Look], case: Case) -> None:
         fault = request_fault(case, *look())
         if not fault:
             return
-    raise CaseError(
-        WRONG_STEPS,
-        f"timed requests did not decode the tokens of their outputs: {fault}",
-        f"Every request has to decode all of its tokens. {RUNTIMES_FAULT}",
-    )
+    raise REQUESTS_DECODE_OTHERS.error(fault)
 
 
 def refuse_other_requests(
@@ -249,11 +240,8 @@ def refuse_unfinished(fresh: FreshSteps, said_ns: float) -> tuple[str, ...]:
         required_ns = short.take()
         if _explains(required_ns, min(again), slack_ns):
             return warn_of_slower_steps(min(again), said_ns, slack_ns)
-    raise CaseError(
-        "work_skipped",
-        f"a step of {short.units} tokens or passes took {median(again) / 1e6:.3g} ms; by its short"
-        f" steps it requires {required_ns / 1e6:.3g} ms: not all of them are done",
-        f"Every step has to do all of its tokens or passes. {RUNTIMES_FAULT}",
+    raise UNFINISHED.error(
+        units=short.units, took_ms=median(again) / 1e6, required_ms=required_ns / 1e6
     )
 
 

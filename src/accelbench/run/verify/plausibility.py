@@ -15,7 +15,7 @@ from typing import Any
 from accelbench.catalog.cost import flops, parts, weight_bytes_read
 from accelbench.core.case import Case
 from accelbench.core.columns import BY_NAME, step_ms
-from accelbench.core.errors import AccelbenchError, CaseError
+from accelbench.core.errors import AccelbenchError
 from accelbench.core.possible import STEP
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.protocols import Device
@@ -28,6 +28,7 @@ from accelbench.core.ranges import (
 )
 from accelbench.core.vocabulary import MIB, Mode
 from accelbench.hardware.rooflines import called
+from accelbench.run.messages import TOO_MANY_OPERATIONS
 
 #: Operations a second of one core that nothing reaches: one with two 512-bit units at 6 GHz does
 #: 0.4e12 in fp32, one with matrix tiles 25e12 in narrow types.
@@ -47,12 +48,7 @@ def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
     reached = operations / (said_ns / 1e9)
     most = fastest(device, case.precision)
     if reached > most:
-        raise CaseError(
-            "implausible",
-            f"{reached:.2g} operations a second would have been done, and {device.name} cannot"
-            f" do more than {most:.2g}: not all the work was done in the time",
-            "Look at what the runtime executes; its time is not this model's.",
-        )
+        raise TOO_MANY_OPERATIONS.error(reached=reached, device=device.name, most=most)
 
 
 def is_processor(device: Device) -> bool:

@@ -22,16 +22,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.case import Case
-from accelbench.core.errors import RUNTIMES_FAULT, CaseError
+from accelbench.core.errors import CaseError
 from accelbench.core.model import FileFormat
 from accelbench.core.precision import COMPUTED_AS_ASKED, is_type_of
 from accelbench.core.protocols import Evidence
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode, PrecisionWord
+from accelbench.run.messages import (
+    BAD_EVIDENCE,
+    BAD_SHARE,
+    FELL_BACK,
+    NO_PROOF,
+    NOT_COMPILED,
+    PRECISION_CHANGED,
+)
 from accelbench.run.verify.verdicts import OK, TOLERANCES, Verdict, is_unrounded
 
-#: The reason code of a case that was computed in another precision.
-OTHER_PRECISION = "precision_changed"
 #: What engines write if they do not know a type.
 _NO_TYPE = frozenset({"", "unknown", "undefined"})
 _SILENT = "the engine does not report in which types it computes"
@@ -155,11 +161,7 @@ def _shares(value: Any) -> dict[str, float]:
         return {}
     for name, share in value.items():
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1.01:
-            raise CaseError(
-                "bad_evidence",
-                f"the evidence of the precision gives {name} a share of {in_quotes(share)}",
-                RUNTIMES_FAULT,
-            )
+            raise BAD_SHARE.error(name=name, share=in_quotes(share))
     return {str(name): float(part) for name, part in value.items() if name.lower() not in _NO_TYPE}
 
 
@@ -190,12 +192,7 @@ def _looks_like_fp32(case: Case, verdict: Verdict) -> str:
 
 
 def _other(why: str, case: Case) -> CaseError:
-    return CaseError(
-        OTHER_PRECISION,
-        f"{case.precision} was requested, but the engine computed in another precision: {why}",
-        f"This is not a result in {case.precision}. Request the precision that it computes in, or"
-        " use another engine.",
-    )
+    return PRECISION_CHANGED.error(why, precision=case.precision)
 
 
 #: By how much shares that add up may miss one: they are rounded where they are told.
@@ -209,36 +206,38 @@ def proved(report: Any, target: str) -> dict[str, Any]:
     fallback if other devices are named.
     """
     if not isinstance(report, Mapping):
-        raise _no_proof("the runtime gave none")
+        raise NO_PROOF.error("the runtime gave none")
     devices, shares = (
         _devices(report.get("devices")),
         _device_proof_shares(report.get("shares") or {}),
     )
     unnamed = [device for device in shares if device not in devices]
     if unnamed:
-        raise _bad(f"{', '.join(unnamed)} has a share of the time, and is not among the devices")
+        raise BAD_EVIDENCE.error(
+            f"{', '.join(unnamed)} has a share of the time, and is not among the devices"
+        )
     _refuse_elsewhere(Evidence(tuple(devices), target, shares=shares), report)
     return {**report, "requested": target}
 
 
 def _devices(names: Any) -> list[str]:
     if not isinstance(names, Sequence) or isinstance(names, str) or not names:
-        raise _no_proof("it names no device")
+        raise NO_PROOF.error("it names no device")
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise _no_proof(f"one device is called {in_quotes(name)}")
+            raise NO_PROOF.error(f"one device is called {in_quotes(name)}")
     return list(names)
 
 
 def _device_proof_shares(shares: Any) -> dict[str, float]:
     if not isinstance(shares, Mapping):
-        raise _bad(f"its shares are a {type(shares).__name__}")
+        raise BAD_EVIDENCE.error(f"its shares are a {type(shares).__name__}")
     for device, share in shares.items():
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
-            raise _bad(f"{device} is said to have had {in_quotes(share)} of the time")
+            raise BAD_EVIDENCE.error(f"{device} is said to have had {in_quotes(share)} of the time")
     total = math.fsum(shares.values())
     if shares and abs(total - 1) > _ADDS_UP:
-        raise _bad(f"the shares of the time add up to {total:.3g}")
+        raise BAD_EVIDENCE.error(f"the shares of the time add up to {total:.3g}")
     return dict(shares)
 
 
@@ -247,11 +246,10 @@ def _refuse_elsewhere(evidence: Evidence, report: Mapping[str, Any]) -> None:
         return
     details = report.get("details")
     left = details.get("left_to_the_cpu") if isinstance(details, Mapping) else None
-    raise CaseError(
-        "fallback",
-        f"asked for {evidence.requested}, but the work ran on {_where(evidence)}"
-        + (f": the CPU was left {left}" if left else ""),
-        "No figure is given for a device that did not do the work.",
+    raise FELL_BACK.error(
+        asked=evidence.requested,
+        where=_where(evidence),
+        left=f": the CPU was left {left}" if left else "",
     )
 
 
@@ -261,22 +259,6 @@ def _where(evidence: Evidence) -> str:
     return ", ".join(
         f"{device} ({shares[device]:.0%})" if device in shares else device
         for device in evidence.devices
-    )
-
-
-def _no_proof(why: str) -> CaseError:
-    return CaseError(
-        "no_proof",
-        f"there is no evidence of where the work ran: {why}",
-        RUNTIMES_FAULT,
-    )
-
-
-def _bad(why: str) -> CaseError:
-    return CaseError(
-        "bad_evidence",
-        f"the evidence of where the work ran contradicts itself: {why}",
-        RUNTIMES_FAULT,
     )
 
 
@@ -297,10 +279,5 @@ def refuse_uncompiled(case: Case, details: Mapping[str, Any], compile_ms: Any) -
         return ()
     graphs = details.get(COMPILED_GRAPHS)
     if graphs == 0:
-        raise CaseError(
-            "compile_failed",
-            "nothing was compiled: the steps ran eagerly",
-            "Unset TORCHDYNAMO_DISABLE and TORCH_COMPILE_DISABLE, look for functions that disable"
-            " compilation, or leave out --compile.",
-        )
+        raise NOT_COMPILED.error()
     return () if graphs or compile_ms is not None else (_NOT_PROVEN,)

@@ -18,9 +18,9 @@ import numpy as np
 from accelbench.catalog.inputs import tensors
 from accelbench.core.abilities import DrawRepeatable, SimilarInputs, WeightPerturbable
 from accelbench.core.case import Case
-from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Mode
+from accelbench.run.messages import NOT_REAL
 from accelbench.run.verify.agreement import far_apart
 from accelbench.run.verify.reference_outputs import is_number
 from accelbench.run.verify.timed_steps import Sketches, StepOutputs, seen
@@ -78,11 +78,7 @@ class SelfCheck:
             if matters is False
         ]
         if ignored:
-            raise CaseError(
-                "not_real",
-                f"the outputs of {model} do not depend on its {' and '.join(ignored)}",
-                "What was timed is not this model's work; look at what the runtime executes.",
-            )
+            raise NOT_REAL.error(model=model, ignored=" and ".join(ignored))
 
 
 def right_seed(seed: int) -> int:

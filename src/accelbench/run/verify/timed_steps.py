@@ -35,11 +35,11 @@ from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import EvaluatedOutputs, LastStepOutputs, OutOfProcess, RemoteOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.precision import FEW_VALUES, narrowed
 from accelbench.core.protocols import Session
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.messages import OTHER_STEPS
 from accelbench.run.verify.agreement import agree, far_apart, judged_outputs, unit_of
 from accelbench.run.verify.reference_outputs import (
     Array,
@@ -60,9 +60,6 @@ from accelbench.runtimes.shared.sketches import (
     Sketch,
     sketch,
 )
-
-#: The reason of a refusal, which may have another one behind it.
-WRONG_STEPS = "wrong_steps"
 
 Sketches = Mapping[str, Sketch]
 
@@ -140,7 +137,7 @@ def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | 
     outputs.
     """
     if not left:
-        raise _wrong("they left none")
+        raise OTHER_STEPS.error("they left none")
     wanted = right
     if case.generates:  # steps leave its logits at least, not whatever else outputs have
         needed = {"logits"} & set(right) or set(right)
@@ -149,9 +146,9 @@ def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | 
             wanted = {n: entry for n, entry in wanted.items() if n not in (TOKENS, DECODE_LOGITS)}
     for name, output in wanted.items():
         if name not in left:
-            raise _wrong(f"they left no {name}")
+            raise OTHER_STEPS.error(f"they left no {name}")
         if left[name].shape != output.shape:
-            raise _wrong(f"{name} has the shape {left[name].shape}, not {output.shape}")
+            raise OTHER_STEPS.error(f"{name} has the shape {left[name].shape}, not {output.shape}")
     others = [] if other is None else [_kept({n: s for n, s in other.items() if n in wanted})]
     check = agree(
         {name: left[name].values for name in wanted},
@@ -163,14 +160,14 @@ def refuse_other(case: Case, left: Sketches, right: Sketches, other: Sketches | 
     if not check.ok:
         worst = max(check.errors, key=lambda name: check.errors[name], default="")
         off = check.wrong or f"{worst} is {check.error:.2g} off where {check.tolerance:.2g} may be"
-        raise _wrong(off)
+        raise OTHER_STEPS.error(off)
 
 
 def refuse_other_sizes(own: Sketches, others: Sketches) -> None:
     """Raise CaseError if outputs of the measured inputs have other shapes than those of others."""
     for name, output in others.items():
         if name in own and own[name].shape != output.shape:
-            raise _wrong(
+            raise OTHER_STEPS.error(
                 f"with the inputs that were measured {name} has the shape {own[name].shape}, with"
                 f" others {output.shape}"
             )
@@ -235,7 +232,9 @@ class UnseenSteps:
             time.sleep(number * _REST_S)
             self.left(self.inputs)
         least = min(self._waits) / 1e6
-        raise _wrong(f"what they left was there only after {least:.3g} ms, as if computed then")
+        raise OTHER_STEPS.error(
+            f"what they left was there only after {least:.3g} ms, as if computed then"
+        )
 
     def _fetch_ns(self, right: Sketches) -> float:
         """Return the most that a fetch of outputs costs that are ready."""
@@ -267,14 +266,6 @@ def refuse_short(session: Session, case: Case, seed: int, unseen: UnseenSteps) -
 
 def _kept(sketches: Sketches) -> dict[str, ReferenceOutputs]:
     return {name: ReferenceOutputs(out.values.shape, out.values) for name, out in sketches.items()}
-
-
-def _wrong(why: str) -> CaseError:
-    return CaseError(
-        WRONG_STEPS,
-        f"the outputs of the steps that were timed are not those that are verified: {why}",
-        f"What was timed is not this model's work, whatever its outputs are. {RUNTIMES_FAULT}",
-    )
 
 
 CHANCE: RandomSource = SystemRandom()

@@ -30,6 +30,7 @@ from accelbench.core.protocols import Device, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.messages import DOES_NOT_GROW, UNSYNCHRONISED
 from accelbench.run.verify.block_lengths import (
     SingleStep,
     refuse_fewer,
@@ -185,12 +186,7 @@ def refuse_unsynchronised(session: Session, case: Case, clock: Clock, said_ns: f
             clear += 1
         if clear == (_CLEAR if min(idle) < _SHORT_NS else 1):
             return TimingLook(case.shapes.batch, step, tuple(idle), nbytes)
-    raise CaseError(
-        "unsynchronised",
-        f"after {steps} steps that were said to be over, their outputs were still waited for:"
-        f" {min(behind):.1f} ms more than on an idle device",
-        "The runtime has to wait for its device before a step ends.",
-    )
+    raise UNSYNCHRONISED.error(steps=steps, longer_ms=min(behind))
 
 
 def _is_behind(longer_ns: float, said_ns: float, idle_ns: float) -> bool:
@@ -222,12 +218,12 @@ def refuse_skipped(
         if min(waits) <= allowed:
             return
         waits.append(_timed(clock, lambda: _seen_bytes(session, inputs)))
-    raise CaseError(
-        "work_skipped",
-        f"from a batch of {small.batch} to one of {large.batch} the time until outputs are there"
-        f" has grown from {min(small.waits_ns) / 1e6:.3g} to {min(waits) / 1e6:.3g} ms, and a step"
-        f" is said to take {large.step_ns / 1e6:.3g} ms: it does not do all the work",
-        "Look at what the runtime executes in a step; its time is not this model's.",
+    raise DOES_NOT_GROW.error(
+        small=small.batch,
+        large=large.batch,
+        small_ms=min(small.waits_ns) / 1e6,
+        large_ms=min(waits) / 1e6,
+        step_ms=large.step_ns / 1e6,
     )
 
 

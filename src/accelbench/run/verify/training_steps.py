@@ -22,16 +22,16 @@ import numpy as np
 from accelbench.core.abilities import StepPreview, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import RUNTIMES_FAULT, CaseError
 from accelbench.core.precision import narrowed
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.loop import Question
 from accelbench.measure.losses import LEARNED
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.messages import UNTRAINED
 from accelbench.run.verify.block_lengths import refuse_late_waits, refuse_thinned, single_steps
 from accelbench.run.verify.convergence import are_frozen
-from accelbench.run.verify.timed_steps import CHANCE, WRONG_STEPS
+from accelbench.run.verify.timed_steps import CHANCE
 from accelbench.run.verify.timing_plausibility import LONGEST_STEP_NS
 
 #: Values that are read of each weight. AdamW moves every value with every step.
@@ -179,7 +179,7 @@ class TrainingSteps:
             self._at_rest = True
             return
         which = f"step {self._steps}" if steps == 1 else f"the last {steps} of {self._steps} steps"
-        raise _wrong(f"no weight changed in {which}, although the loss is {loss:.4g}")
+        raise UNTRAINED.error(f"no weight changed in {which}, although the loss is {loss:.4g}")
 
     def _explained_by_overflow(self, steps: int) -> bool:
         """Return whether fp16's scaler has skipped as many steps since the last look."""
@@ -196,7 +196,7 @@ class TrainingSteps:
         late = self._steps - _STEPS_STILL
         still = {name for name, at in self._moved_at.items() if at <= late}
         if are_frozen(self._moved_at, still):
-            raise _wrong(
+            raise UNTRAINED.error(
                 f"{len(still)} of {len(self._moved_at)} weights no longer change, such as"
                 f" {min(still)}"
             )
@@ -228,7 +228,7 @@ class TrainingSteps:
         # A user's model may draw random numbers from a state that a preview does not restore.
         least = 2 if _repeats(device) else tries // 2 + 1
         if len(wrong) >= least and not self._case.model.is_own:
-            raise _wrong(wrong[-1])
+            raise UNTRAINED.error(wrong[-1])
         return not wrong
 
     def _differs(
@@ -308,11 +308,3 @@ _NO_PREVIEW = (
     " step, or some steps differ from the prediction."
 )
 _REST = "No timed step changed a weight: the model learned nothing."
-
-
-def _wrong(why: str) -> CaseError:
-    return CaseError(
-        WRONG_STEPS,
-        f"the timed steps did not train: {why}",
-        f"Check what the engine executes in a training step. {RUNTIMES_FAULT}",
-    )

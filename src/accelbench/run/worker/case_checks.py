@@ -26,6 +26,7 @@ from accelbench.hardware.thread_times import ThreadTimes, compare
 from accelbench.measure.block_validation import is_parted
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.messages import CHANGES_INPUTS, INPUTS_CHANGED, WRONG_STEPS
 from accelbench.run.verify.block_lengths import (
     refuse_late_waits,
     refuse_thinned,
@@ -41,7 +42,6 @@ from accelbench.run.verify.long_steps import (
 from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,
-    WRONG_STEPS,
     Sketches,
     UnseenSteps,
     compared_whole,
@@ -56,8 +56,6 @@ from accelbench.run.verify.training_steps import NO_PROBE, TrainingSteps, Traini
 from accelbench.runtimes.shared.sketches import MOST_VALUES
 
 OK, NOT_DONE = "ok", "not_done"
-#: A detail of the evidence: calls changed what they were given.
-CHANGED = "inputs_changed"
 #: Reasons to refuse a case that only times show. Waiting for a CPU shows the same.
 _BY_TIME = frozenset(("cached", "unsynchronised", "work_skipped"))
 _UNREAD = NotAvailable("nothing reads the times of the worker's threads")
@@ -141,7 +139,7 @@ class CaseChecks:
                 checked, steps, unseen = self._first(case, said_ns)
                 self._done = True
         except CaseError as error:
-            if error.reason == WRONG_STEPS and self._session.evidence().details.get(CHANGED):
+            if error.reason == WRONG_STEPS and self._session.evidence().details.get(INPUTS_CHANGED):
                 raise _changes_inputs(case) from error
             raise
         known = steps == OK and compared_whole(case)
@@ -355,9 +353,4 @@ def _nbytes(sketches: Sketches) -> int:
 
 def _changes_inputs(case: Case) -> CaseError:
     """Return the error of a model whose calls change their inputs for the next call."""
-    return CaseError(
-        CHANGED,
-        f"each call of {case.model.id} changes what it is called with, and the next makes something"
-        " else of that",
-        "Let it copy what it changes, so that every call that is timed does the same.",
-    )
+    return CHANGES_INPUTS.error(model=case.model.id)

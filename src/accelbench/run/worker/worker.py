@@ -31,7 +31,6 @@ from accelbench.core.abilities import (
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
 from accelbench.core.errors import (
-    RUNTIMES_FAULT,
     AccelbenchError,
     CaseError,
     OutOfMemoryError,
@@ -57,6 +56,7 @@ from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, Question, measure
 from accelbench.measure.losses import LossLog
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.run.messages import BAD_MEMORY, OTHERS_COLUMNS
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
 from accelbench.run.verify.plausibility import samples_left
@@ -122,11 +122,7 @@ def with_ranks(session: Session, case: Case, measurement: Measurement) -> Measur
 def _only(columns: Mapping[str, Any], allowed: frozenset[str]) -> Mapping[str, Any]:
     """Return the columns; raise CaseError if one is not the session's to fill."""
     if others := sorted(set(columns) - allowed):
-        raise CaseError(
-            "bad_evidence",
-            f"the engine reports values for {', '.join(others)}, which accelbench measures itself",
-            RUNTIMES_FAULT,
-        )
+        raise OTHERS_COLUMNS.error(names=", ".join(others))
     return columns
 
 
@@ -249,11 +245,7 @@ def _mb(value: float | None) -> float | None:
     if value is None:
         return None
     if not 0 <= value < float("inf"):
-        raise CaseError(
-            "bad_block",
-            f"the runtime says that {value} bytes of memory were used",
-            RUNTIMES_FAULT,
-        )
+        raise BAD_MEMORY.error(value=value)
     return value / MIB
 
 
