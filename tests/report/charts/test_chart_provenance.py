@@ -19,7 +19,7 @@ TIMES = [name for name in CHARTS if name != "compatibility"]
 #: Each panel is of one platform, and in the made-up set nothing else ran where it was emulated,
 #: nor do several processes share a step there. Collectives are no results at all.
 OF_ONE_PLATFORM = (
-    *("training-inference", "precision", "framework"),
+    *("training-inference", "precision"),
     *("scaling", "communication", "ranks", "collectives"),
 )
 OF_ALL_KINDS = [
@@ -193,7 +193,7 @@ def test_several_versions_of_an_import_are_one_bar_each() -> None:
     assert bars == [("cpu", 7.0), ("cuda", 7.0)]
 
 
-@pytest.mark.parametrize("name", ["hardware-latency", "framework", "latency-by-batch", "pareto"])
+@pytest.mark.parametrize("name", ["hardware-latency", "precision", "latency-by-batch", "pareto"])
 def test_no_two_marks_of_one_panel_have_one_place_and_name(name: str) -> None:
     view = drawn(name).spec
     for panel in view.get("concat", [view]):
