@@ -94,6 +94,15 @@ def store(
     database.fill()
 
 
+def stored_in(path: Path, *results: Mapping[str, Any], run: str = "r", **about: Any) -> Database:
+    """Return a database with one run of these results, in a folder or at the path of a file."""
+    database = Database(path if path.suffix == ".duckdb" else path / "a.duckdb")
+    database.ensure()
+    if results:
+        store(database, run, *results, **about)
+    return database
+
+
 def begin(journal: Journal, run: str, machine: Mapping[str, Any] = MACHINE, **about: Any) -> None:
     """The first fact of a run."""
     started = {

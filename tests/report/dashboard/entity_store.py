@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dashboard_world import result, store
+from dashboard_world import result, store, stored_in
 
 from accelbench.store.database import Database
 
@@ -32,8 +32,7 @@ def card(name: str) -> dict[str, str]:
 
 def filled(path: Path) -> Database:
     """Three models on two devices, one of them by two engines as well, and a lonely device."""
-    database = Database(path)
-    database.ensure()
+    database = stored_in(path)
     rows = [
         row
         for model, times in TIMES.items()
@@ -67,9 +66,6 @@ def answers(page: str) -> str:
 
 def asked(database: Database, sql: str, *values: object) -> list[Sequence[Any]]:
     return [*database.query(sql, list(values))[1]]
-
-
-MIDDLE = "exp(avg(ln(latency_mean_ms)))"
 
 
 def version(name: str, engine: str, ms: float, model: str, **changes: Any) -> dict[str, Any]:

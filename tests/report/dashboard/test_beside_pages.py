@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +12,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from dashboard_world import result, store, visitor
+from dashboard_world import result, store, stored_in, visitor
 from entity_store import (
     FAST,
-    LAUNCHES,
     SLOW,
     answers,
     asked,
@@ -27,25 +27,20 @@ from entity_store import (
 )
 from starlette.testclient import TestClient
 
-from accelbench.analysis.ratios import ratio
+from accelbench.analysis.comparison import Compared
+from accelbench.analysis.ratios import LAUNCHES, SAMPLES, Ratio, ratio
 from accelbench.analysis.run_noise import Histories
+from accelbench.analysis.sides import Side
+from accelbench.analysis.speed_ups import SpeedUps
+from accelbench.core.figures import Statistic
 from accelbench.core.nouns import digits
-from accelbench.report.dashboard.entities import common_ground, device_pages
+from accelbench.report.dashboard.entities import common_ground, pages
+from accelbench.report.dashboard.entities.common_ground import CommonGround, answer, engines_beside
 from accelbench.store.database import Database
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return filled(tmp_path_factory.mktemp("entities") / "results.duckdb")
-
-
-@pytest.fixture(scope="module")
-def visited(database: Database) -> TestClient:
-    return visitor(database)
-
-
 def test_ratios_of_devices_are_those_of_their_launches(
-    visited: TestClient, database: Database
+    visited: TestClient, cards: Database
 ) -> None:
     page = visited.get(f"/devices?{urlencode({'a': SLOW, 'b': FAST})}").text
     lines = rows_of(page, "Table of ratios")
@@ -53,7 +48,7 @@ def test_ratios_of_devices_are_those_of_their_launches(
     found = []
     for line in lines:
         slow, fast = (
-            [ms for (ms,) in asked(database, _LAUNCHES, line[0], name)] for name in (SLOW, FAST)
+            [ms for (ms,) in asked(cards, _LAUNCHES, line[0], name)] for name in (SLOW, FAST)
         )
         made = ratio(*(_rows(times) for times in (fast, slow)), Histories())
         assert made is not None
@@ -96,16 +91,16 @@ def test_a_page_of_engines_begins_with_two_different_ones(visited: TestClient) -
 def test_engines_are_in_the_menu_and_each_is_told_what_it_ran(visited: TestClient) -> None:
     page = visited.get("/engines").text
     assert '<a href="/engines" aria-current="page">Engines</a>' in page
-    # Engine, configurations, those without figures, models, devices.
-    assert [line[:5] for line in rows_of(page, "Table of engines")] == [
-        ["pytorch", "8", "0", "4", "3"],
-        ["onnxruntime", "1", "0", "1", "1"],
+    # Engine, configurations, models, devices.
+    assert [line[:4] for line in rows_of(page, "Table of engines")] == [
+        ["pytorch", "8", "4", "3"],
+        ["onnxruntime", "1", "1", "1"],
     ]
 
 
 def test_ratios_turn_their_pages(visited: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page of two engines was 10,800 pixels long."""
-    monkeypatch.setattr(device_pages, "RATIOS", 2)
+    monkeypatch.setattr(pages, "RATIOS", 2)
     address = f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
     first, second = (visited.get(f"{address}&page={n}").text for n in (1, 2))
     assert "Page 1 of 2" in first
@@ -117,8 +112,7 @@ def test_ratios_turn_their_pages(visited: TestClient, monkeypatch: pytest.Monkey
 
 
 def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: Path) -> None:
-    database = Database(tmp_path / "several.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "several.duckdb")
     times = ((SLOW, "pytorch", 4.0), (SLOW, "onnxruntime", 8.0), (FAST, "pytorch", 2.0))
     rows = [
         row
@@ -167,7 +161,7 @@ def test_more_in_common_than_a_page_takes_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Two configurations of three launches a side are read, the third no longer."""
-    monkeypatch.setattr(common_ground, "MOST_READ", 2 * 2 * len(LAUNCHES))
+    monkeypatch.setattr(common_ground, "MOST_READ", 2 * 2 * 3)
     page = visitor(filled(tmp_path / "a.duckdb")).get(
         f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
     )
@@ -181,16 +175,14 @@ def test_more_in_common_than_a_page_takes_is_said(
 def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> None:
     """A 4090 was slower than a 3090 by torch 2.9 against 1.13, where both had run 2.4."""
     old, shared, new = ("torch 1.13 eager", "torch 2.4.0 eager", "torch 2.9.1 eager")
-    database = Database(tmp_path / "versions.duckdb")
-    database.ensure()
-    store(
-        database,
-        "import-1",
+    database = stored_in(
+        tmp_path / "versions.duckdb",
         *(version(SLOW, engine, ms, "lambda") for engine, ms in ((old, 6.0), (shared, 8.0))),
         *(version(FAST, engine, ms, "lambda") for engine, ms in ((new, 7.0), (shared, 4.0))),
         # Of this the cards have no version in common; of two as unlike the faster one counts.
         *(version(SLOW, engine, ms, "nest") for engine, ms in ((old, 6.0), ("torch 2.0", 5.0))),
         version(FAST, new, 10.0, "nest"),
+        run="import-1",
     )
     page = visitor(database).get(f"/devices?{urlencode({'a': SLOW, 'b': FAST})}").text
     ratios = {line[0].split()[0]: line[3] for line in rows_of(page, "Table of ratios")}
@@ -206,16 +198,14 @@ def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> 
 def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> None:
     """The median of two engines was of 500 of 912, which were float."""
     names = [f"m{number}" for number in range(600)]
-    database = Database(tmp_path / "many.duckdb")
-    database.ensure()
-    store(
-        database,
-        "import-1",
+    database = stored_in(
+        tmp_path / "many.duckdb",
         *(
             version(SLOW, engine, ms, name, runtime=engine)
             for name in names
             for engine, ms in (("onnx", 4.0), ("tflite", 2.0))
         ),
+        run="import-1",
     )
     said = answers(
         visitor(database).get(f"/engines?{urlencode({'a': 'onnx', 'b': 'tflite'})}").text
@@ -225,8 +215,7 @@ def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> Non
 
 def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> None:
     """The two with most figures had nothing in common, and a visitor was told so."""
-    database = Database(tmp_path / "pairs.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "pairs.duckdb")
     ran = {"alone": "abcde", "many": "fghi", "some": "gh", "few": "f"}
     store(
         database,
@@ -243,9 +232,7 @@ def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> No
 
 
 def test_one_device_alone_is_held_against_none(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
-    store(database, "r", result())
+    database = stored_in(tmp_path, result())
     site = visitor(database)
     assert "No other device was measured" in text(site.get("/device/A%20processor").text)
     assert "There is one device" in text(site.get("/devices").text)
@@ -256,7 +243,7 @@ def test_what_is_not_there_is_said_with_what_is(visited: TestClient) -> None:
     """A list offered its first engine in the place of one that is not there."""
     page = visited.get(f"/engines?{urlencode({'a': 'onnx'})}")
     assert page.status_code == 404
-    said = "There is no engine 'onnx' here. Those with figures: pytorch, onnxruntime."
+    said = "There is no engine 'onnx' here. Those with results: pytorch, onnxruntime."
     assert said in text(page.text)
     assert re.findall(r"<option[^>]* selected>(.*?)</option>", page.text)[:2] == ["choose one"] * 2
     other = visited.get("/engines?a=pytorch")
@@ -270,8 +257,7 @@ def test_what_is_not_there_is_said_with_what_is(visited: TestClient) -> None:
 
 def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
     """≠ stood on each imported row: its source calls an engine by its name."""
-    database = Database(tmp_path / "engines.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "engines.duckdb")
     rows = [
         version(SLOW, engine, ms, "nest", runtime=engine)
         for engine, ms in (("onnx", 4.0), ("tflite", 2.0))
@@ -287,8 +273,7 @@ def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
 def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(
     tmp_path: Path,
 ) -> None:
-    database = Database(tmp_path / "own.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "own.duckdb")
     for name, torch in ((SLOW, "2.12"), (FAST, "2.13")):
         ran = {"conditions": {"packages": {"torch": torch}}, **card(name)}
         store(database, f"r-{torch}", *launches(4.0, **ran))
@@ -296,9 +281,47 @@ def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(
     assert "earlier runs with the versions of the other device are not compared" in text(
         visitor(database).get(address).text
     )
-    same = Database(tmp_path / "same.duckdb")
-    same.ensure()
+    same = stored_in(tmp_path / "same.duckdb")
     for name in (SLOW, FAST):
         ran = {"conditions": {"packages": {"torch": "2.13"}}, **card(name)}
         store(same, f"r-{name}", *launches(4.0, **ran))
     assert "are not compared on this page" not in text(visitor(same).get(address).text)
+
+
+def line(model: str, value: float, low: float, high: float, of: str = LAUNCHES) -> Compared:
+    side = Side(("b",), [{"model": model}])
+    return Compared(side, side, Ratio(value, Statistic.MEAN, (3, 3), low, high, of))
+
+
+def said(*lines: Compared) -> str:
+    ground = CommonGround(SpeedUps(lines), len(lines), len(lines), {}, ((), ()))
+    return answer(engines_beside("a", "b", "", {}), ground)
+
+
+def test_counts_are_of_the_configurations_of_the_median_and_the_others_are_told() -> None:
+    """Two that are faster for certain, by how much nobody knows, are not in the median."""
+    side = Side(("b",), [{"model": "z"}])
+    lines = [
+        *(line(f"m{n}", 1.5, 1.4, 1.6) for n in range(3)),
+        line("slow", 0.8, 0.7, 0.9),
+        *(line(f"rough{n}", 5.0, 1.1, 20.0) for n in range(2)),
+        Compared(side, side, refused="not alike: weights"),
+    ]
+    assert said(*lines) == (
+        "b is 1.50× as fast as a in the median of 4 common configurations of 4 models: faster in 3;"
+        " slower in 1. Beside these 2 known too roughly for a ratio and 1 not compared."
+    )
+
+
+def test_single_launches_are_counted_as_such() -> None:
+    told = said(line("m", 1.5, 1.4, 1.6), line("n", 1.3, 1.2, 1.4, SAMPLES))
+    assert told.endswith(": faster in 2, 1 of them within single launches.")
+
+
+def test_two_devices_are_not_each_faster_than_the_other() -> None:
+    """Of 4 and 0.125 the arithmetic middle is 2.06, and the other way round 4.13."""
+    there = SpeedUps([line("m", 4.0, 3.9, 4.1), line("n", 0.125, 0.12, 0.13)]).median
+    back = SpeedUps([line("m", 0.25, 0.24, 0.26), line("n", 8.0, 7.9, 8.1)]).median
+    assert there is not None
+    assert back is not None
+    assert math.isclose(there * back, 1.0)

@@ -13,12 +13,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from dashboard_world import result, store
+from dashboard_world import result, stored_in
 
 from accelbench.cli import main
 from accelbench.report.dashboard import serve
 from accelbench.report.dashboard.guard import AccessRule
-from accelbench.store.database import Database
 
 
 @contextmanager
@@ -52,9 +51,7 @@ def asked(address: str, **headers: str) -> tuple[int, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    database = Database(tmp_path / "accelbench.duckdb")
-    database.ensure()
-    store(database, "r", result())
+    stored_in(tmp_path / "accelbench.duckdb", result())
     return tmp_path
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import HOSTILE, hostile, result, store, world
+from dashboard_world import HOSTILE, hostile, result, store, stored_in
 from starlette.testclient import TestClient
 
 from accelbench.exchange.prices import Prices
@@ -27,8 +27,8 @@ def visitor(database: Database, prices: Prices | None) -> TestClient:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return world(tmp_path / "a.duckdb")
+def database(stored: Database) -> Database:
+    return stored
 
 
 def cells(database: Database, prices: Prices | None) -> list[dict[str, Any]]:
@@ -59,8 +59,7 @@ def test_what_nobody_measured_what_is_emulated_and_what_failed_have_none(
 
 
 def test_several_devices_and_a_cost_of_its_own(tmp_path: Path) -> None:
-    database = Database(tmp_path / "b.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "b.duckdb")
     card = {"hardware": "cuda", "device_name": "NVIDIA A100", "throughput": 1000.0}
     store(
         database,
@@ -98,9 +97,9 @@ def test_without_prices_there_is_no_column(database: Database) -> None:
 
 
 def test_a_cell_says_by_which_price_and_what_a_training_step_costs(tmp_path: Path) -> None:
-    database = Database(tmp_path / "t.duckdb")
-    database.ensure()
-    store(database, "r", result(mode="training", latency_mean_ms=500.0, throughput=1.6))
+    database = stored_in(
+        tmp_path / "t.duckdb", result(mode="training", latency_mean_ms=500.0, throughput=1.6)
+    )
     store(database, "g", result(hardware="rocm", device_name="MI300X"))
     someone = visitor(database, PRICES)
     by_platform = {str(one["hardware"]): one["key"] for one in cells(database, PRICES)}

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from barriers import barriers
 from chrome import Chrome
-from dashboard_world import result, served, store, visitor
+from dashboard_world import result, served, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.report.charts.axes import ChartAxis
 from accelbench.report.dashboard.explore import points as explore_points
-from accelbench.report.dashboard.explore.drawing import names_of_front
+from accelbench.report.dashboard.explore.pages import names_of_front
 from accelbench.report.dashboard.explore.points import ticks_of
 from accelbench.store.database import Database
 
@@ -52,8 +51,7 @@ def explored(database: Database) -> None:
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    made = Database(tmp_path_factory.mktemp("explored") / "e.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path_factory.mktemp("explored") / "e.duckdb")
     explored(made)
     return made
 
@@ -233,8 +231,7 @@ def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path: Path) -> Non
     from accelbench.report.dashboard.asked import PageQuery
     from accelbench.report.dashboard.snapshots import cells, snapshot
 
-    made = Database(tmp_path / "m.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path / "m.duckdb")
     one = [result(model="aa")]
     three = [result(model="zz", batch_size=n) for n in (1, 2, 4)]
     store(made, "m", *one, *three)
@@ -247,18 +244,6 @@ def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path: Path) -> Non
 def address(database: Database) -> Iterator[str]:
     with served(database) as one:
         yield one
-
-
-@pytest.mark.parametrize(("scheme", "wide"), [("light", 1280), ("dark", 400)])
-def test_no_page_of_it_leaves_anybody_out(
-    tab: Chrome, axe: str, address: str, scheme: Any, wide: int
-) -> None:
-    tab.look(scheme, wide)
-    for at in ("/explore?x=latency&y=throughput&find=a", "/explore/distribution", "/charts"):
-        tab.go(f"{address}{at}")
-        assert tab.complaints() == [], at
-        assert barriers(tab, axe) == [], at
-        assert tab.js("document.documentElement.scrollWidth - window.innerWidth") <= 0, at
 
 
 def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: str) -> None:
@@ -289,9 +274,7 @@ def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: 
 
 
 def test_a_precision_that_nobody_said_is_no_data(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
-    store(database, "r", result(precision=None, provenance="imported"))
+    database = stored_in(tmp_path, result(precision=None, provenance="imported"))
     text = page(visitor(database), "/explore")
     assert "None" not in text.partition("The front as a table")[2]
 

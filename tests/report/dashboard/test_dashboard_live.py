@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dashboard_world import begin, result, store, visitor
+from dashboard_world import begin, result, store, stored_in, visitor
 
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, Fact
 from accelbench.report.dashboard.runs.live import Journals
@@ -15,9 +15,7 @@ PLAN = {"plan": [{}, {}], "settings": {"launches": 3}}
 
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
-    return made
+    return stored_in(tmp_path)
 
 
 def test_a_run_is_followed_while_it_is_written(database: Database) -> None:

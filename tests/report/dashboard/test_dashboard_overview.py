@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import begin, result, store, visitor, world
+from dashboard_world import begin, result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, Fact
@@ -43,10 +43,7 @@ def launches(**changes: Any) -> list[dict[str, Any]]:
 
 
 def two_engines(path: Path) -> Database:
-    database = Database(path)
-    database.ensure()
-    store(database, "both", *launches(ms=8.0), *launches(ms=4.0, runtime="onnxruntime"))
-    return database
+    return stored_in(path, *launches(ms=8.0), *launches(ms=4.0, runtime="onnxruntime"), run="both")
 
 
 def test_the_first_page_answers_in_sentences_with_links_to_what_they_rest_on(
@@ -87,9 +84,9 @@ def test_a_newest_run_that_is_not_judged_is_not_said_to_be_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of more results than are compared with each other at once there is no check."""
-    database = Database(tmp_path / "many.duckdb")
-    database.ensure()
-    store(database, "then", *launches(ms=8.0, started_at="2026-01-01T00:00:00Z"))
+    database = stored_in(
+        tmp_path / "many.duckdb", *launches(ms=8.0, started_at="2026-01-01T00:00:00Z"), run="then"
+    )
     store(database, "now", *launches(ms=8.0, started_at="2026-02-01T00:00:00Z"))
     assert "not compared with" not in overview(visitor(database))
     monkeypatch.setattr(baselines, "rows_of", partial(baselines.rows_of, most=2))
@@ -99,8 +96,7 @@ def test_a_newest_run_that_is_not_judged_is_not_said_to_be_the_first(
 
 
 def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path: Path) -> None:
-    database = Database(tmp_path / "threads.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "threads.duckdb")
     rows = [
         row
         for threads in (1, 2)
@@ -114,25 +110,14 @@ def test_what_is_unsteady_is_told_apart_by_more_than_its_name(tmp_path: Path) ->
 
 
 def test_a_store_with_nothing_to_say_says_so(tmp_path: Path, empty: TestClient) -> None:
-    database = Database(tmp_path / "one.duckdb")
-    database.ensure()
-    store(database, "one", *launches(ms=8.0))
+    database = stored_in(tmp_path / "one.duckdb", *launches(ms=8.0), run="one")
     assert "Nothing here says enough for a finding" in overview(visitor(database))
     page = overview(empty)
     assert "Nothing is measured here yet" in page
     assert "accelbench run --set small" in page
 
 
-def test_imported_figures_are_marked_where_they_are_the_best(tmp_path: Path) -> None:
-    database = Database(tmp_path / "theirs.duckdb")
-    database.ensure()
-    store(database, "import-theirs", *launches(ms=8.0, provenance="imported"))
-    page = overview(visitor(database))
-    assert 'class="badge kind imported"' in page
-
-
-def test_other_machines_of_the_store_have_a_way_in(tmp_path: Path) -> None:
-    site = visitor(world(tmp_path / "a.duckdb"))
+def test_other_machines_of_the_store_have_a_way_in(site: TestClient) -> None:
     page = overview(site)
     ((address, name, cells),) = re.findall(
         r'<a href="(/results\?machine=[^"]+)"><bdi>([^<]+)</bdi></a> \((\d+) configuration', page

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import result, store, visitor
+from dashboard_world import result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.report.dashboard.questions import pages as prediction_pages
@@ -20,8 +20,7 @@ MODELS = {"bert-tiny": TEXT, "distilbert-tiny": TEXT, "vit-tiny": IMAGE, "resnet
 
 def measured(path: Path, *batches: int) -> Database:
     """A store with four models at some batches."""
-    database = Database(path)
-    database.ensure()
+    database = stored_in(path)
     rows = [
         result(model=model, batch_size=batch, latency_p50_ms=3.0 * number + batch, **sizes)
         for number, (model, sizes) in enumerate(MODELS.items(), start=1)

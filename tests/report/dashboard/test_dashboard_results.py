@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
-from statistics import median
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pytest
-from dashboard_world import result, store, visitor
+from dashboard_world import result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.analysis.ratios import interval_within
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import SpreadKind, Statistic
+from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.measure.launches import interval_of
 from accelbench.report.dashboard.asked import COLUMNS, GROUPS, PageQuery, asked
 from accelbench.report.dashboard.results import page as grouping
 from accelbench.report.dashboard.results.table_query import TableQuery, table_query
 from accelbench.report.dashboard.snapshots import cells
-from accelbench.report.dashboard.snapshots.cells import interval
+from accelbench.report.dashboard.snapshots.cells import MOST_CHOICES, interval
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot, taken
 from accelbench.store.database import Database
 
@@ -39,8 +38,7 @@ TIMES = {
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    made = Database(tmp_path_factory.mktemp("table") / "a.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path_factory.mktemp("table") / "a.duckdb")
     rows = [
         result(
             runtime=runtime,
@@ -93,7 +91,7 @@ def link(page: str, text: str) -> str:
     "address",
     [
         "",
-        "model=bert&hardware=cpu&device=A+processor&from=2026-01-01&to=2026-01-31",
+        "model=bert&hardware=cpu&hardware=cuda&device=A+processor&from=2026-01-01&to=2026-01-31",
         "batch-min=2&batch-max=8&latency-min=0.5&throughput-max=1e6",
         "sort=-weights&page=3",
         "col=hardware&col=run&col=options",
@@ -106,6 +104,9 @@ def test_an_address_is_read_as_it_was_written(address: str) -> None:
     assert query_of(query.query().removeprefix("?")) == query
     every = {name for name, _ in parse_qsl(address)}
     assert {name for name, _ in query.pairs()} == every
+    if not address:
+        assert query == query_of("as=list&by=best&order=group&figure=latency")
+        assert (PageQuery().query(), query.query()) == ("", "")
 
 
 def test_between_pages_go_the_filters_alone() -> None:
@@ -116,8 +117,8 @@ def test_between_pages_go_the_filters_alone() -> None:
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("latency-min=much", "'much' is no number for latency"),
-        ("latency-min=nan", "'nan' is no number for latency"),
+        ("latency-min=much", "'much' is not a number for latency"),
+        ("latency-min=nan", "'nan' is not a number for latency"),
         ("latency-min=3&latency-max=2", "No latency is 3 or more and 2 or less"),
         ("col=beauty", "There is no column 'beauty'"),
         ("group=latency", "There is no column to group by 'latency'"),
@@ -151,27 +152,8 @@ def test_every_column_can_be_shown_and_grouped_by(site: TestClient) -> None:
         assert site.get(f"/results?group={name}").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("filters", "fits"),
-    [
-        ("latency-max=5", lambda ms, batch: ms <= 5),
-        ("latency-min=5&latency-max=20", lambda ms, batch: 5 <= ms <= 20),
-        ("batch-min=2", lambda ms, batch: batch >= 2),
-        ("throughput-min=200&batch-max=1", lambda ms, batch: 1e3 * batch / ms >= 200 and batch < 2),
-    ],
-)
-def test_numbers_filter(site: TestClient, filters: str, fits: object) -> None:
-    assert callable(fits)
-    wanted = sum(fits(sum(times) / 3, batch) for (_, batch), times in TIMES.items())
-    page = site.get(f"/results?provenance=measured&status=ok&model=bert&{filters}").text
-    assert len(keys(page)) == wanted
-    assert len(site.get(f"/cells.csv?model=bert&{filters}").text.splitlines()) == wanted + 1
-    assert 'aria-label="Filters that are set"' in page
-
-
 def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path)
     cards = ("NVIDIA H100", "NVIDIA A100")
     rows = [
         result(hardware="cuda", device_name=name, device_fingerprint=name, latency_p50_ms=1.0)
@@ -214,9 +196,7 @@ def test_columns_are_those_in_which_rows_differ_and_the_rest_is_said_once(site: 
 
 def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
     """Scenario, threads and machine pushed them out of a page of 1440 pixels."""
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
-    store(made, "run", result(), result(batch_size=2, threads=4, scenario="offline"))
+    made = stored_in(tmp_path, result(), result(batch_size=2, threads=4, scenario="offline"))
     page = visitor(made).get("/results").text
     headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
     assert headings == [
@@ -226,8 +206,7 @@ def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
 
 
 def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -> None:
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path)
     rows = [result(batch_size=n + 1, latency_p50_ms=1.0 + n) for n in range(210)]
     store(made, "run", *rows)
     site = visitor(made)
@@ -277,8 +256,7 @@ def test_an_interval_is_that_of_the_launches(snapshot: Snapshot) -> None:
 
 
 def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path)
     row = result(latency_std_ms=0.4, effective_sample_count=50.0, latency_mean_ms=8.5)
     store(made, "run", row)
     (cell,) = taken(made, "now").ask("SELECT * FROM cell")
@@ -292,8 +270,7 @@ def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
 
 
 def test_a_single_figure_has_none(tmp_path: Path) -> None:
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path)
     nothing = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
     store(made, "run", result(**nothing, sample_count=None))
     (cell,) = taken(made, "now").ask("SELECT * FROM cell")
@@ -301,61 +278,8 @@ def test_a_single_figure_has_none(tmp_path: Path) -> None:
     assert 'class="sure"' not in visitor(made).get("/results").text
 
 
-def figures(snapshot: Snapshot, figure: str, **values: object) -> list[float]:
-    """The figures of one group, in a question of its own."""
-    where = " AND ".join(f"{name} = ?" for name in values)
-    rows = snapshot.ask(
-        f"SELECT {figure} AS figure FROM cell WHERE {where} AND status = 'ok'"
-        " AND kind = 'measured' AND quality <> 'unusable'",
-        list(values.values()),
-    )
-    return [float(str(row["figure"])) for row in rows]
-
-
-@pytest.mark.parametrize(("figure", "best"), [("latency", min), ("throughput", max)])
-def test_groups_are_what_sql_says(snapshot: Snapshot, figure: str, best: object) -> None:
-    assert callable(best)
-    page = grouping.grouped(snapshot, query_of(f"group=runtime&figure={figure}"))
-    by_batch = figure == "latency"  # of a batch: never of batches of different sizes
-    assert list(dict.fromkeys(group.values["runtime"] for group in page.groups)) == [
-        *("onnxruntime", "openvino", "pytorch")
-    ]
-    assert all(("batch" in group.values) == by_batch for group in page.groups)
-    for group in page.groups:
-        more = {"batch_size": group.values["batch"]} if by_batch else {}
-        known = figures(snapshot, figure, runtime=group.values["runtime"], **more)
-        assert group.known == len(known)
-        assert group.best == pytest.approx(best(known))
-        assert group.median == pytest.approx(median(known))
-        assert (group.low, group.high) == pytest.approx((min(known), max(known)))
-        assert group.cell is not None
-        assert group.cell["runtime"] == group.values["runtime"]
-    counts = Counter[str]()
-    for group in page.groups:
-        counts[str(group.values["runtime"])] += group.count
-    assert counts == {"onnxruntime": 3, "openvino": 2, "pytorch": 3}
-
-
-@pytest.mark.parametrize("by", ["best", "median"])
-def test_a_pivot_is_what_sql_says(snapshot: Snapshot, by: str) -> None:
-    query = query_of(f"group=batch&group=runtime&as=pivot&by={by}&model=bert")
-    page = grouping.grouped(snapshot, query)
-    assert list(page.across) == ["onnxruntime", "openvino", "pytorch"]
-    for row in page.rows:
-        for runtime in page.across:
-            known = figures(snapshot, "latency", batch_size=row.value, runtime=runtime)
-            group = row.groups.get(str(runtime))
-            if not known:
-                assert group is None
-                continue
-            assert group is not None
-            wanted = min(known) if by == "best" else median(known)
-            assert group.figure(by) == pytest.approx(wanted)
-
-
 def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path: Path) -> None:
-    made = Database(tmp_path / "many.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path / "many.duckdb")
     names = [f"model-{n:03d}" for n in range(105)]
     rows = [
         result(model=name, threads=threads, latency_p50_ms=1.0 + n + (threads or 0))
@@ -413,8 +337,7 @@ def test_a_pivot_is_a_page(site: TestClient) -> None:
 
 
 def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> None:
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path)
     rows = [
         result(batch_size=n, throughput_unit=unit) for n, unit in ((1, "tokens/s"), (2, "images/s"))
     ]
@@ -426,8 +349,7 @@ def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> N
 
 
 def test_groups_never_mix_training_with_inference(tmp_path: Path) -> None:
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
+    made = stored_in(tmp_path)
     rows = [
         result(mode=mode, threads=threads, throughput=rate, series_key=f"{mode}{threads}")
         for mode, threads, rate in (
@@ -487,12 +409,6 @@ def test_hostile_names_in_headings_and_groups_are_text(bad_site: TestClient) -> 
         )
 
 
-def test_a_plain_address_stays_plain() -> None:
-    assert PageQuery().query() == ""
-    assert query_of("").query() == ""
-    assert query_of("as=list&by=best&order=group&figure=latency").query() == ""
-
-
 def test_on_a_phone_each_figure_of_a_row_says_what_it_is(site: TestClient) -> None:
     """Rows are blocks there, without a heading above each figure."""
     table = site.get("/results").text.partition('<table class="results stacked">')[2]
@@ -500,3 +416,128 @@ def test_on_a_phone_each_figure_of_a_row_says_what_it_is(site: TestClient) -> No
     figures = re.findall(r'<td class="figure (?:dim|spare|measured|imported)[^>]*>', body)
     assert figures
     assert all("data-label=" in one for one in figures)
+
+
+#: A name that others have in them, and one that differs in a capital.
+NAMES = ("bert", "bert-large", "distilbert", "Bert")
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    return visitor(
+        stored_in(tmp_path_factory.mktemp("names"), *(result(model=name) for name in NAMES))
+    )
+
+
+def models(page: str) -> set[str]:
+    return set(re.findall(r'<a href="/cell/[0-9a-f]+"><bdi>([^<]+)</bdi>', page))
+
+
+def test_a_group_leads_to_its_own_rows_and_to_no_other_model_s(named: TestClient) -> None:
+    page = named.get("/results?group=model").text
+    for name in NAMES:
+        (address,) = re.findall(rf'<a href="([^"]+)"><bdi>{name}</bdi>', page)
+        assert models(named.get(unescape(address)).text) == {name}
+
+
+@pytest.mark.parametrize("page", ["results", "history"])
+def test_all_of_this_model_are_of_this_model(named: TestClient, page: str) -> None:
+    key = re.findall(r'<a href="/cell/([0-9a-f]+)"><bdi>bert</bdi>', named.get("/results").text)[0]
+    addresses = re.findall(rf'href="(/{page}\?[^"]+)"', named.get(f"/cell/{key}").text)
+    (address,) = {unescape(address) for address in addresses if "model=" in address}
+    assert query_of(address.partition("?")[2]).where() == ("true AND model = ?", ["bert"])
+
+
+def test_letters_are_letters_all_the_same(named: TestClient) -> None:
+    assert models(named.get("/results?model=BERT").text) == set(NAMES)
+
+
+def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path: Path) -> None:
+    database = stored_in(tmp_path / "int8.duckdb")
+
+    def launches(precision: str, ms: float, **changes: object) -> list[dict[str, object]]:
+        return [
+            result(launch=n, precision=precision, latency_p50_ms=ms * (1 + 0.001 * n), **changes)
+            for n in range(3)
+        ]
+
+    int8 = {
+        "bert": {"verification": "not_done", "verification_error": None},
+        "net": {"verification_error": 0.01},
+    }
+    rows = [
+        row
+        for model, changes in int8.items()
+        for row in (
+            *launches("fp32", 8.0, model=model),
+            *launches("int8", 2.0, model=model, **changes),
+        )
+    ]
+    store(database, "r", *rows)
+    query = query_of("group=model&group=precision&as=pivot")
+    bert, net = grouping.grouped(taken(database, "2026-01-01T00:00:00Z"), query).rows
+    assert (bert.best, bert.unlike) == ("", ["outputs not verified"])
+    assert (net.best, net.unlike) == ("int8", [])
+
+
+def test_every_device_can_be_chosen(tmp_path: Path) -> None:
+    """60 of 158 devices were offered, and the page did not mention the others."""
+    database = stored_in(tmp_path)
+    names = [f"Card {number:03d}" for number in range(MOST_CHOICES + 25)]
+    rows = [
+        result(hardware="cuda", device_name=name, device_fingerprint=name, case_id=name)
+        for name in names
+    ]
+    store(database, "r", *rows)
+    site = visitor(database)
+    page = site.get("/results").text
+    boxes = re.findall(r'name="device" value="([^"]+)"', page)
+    (select,) = re.findall(r'<select id="device-more" name="device">(.*?)</select>', page)
+    others = [value for value in re.findall(r'<option value="([^"]*)"', select) if value]
+    assert len(boxes) == MOST_CHOICES
+    assert sorted([*boxes, *others]) == names
+    assert f"{MOST_CHOICES} of {len(names)}" in page
+    chosen = site.get(f"/results?device={others[-1].replace(' ', '+')}").text
+    assert f'value="{others[-1]}" checked' in chosen
+
+
+def test_few_values_have_no_list_below_them(tmp_path: Path) -> None:
+    database = stored_in(
+        tmp_path, result(), result(hardware="cuda", device_name="A card", case_id="b")
+    )
+    assert "device-more" not in visitor(database).get("/results").text
+
+
+def test_an_unusable_cell_shows_its_own_reason_alone(tmp_path: Path) -> None:
+    database = stored_in(tmp_path, result(quality="unusable", unexplained_share=0.7))
+    site = visitor(database)
+    (address,) = set(re.findall(r'href="(/cell/[0-9a-f]{16})"', site.get("/results").text))
+    for page in (site.get(address).text, site.get("/model/bert-tiny").text):
+        assert REASON_TEXTS[UnusableReason.UNACCOUNTED] in page
+        assert REASON_TEXTS[UnusableReason.TOO_NOISY] not in page
+        assert REASON_TEXTS[UnusableReason.WAITED] not in page
+
+
+def test_an_implausible_result_is_listed_with_its_calculation(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.duckdb")
+    about = {
+        "provenance": "imported",
+        "hardware": "vulkan",
+        "flops": 8.18e9,
+        "samples": {},
+        "device_name": "Board, Rockchip RK3588S",
+        "precision": "fp16",
+    }
+    bodies = [
+        {**result(model="resnet-50", latency_mean_ms=ms, latency_p50_ms=ms, **about),
+         "result_id": f"r{ms}", "throughput": 1e3 / ms, "case_id": f"c{ms}", "series_key": f"s{ms}"}
+        for ms in (0.96, 38.0)
+    ]  # fmt: skip
+    database.bring_in("import-a", [], bodies)
+    site = visitor(database)
+    for address in ("/model/resnet-50", "/device/Board%2C%20Rockchip%20RK3588S"):
+        table = site.get(address).text.partition('aria-label="Table of implausible results"')[2]
+        cells = re.findall(r'<td class="figure"[^>]*>([^<]*)</td>', table)
+        assert cells[1:6] == ["8.18", "0.960", "8.52", "1.02", "8.32"]
+    (model,) = re.findall(r"<tbody>(.*?)</tbody>", site.get("/models").text, re.DOTALL)
+    assert "26.3" in model  # 1,000 ÷ 38 items per second, and not 1,042

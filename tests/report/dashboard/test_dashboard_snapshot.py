@@ -2,17 +2,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
-from dashboard_world import OTHER, result, store, visitor
+from dashboard_world import OTHER, result, store, stored_in, visitor
+from duckdb import DuckDBPyConnection, DuckDBPyRelation
+from starlette.testclient import TestClient
 
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
 from accelbench.measure.launches import typical
+from accelbench.report.dashboard.app import application
 from accelbench.report.dashboard.asked import AS_THEY_LIE, PageQuery, asked
 from accelbench.report.dashboard.snapshots import snapshot
-from accelbench.report.dashboard.snapshots.snapshot import Snapshot, SnapshotKeeper, taken
+from accelbench.report.dashboard.snapshots.gathering import gathered
+from accelbench.report.dashboard.snapshots.snapshot import (
+    Snapshot,
+    SnapshotKeeper,
+    SnapshotStep,
+    taken,
+)
 from accelbench.store.database import Database
 from accelbench.store.lake import store_at
 
@@ -25,9 +35,7 @@ def cells(database: Database, columns: str = "*") -> list[dict[str, object]]:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
-    made = Database(tmp_path / "a.duckdb")
-    made.ensure()
-    return made
+    return stored_in(tmp_path)
 
 
 def test_the_newest_run_is_the_cell_whatever_the_order(database: Database) -> None:
@@ -174,14 +182,6 @@ def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
     assert "1 configuration" in page
 
 
-def test_who_comes_before_the_first_snapshot_is_asked_to_come_again(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(snapshot.SnapshotKeeper, "newest", lambda *_: None)
-    answer = visitor(database).get("/results")
-    assert (answer.status_code, answer.headers["refresh"]) == (202, "1")
-
-
 def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) -> None:
     fetched: list[int] = []
     keeper = SnapshotKeeper(database, lambda: fetched.append(1))
@@ -196,27 +196,6 @@ def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) 
 
 
 # -- addresses
-
-
-def test_an_address_says_all_that_was_asked_and_no_more() -> None:
-    pairs = [
-        ("model", "bert"),
-        ("hardware", "cpu"),
-        ("hardware", "cuda"),
-        ("from", "2026-01-01"),
-        ("to", "2026-02-01"),
-        ("sort", "-latency"),
-        ("page", "3"),
-        ("cell", "x"),
-    ]
-    found = asked(pairs, KNOWN)
-    assert found.pairs() == pairs
-    assert asked(found.pairs(), KNOWN) == found
-    assert asked([], KNOWN) == PageQuery()
-    assert PageQuery().query() == ""
-    assert found.query(order=False, picked=False) == (
-        "?model=bert&hardware=cpu&hardware=cuda&from=2026-01-01&to=2026-02-01"
-    )
 
 
 def test_values_never_become_sql() -> None:
@@ -245,7 +224,7 @@ def test_a_filter_is_taken_away_alone() -> None:
 def test_no_list_is_endless() -> None:
     found = asked([("cell", str(n)) for n in range(1000)], KNOWN)
     assert len(found.cells) == 12
-    with pytest.raises(UsageError, match="There are: cpu, cuda"):
+    with pytest.raises(UsageError, match="Known: cpu, cuda"):
         asked([("hardware", "x" * 10_000)], KNOWN)
 
 
@@ -301,3 +280,27 @@ def test_a_program_that_ends_under_the_first_snapshot_lets_it_end(
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert told.read_text() == "ended"
+
+
+def test_who_waits_for_the_first_snapshot_sees_how_far_it_is(
+    stored: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, let_go = threading.Event(), threading.Event()
+
+    def held_up(con: DuckDBPyConnection) -> DuckDBPyRelation:
+        reached.set()
+        assert let_go.wait(60)
+        return gathered(con)
+
+    monkeypatch.setattr(snapshot, "gathered", held_up)
+    keeper = SnapshotKeeper(stored)
+    with keeper:
+        site = TestClient(application(stored, keeper=keeper), base_url="http://127.0.0.1:8501")
+        assert reached.wait(60)
+        monkeypatch.setattr(keeper, "newest", lambda: None)  # nobody waits for five seconds here
+        answer = site.get("/results")
+        let_go.set()
+    ((results,),) = stored.query("SELECT count(*) FROM benchmark_results")[1]
+    assert (answer.status_code, answer.headers["refresh"]) == (202, "1")
+    assert f"Step 2 of 3: {SnapshotStep.RESULTS.value}; {results} results." in answer.text
+    assert 'max="3" value="1"' in answer.text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import MACHINE, result, store, visitor
+from dashboard_world import MACHINE, result, store, stored_in, visitor
 
 from accelbench.analysis.points import points
 from accelbench.core.worth import FAILED, LAUNCHED
@@ -61,8 +61,7 @@ def a_history(by: random.Random) -> list[tuple[Mapping[str, Any], list[dict[str,
 def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> None:
     different = spoilt = failed = wrong = 0
     for seed in range(4):
-        database = Database(tmp_path / f"{seed}.duckdb")
-        database.ensure()
+        database = stored_in(tmp_path / f"{seed}.duckdb")
         for number, (machine, launches) in enumerate(a_history(random.Random(seed))):
             store(database, f"r{number}", *launches, machine=machine)
         snapshot = taken(database, "now")
@@ -116,9 +115,7 @@ def test_what_would_read_alike_is_told_apart(tmp_path: Path) -> None:
             ("2.9", True, "nchw"),
         )
     ]
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
-    store(database, "import-1", *cards, result(model="vit-tiny"))
+    database = stored_in(tmp_path, *cards, result(model="vit-tiny"), run="import-1")
     site = visitor(database)
     text = site.get("/results").text
     assert "<bdi>torch 2.4</bdi>" in text
@@ -129,11 +126,8 @@ def test_what_would_read_alike_is_told_apart(tmp_path: Path) -> None:
 
 def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path: Path) -> None:
     """A mean of one launch beside the median of another is the middle of nothing."""
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
-    store(
-        database,
-        "r",
+    database = stored_in(
+        tmp_path,
         result(launch=0, latency_p50_ms=4.0, latency_mean_ms=9.0),
         result(launch=1, latency_p50_ms=4.0, latency_mean_ms=None),
         result(model="vit-tiny", latency_p50_ms=4.0, latency_mean_ms=9.0),
@@ -154,8 +148,7 @@ def test_a_cells_step_is_by_the_figure_that_all_of_its_launches_have(tmp_path: P
 
 def test_the_launches_of_a_figure_are_counted_without_those_left_out(tmp_path: Path) -> None:
     """A page read “geometric mean of 3 launches” over two."""
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     last = result(launch=2, latency_p50_ms=99.0, quality="unusable")
     store(database, "r", result(launch=0), result(launch=1, latency_p50_ms=8.2), last)
     site = visitor(database)
@@ -169,8 +162,7 @@ def test_the_launches_of_a_figure_are_counted_without_those_left_out(tmp_path: P
 def test_what_says_nothing_of_how_it_ran_makes_no_other_cell_of_an_import(tmp_path: Path) -> None:
     """Four rows of one card read alike, which the charts below them had as one of four launches."""
     theirs = {"provenance": "imported", "series_key": None}
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     rows = [
         result(
             **theirs,
@@ -201,8 +193,7 @@ TAIL_ALONE = dict.fromkeys(
 
 def test_a_tail_is_of_the_percentile_that_all_launches_have(tmp_path: Path) -> None:
     """The p90 of one launch and the p99 of another, whose p90 is rough, stood there as a p90."""
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     both = {"latency_p90_ms": 4.0, "latency_p99_ms": 9.0}
     store(
         database,
@@ -216,8 +207,7 @@ def test_a_tail_is_of_the_percentile_that_all_launches_have(tmp_path: Path) -> N
 
 
 def test_a_unit_is_that_of_the_rate_and_not_of_a_launch_that_failed(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     failed = result(status="failed", reason="crash", series_key=result()["series_key"])
     tokens = result(launch=1, throughput_unit="tokens/s")
     store(database, "r", failed, tokens, {**tokens, "launch": 2})
@@ -228,8 +218,7 @@ def test_a_unit_is_that_of_the_rate_and_not_of_a_launch_that_failed(tmp_path: Pa
 def test_a_file_of_cells_has_numbers_as_numbers_and_what_tells_versions_apart(
     tmp_path: Path,
 ) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     theirs = {"provenance": "imported", "series_key": None}
     versions = [{"engine": f"torch {version}"} for version in ("2.4", "2.9")]
     store(database, "import-1", *(result(**theirs, conditions=each) for each in versions))
@@ -257,9 +246,7 @@ def test_of_an_import_that_names_no_software_the_newest_day_stands(tmp_path: Pat
         for day, many, ms in ((1, 5, 8.0), (2, 1, 9.0))
         for n in range(many)
     ]
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
-    store(database, "import-1", *days, machine={})
+    database = stored_in(tmp_path, *days, run="import-1", machine={})
     (cell,) = cells.every(taken(database, "now"), PageQuery())
     (point,) = points(details.launches_in(database, [str(key) for key in _all(database)]))
     assert point.latency is not None

@@ -8,17 +8,14 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from dashboard_world import HOSTILE, result, store, visitor
+from dashboard_world import HOSTILE, result, store, stored_in, visitor
 from entity_store import (
     FAST,
     FIVE,
-    MIDDLE,
     SLOW,
     TIMES,
     answers,
-    asked,
     card,
-    filled,
     launches,
     rows_of,
     text,
@@ -26,47 +23,14 @@ from entity_store import (
 from starlette.testclient import TestClient
 from test_dashboard_names import read
 
-from accelbench.core.nouns import digits
 from accelbench.report.dashboard.entities import lists as entities
 from accelbench.report.dashboard.entities.lists import address_of
 from accelbench.report.dashboard.words import seen
-from accelbench.store.database import Database
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return filled(tmp_path_factory.mktemp("entities") / "results.duckdb")
-
-
-@pytest.fixture(scope="module")
-def visited(database: Database) -> TestClient:
-    return visitor(database)
-
-
-def test_the_list_of_models_says_what_sql_says(visited: TestClient, database: Database) -> None:
-    lines = {line[0]: line for line in rows_of(visited.get("/models").text, "Table of models")}
-    counted = asked(
-        database,
-        "SELECT model, count(DISTINCT case_id || device_name), count(DISTINCT device_name)"
-        " FROM benchmark_results GROUP BY 1",
-    )
-    assert set(lines) == {str(model) for model, _, _ in counted}
-    for model, cells, devices in counted:
-        assert lines[model][3:5] == [str(cells), str(devices)]
-    ((step,),) = asked(
-        database,
-        f"SELECT {MIDDLE} FROM benchmark_results WHERE model = 'bert-tiny' AND batch_size = 4"
-        " AND device_name = ? AND runtime = 'pytorch'",
-        FAST,
-    )
-    assert lines["bert-tiny"][6] == digits(4e3 / step)
-    assert lines["bert-tiny"][7].endswith("pytorch · fp32 · batch 4")
 
 
 def test_lists_rank_by_items_per_second_across_batch_sizes(tmp_path: Path) -> None:
     """A CPU at batch 1 stood for a model before a card at batch 256, which is 70 times faster."""
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     cpu = {"hardware": "cpu", "device_name": "A CPU", "device_fingerprint": "c", "batch_size": 1}
     store(
         database,
@@ -88,18 +52,6 @@ def test_lists_rank_by_items_per_second_across_batch_sizes(tmp_path: Path) -> No
     assert "256" in shown
 
 
-def test_the_list_of_devices_says_what_sql_says(visited: TestClient, database: Database) -> None:
-    lines = {line[0]: line for line in rows_of(visited.get("/devices").text, "Table of devices")}
-    counted = asked(
-        database,
-        "SELECT device_name, count(DISTINCT (model, batch_size, runtime)), count(DISTINCT model)"
-        " FROM benchmark_results GROUP BY 1",
-    )
-    assert {name: line[2:4] for name, line in lines.items()} == {
-        name: [str(cells), str(models)] for name, cells, models in counted
-    }
-
-
 def test_a_list_is_filtered_ordered_and_searched_by_its_address(visited: TestClient) -> None:
     page = visited.get("/models?model=vit&sort=-date").text
     assert [line[0] for line in rows_of(page, "Table of models")] == ["vit-tiny"]
@@ -109,8 +61,7 @@ def test_a_list_is_filtered_ordered_and_searched_by_its_address(visited: TestCli
 
 
 def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     early, late = "2026-01-01T00:00:00+00:00", "2026-05-01T00:00:00+00:00"
     both = {**card(FAST), "device_name": "Anything"}
     store(database, "old", result(model="a-model", started_at=early, **card(SLOW)))
@@ -137,19 +88,6 @@ def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path: 
     assert [line[:2] for line in devices] == [["Anything", "cuda, openvino"], [SLOW, "cuda"]]
 
 
-def test_every_figure_of_a_model_is_the_stores(visited: TestClient, database: Database) -> None:
-    page = visited.get("/model/bert-tiny").text
-    lines = rows_of(page, "Table of configurations")
-    for device, runtime, batch, middle in asked(
-        database,
-        f"SELECT device_name, runtime, batch_size, {MIDDLE} FROM benchmark_results"
-        " WHERE model = 'bert-tiny' GROUP BY 1, 2, 3",
-    ):
-        (line,) = [one for one in lines if one[1:5] == [device, runtime, "fp32", str(batch)]]
-        assert line[5].startswith(f"{digits(middle)} ")
-    assert len(lines) == 4
-
-
 def test_a_model_begins_with_what_is_fastest_and_by_how_much(visited: TestClient) -> None:
     said = answers(visited.get("/model/bert-tiny").text)
     assert said.startswith("bert-tiny, inference, batch 1: pytorch on Fast card in fp32, 2.01 ms")
@@ -157,8 +95,7 @@ def test_a_model_begins_with_what_is_fastest_and_by_how_much(visited: TestClient
 
 
 def test_what_overlaps_is_said_to_be_untold(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     noisy = [
         result(launch=n, latency_p50_ms=ms, **card(name))
         for name, times in ((SLOW, (1.0, 4.0)), (FAST, (1.1, 3.0)))
@@ -172,8 +109,7 @@ def test_what_overlaps_is_said_to_be_untold(tmp_path: Path) -> None:
 
 
 def test_outputs_are_listed_with_error_and_reference(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     found = {"verification_error": 0.003, "verification_tolerance": 0.02}
     near = {**found, "verification_error": 0.001, "launch": 1}
     store(
@@ -197,8 +133,7 @@ def test_outputs_are_listed_with_error_and_reference(tmp_path: Path) -> None:
 def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     devices = {"A card": 9.0, "B card": 8.0, "C card": 2.0}
     rows = [
         result(hardware="cuda", device_name=name, case_id=name, series_key=name,
@@ -209,7 +144,7 @@ def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
     ]  # fmt: skip
     store(database, "r", *rows)
     monkeypatch.setattr("accelbench.report.dashboard.entities.lists.MOST_CELLS", 2)
-    monkeypatch.setattr("accelbench.report.dashboard.entities.model_pages.MOST_CELLS", 2)
+    monkeypatch.setattr("accelbench.report.dashboard.entities.pages.MOST_CELLS", 2)
     page = visitor(database).get("/model/bert-tiny").text
     assert "C card" in answers(page)
     assert "are of 2 of 3 configurations, the quickest of each device" in text(page)
@@ -224,7 +159,7 @@ def test_a_models_pictures_are_files_and_what_is_not_there_is_said(visited: Test
     assert visited.get("/model-chart/pareto.svg?name=nobody").status_code == 404
     gone = visited.get("/model/nobody")
     assert gone.status_code == 404
-    assert "Nothing here is of a model" in text(gone.text)
+    assert "There is no model 'nobody' here." in text(gone.text)
     assert visited.get("/model/bert-tiny?mode=training").status_code == 400
     said = text(visited.get("/predictions/model?name=bert-tiny").text)
     assert "Predictions are judged by 10 measured cases of 3 models or more" in said
@@ -234,7 +169,7 @@ def test_the_table_of_a_model_turns_its_pages_and_leaves_answers_and_pictures_wh
     visited: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entities, "CONFIGURATIONS", 2)
-    monkeypatch.setattr("accelbench.report.dashboard.entities.model_pages.CONFIGURATIONS", 2)
+    monkeypatch.setattr("accelbench.report.dashboard.entities.pages.CONFIGURATIONS", 2)
     first = visited.get("/model/bert-tiny").text
     assert "4 configurations" in text(first)
     assert "Page 1 of 2" in text(first)
@@ -253,8 +188,7 @@ def test_the_table_of_a_model_turns_its_pages_and_leaves_answers_and_pictures_wh
 
 
 def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     rough = {"quality": "unusable", "latency_p50_ms": 0.1, "throughput": 1e4}
     store(
         database,
@@ -275,7 +209,7 @@ def test_what_pictures_and_answers_leave_out_is_said_and_stands_in_the_table(
     visited: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entities, "MOST_CELLS", 2)
-    monkeypatch.setattr("accelbench.report.dashboard.entities.model_pages.MOST_CELLS", 2)
+    monkeypatch.setattr("accelbench.report.dashboard.entities.pages.MOST_CELLS", 2)
     page = visited.get("/model/bert-tiny").text
     assert len(rows_of(page, "Table of configurations")) == 4
     assert "pictures and outputs are of 2 of 4 configurations" in text(page)
@@ -335,9 +269,7 @@ def test_every_link_to_a_model_leads_to_it(bad_site: TestClient) -> None:
 
 def test_names_that_are_steps_through_folders_are_names(tmp_path: Path) -> None:
     names = ["", ".", "..", "a/b", "a?b#c", "50 %"]
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
-    store(database, "r", *(result(model=name) for name in names))
+    database = stored_in(tmp_path, *(result(model=name) for name in names))
     site = visitor(database)
     for name in names:
         address = address_of("model", name)

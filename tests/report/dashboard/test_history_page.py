@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from dashboard_world import result, store, visitor
+from dashboard_world import result, store, stored_in, visitor
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -39,8 +39,7 @@ NIGHTS = 6
 
 def nightly(path: Path) -> Database:
     """Lines whose names say what became of them."""
-    database = Database(path)
-    database.ensure()
+    database = stored_in(path)
     for night in range(NIGHTS):
         store(
             database,
@@ -78,8 +77,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
 def test_one_line_has_one_answer_on_the_page_in_a_notebook_and_in_a_terminal(
     tmp_path: Path, levels: tuple[float, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    database = Database(tmp_path / "one.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "one.duckdb")
     for night, level in enumerate(levels):
         moment = f"2026-01-{night + 2:02}T03:04:05.000000Z"
         launches = [
@@ -201,8 +199,7 @@ def test_lines_that_cannot_be_judged_are_shown_with_the_reason(
 
 def test_what_all_lines_are_is_said_once(tmp_path: Path) -> None:
     """A badge stood on each of twelve rows, and in each field of a pivot."""
-    database = Database(tmp_path / "theirs.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "theirs.duckdb")
     theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
     for night in range(2):
         moment = f"2026-01-{night + 2:02}T03:04:05.000000Z"
@@ -240,8 +237,7 @@ def test_a_change_of_many_times_is_no_percentage() -> None:
 
 
 def test_runs_and_series_that_are_not_in_a_line_are_named(tmp_path: Path) -> None:
-    database = Database(tmp_path / "left.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path / "left.duckdb")
     for day in range(5):
         moment = f"2026-03-{day + 1:02d}T03:04:05+00:00"
         more = {"quality": "unusable", "unexplained_share": 0.7} if day == 2 else {}

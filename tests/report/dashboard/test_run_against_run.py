@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from dashboard_world import OTHER, store, visitor
+from dashboard_world import OTHER, store, stored_in, visitor
 from entity_store import (
     FIVE,
     answers,
@@ -25,8 +25,7 @@ from accelbench.store.database import Database
 
 def run_pair(tmp_path: Path) -> Database:
     """Two nights: one question became slower, one stayed, one is gone."""
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
+    database = stored_in(tmp_path)
     for night, slower in (("night-0", 1.0), ("night-1", 1.5)):
         store(
             database,
@@ -73,9 +72,7 @@ def test_run_against_run_is_the_verdict_of_check(tmp_path: Path) -> None:
 
 
 def test_runs_of_two_machines_are_refused_until_somebody_allows_it(tmp_path: Path) -> None:
-    database = Database(tmp_path / "a.duckdb")
-    database.ensure()
-    store(database, "here", *launches(8.0))
+    database = stored_in(tmp_path, *launches(8.0), run="here")
     store(database, "there", *launches(8.0), machine=OTHER)
     site = visitor(database)
     page = site.get("/runs/compare?a=here&b=there").text

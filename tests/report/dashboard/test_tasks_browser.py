@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from chrome import Chrome
-from dashboard_world import result, served, store
+from dashboard_world import result, served, store, stored_in
 from entity_store import FAST, FIVE, SLOW, card, launches
 from playwright.sync_api import Locator, Page, expect
 
@@ -90,8 +90,7 @@ class Keyboard(Mouse):
 
 def filled(path: Path) -> Database:
     """Two cards and two engines, a series that became slower, many models, a failure."""
-    database = Database(path)
-    database.ensure()
+    database = stored_in(path)
     rows: list[dict[str, Any]] = []
     for model, (slow, fast, other) in TIMES.items():
         rows += launches(slow, model=model, **card(SLOW))

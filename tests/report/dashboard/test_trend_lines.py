@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from dashboard_world import MACHINE, OTHER, result, store
+from dashboard_world import MACHINE, OTHER, result, store, stored_in
 
 from accelbench.analysis.history import Series
 from accelbench.report.dashboard.asked import PageQuery
@@ -26,8 +26,7 @@ _LINES, _NIGHTS = 18, 9
 def histories(path: Path, seed: int) -> Database:
     """Lines of any length, of which some step, some stand alone, some fail and some are alike."""
     chance = random.Random(seed)
-    database = Database(path)
-    database.ensure()
+    database = stored_in(path)
     kinds = [chance.choice(("steady", "same", "step", "off", "once")) for _ in range(_LINES)]
     factors = [chance.choice((0.5, 1.4, 1.4, 3.0)) for _ in range(_LINES)]
     begins = [chance.randrange(_NIGHTS - 1) for _ in range(_LINES)]

@@ -22,11 +22,9 @@ _FORMS: Mapping[str, tuple[str, str, str, str]] = {
 
 def row_figures(held: Held, where: str, row: ShownRow, cell: Cell, form: str) -> None:
     latency, rate, memory, cost = (row.cells.get(name) for name in _FORMS[form])
-    spelled_out = form != "entity"
     if cell["status"] != "ok":
         for shown in filter(None, (rate, memory, cost)):
-            if spelled_out:
-                held.exact(where, shown.text, "no data")
+            held.exact(where, shown.text, "no data")
         return
     if memory is not None:
         held.figure(f"{where} memory", memory.lead, cell["memory"])
@@ -37,7 +35,7 @@ def row_figures(held: Held, where: str, row: ShownRow, cell: Cell, form: str) ->
             held.exact(where, rate.text, "n/a")
         return
     if latency is not None:
-        _latency(held, where, latency, cell, intervals=spelled_out)
+        _latency(held, where, latency, cell)
     if rate is not None:
         held.figure(f"{where} rate", rate.lead, cell["throughput"])
         tokens = cell["throughput"] is not None and cell["unit"] == "tokens/s"
@@ -46,7 +44,7 @@ def row_figures(held: Held, where: str, row: ShownRow, cell: Cell, form: str) ->
         held.figure(f"{where} cost", cost.lead, cell["cost"])
 
 
-def _latency(held: Held, where: str, shown: ShownCell, cell: Cell, *, intervals: bool) -> None:
+def _latency(held: Held, where: str, shown: ShownCell, cell: Cell) -> None:
     if cell["latency"] is None and cell["tail"] is not None:
         held.figure(f"{where} tail", shown.lead, cell["tail"])
         held.exact(f"{where} tail", cell["tail_of"] in shown.text, True)
@@ -57,7 +55,7 @@ def _latency(held: Held, where: str, shown: ShownCell, cell: Cell, *, intervals:
     if mean and mean[1]:
         held.figure(f"{where} mean", mean[1], cell["mean_ms"])
     held.exact(f"{where} use", "unusable" in shown.text, cell["unusable"])
-    if intervals and cell["by_median"] and cell["timed"] in _QUANTILES and cell["spread_log"]:
+    if cell["by_median"] and cell["timed"] in _QUANTILES and cell["spread_log"]:
         said = re.match(
             r"95 % interval (\S+) to (\S+), of (\d) launches$",
             shown.title("sure"),

@@ -6,8 +6,6 @@ SQL is asked of the store's own tables (`plain_cells`), and not by anything that
 from __future__ import annotations
 
 import io
-import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -217,46 +215,6 @@ def test_points_by_every_figure(store: WalkedStore, along: str) -> None:
     }
     assert set(document["key"]) == there
     held.past(10)
-
-
-def test_the_best_of_each_task(store: WalkedStore) -> None:
-    until = time.monotonic() + 60
-    while "being worked out" in (page := store.page("/")):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    held = Held()
-    tasks = page.partition('<table class="tasks">')[2].partition("</table>")[0]
-    for row in re.findall(r"<tr>.*?</tr>", tasks.partition("<tbody>")[2], re.DOTALL):
-        fastest = re.findall(r"<td>.*?</td>", row, re.DOTALL)[0]
-        key = re.search(r"/cell/([0-9a-f]{16})", fastest)
-        said = re.search(r'class="by"><bdi>(.*?)</bdi>', fastest)
-        assert key is not None
-        assert said is not None
-        cell = store.cells[key[1]]
-        figure = cell["latency"] or cell["throughput"] or cell["tail"]
-        held.figure(f"fastest {key[1]}", said[1].split()[0], figure)
-        by_rate = not cell["latency"] and bool(cell["throughput"])
-        held.exact(f"fastest {key[1]} by", " ms a step" in said[1], not by_rate)
-        least = store.plain.ask(
-            """SELECT min(batch_size) AS batch FROM plain WHERE coalesce(task, family) = ?
-            AND mode = ? AND place = ? AND kind = 'measured' AND status = 'ok' AND NOT unusable
-            AND coalesce(latency, throughput, tail) IS NOT NULL""",
-            cell["task"] or cell["family"],
-            cell["mode"],
-            cell["place"],
-        )
-        held.exact(f"smallest batch {key[1]}", cell["batch_size"], least[0]["batch"])
-        (quickest,) = store.plain.ask(
-            """SELECT min(latency) AS latency FROM plain WHERE model = ? AND mode = ? AND place = ?
-            AND batch_size = ? AND kind = 'measured' AND status = 'ok' AND NOT unusable
-            AND by_median AND precision = 'fp32'""",
-            *(cell[name] for name in ("model", "mode", "place", "batch_size")),
-        )
-        if quickest["latency"] is not None and cell["by_median"]:
-            held.exact(
-                f"quickest {key[1]}", cell["latency"] <= quickest["latency"] * 1.000001, True
-            )
-    held.past(6)
 
 
 def test_the_table_as_a_file(store: WalkedStore) -> None:

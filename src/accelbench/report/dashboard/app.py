@@ -1,4 +1,4 @@
-"""The application: addresses, errors as pages of one sentence, and the guard before it all."""
+"""The application: its addresses, and errors as pages of one sentence."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.report.dashboard.comparing.page import ComparedPage
-from accelbench.report.dashboard.entities.device_pages import DevicePages
-from accelbench.report.dashboard.entities.model_pages import ModelPages
+from accelbench.report.dashboard.entities.pages import DevicePages, ModelPages
 from accelbench.report.dashboard.explore.pages import ExplorePages
 from accelbench.report.dashboard.guard import AccessRule, Guard
 from accelbench.report.dashboard.history.page import HistoryPage
@@ -28,7 +27,7 @@ from accelbench.report.dashboard.site import HERE, BeingReadError, NotThereError
 from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 
-#: The style of all pages lies where they have their frame from.
+#: The package with the style of all pages.
 _SHARED: list[str | tuple[str, str]] = [("accelbench.report.pages", "styles")]
 
 
@@ -38,7 +37,7 @@ def application(
     keeper: SnapshotKeeper | None = None,
     instead: Callable[[Site], Sequence[Route]] | None = None,
 ) -> ASGIApp:
-    """The dashboard of a store; `instead` has addresses that are answered otherwise."""
+    """Return the dashboard of a store; the routes of `instead` come first."""
     keeper = keeper or SnapshotKeeper(database)
     keeper.begin()
     site = Site(database, keeper)
@@ -52,16 +51,9 @@ def _pages(site: Site, instead: Sequence[Route]) -> Starlette:
 
     def failed(request: Request, error: Exception) -> Response:
         if isinstance(error, BeingReadError):
-            # Without a script as well: the browser comes again by itself.
-            again = {"refresh": "1"}
-            return site.page(
-                request,
-                "waiting.html",
-                status=202,
-                headers=again,
-                snapshot=None,
-                progress=site.keeper.progress,
-            )
+            # The header reloads the page without scripts too.
+            more = {"snapshot": None, "progress": site.keeper.progress}
+            return site.page(request, "waiting.html", None, 202, {"refresh": "1"}, **more)
         status, message, headers = _said(error)
         return site.page(
             request, "sentence.html", status=status, headers=headers, said=message, snapshot=None

@@ -1,22 +1,24 @@
-"""What an address asks for: which cells, in which order, which page, which columns. Pure.
+"""The query of an address: filters, order, page and columns. Pure.
 
-Everything that a page shows is in its address, so an address can be sent to somebody. What was
-chosen never becomes part of SQL: columns are ours, values are parameters.
+A page shows nothing that its address does not say. No value of an address becomes a part of SQL.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlencode
 
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.report.charts.words import safe
+
+if TYPE_CHECKING:
+    from accelbench.analysis.machines import Machine
 
 
 @dataclass(frozen=True)
@@ -26,34 +28,29 @@ class ResultColumn:
     name: str  # in an address
     label: str  # its heading
     column: str  # of a cell of the snapshot
-    order: str = ""  # what a table is ordered by, in SQL; the column itself where nothing is said
-    unit: str = ""  # what a number of it is in, beside a field to filter by it
-    number: bool = False  # it holds numbers, and can be filtered by the least and the most
+    order: str = ""  # the SQL of its order, if that is not the column
+    number: bool = False  # it has numbers, which can be filtered by limits
     group: bool = False  # rows can be grouped by it
-    usual: bool = False  # shown unasked where rows differ in it
+    usual: bool = False  # shown by default if rows differ in it
     field: bool = False  # a form offers to filter by it
 
     @property
     def sql(self) -> str:
-        """What it is ordered by."""
+        """The SQL of its order."""
         return self.order or self.column
 
 
-def _told(name: str, label: str, column: str = "", *, usual: bool = False) -> ResultColumn:
-    """A column of words, of which several results have the same."""
+def _words(name: str, label: str, column: str = "", *, usual: bool = False) -> ResultColumn:
     return ResultColumn(name, label, column or name, group=True, usual=usual)
 
 
-def _count(
-    name: str, label: str, column: str = "", *, usual: bool = False, field: bool = False
-) -> ResultColumn:
-    """A column of whole numbers that was asked for, of which several results have the same."""
+def _count(name: str, label: str, column: str = "", *, field: bool = False) -> ResultColumn:
     column = column or name
-    return ResultColumn(name, label, column, number=True, group=True, usual=usual, field=field)
+    return ResultColumn(name, label, column, number=True, group=True, usual=True, field=field)
 
 
-def _figure(name: str, label: str, column: str = "", unit: str = "") -> ResultColumn:
-    return ResultColumn(name, label, column or name, unit=unit, number=True, field=True)
+def _value(name: str, label: str, column: str = "", *, field: bool = False) -> ResultColumn:
+    return ResultColumn(name, label, column or name, number=True, field=field)
 
 
 _SIZES = tuple(
@@ -68,71 +65,70 @@ _SIZES = tuple(
 )
 MODEL = ResultColumn("model", "Model", "model", order="lower(model)", group=True)
 SIZE = ResultColumn("size", "Size", "", order=", ".join(size.column for size in _SIZES), usual=True)
-#: What is measured: its interval and its quality stand beside it.
+#: Measured values, shown with their interval and quality.
 FIGURES = (
-    _figure("latency", "Median latency, ms", unit="ms"),
-    _figure("throughput", "Items/s"),
-    _figure("memory", "Peak memory, MB", unit="MB"),
-    _figure("cost", "Cost of a million", "cost_per_million"),
+    _value("latency", "Median latency, ms", field=True),
+    _value("throughput", "Items/s", field=True),
+    _value("memory", "Peak memory, MB", field=True),
+    _value("cost", "Cost of a million", "cost_per_million", field=True),
 )
 _ALL = (
     MODEL,
     ResultColumn(
         "hardware", "Hardware", "hardware", "hardware, device_name", group=True, usual=True
     ),
-    _told("device", "Device", "device_name", usual=True),
-    _told("runtime", "Runtime", usual=True),
-    _told("precision", "Precision", usual=True),
-    _count("batch", "Batch", "batch_size", usual=True, field=True),
+    _words("device", "Device", "device_name", usual=True),
+    _words("runtime", "Runtime", usual=True),
+    _words("precision", "Precision", usual=True),
+    _count("batch", "Batch", "batch_size", field=True),
     SIZE,
     *_SIZES,
-    _told("mode", "Mode", usual=True),
-    # What was measured comes before what is alike in most rows: a narrow screen shows it.
+    _words("mode", "Mode", usual=True),
+    # Values come before what most rows have in common: a narrow screen shows them.
     *FIGURES,
-    _told("scenario", "Scenario", usual=True),
-    _told("compiled", "Compiled", usual=True),
-    _count("threads", "Threads", usual=True, field=True),
-    _count("devices", "Processes", "world_size", usual=True),
-    _told("machine", "Machine", usual=True),
-    _told("provenance", "Provenance", "kind"),
-    _told("family", "Family"),
-    _told("architecture", "Architecture"),
-    _told("model_size", "Size of model"),
-    _count("parameters", "Parameters", field=True),
-    _told("weights", "Weights", usual=True),
-    _told("optimizer", "Optimizer", usual=True),
-    _told("data", "Data", "data_source", usual=True),
-    _told("options", "Options"),
-    _told("versions", "Versions"),
-    ResultColumn("tail", "Tail latency, ms", "tail", unit="ms", number=True),
-    _told("unit", "Unit of rate", "throughput_unit"),
-    _told("quality", "Quality"),
-    _told("verification", "Verification"),
-    _told("status", "Status"),
-    _told("reason", "Reason"),
-    ResultColumn("launches", "Launches", "launches", number=True),
-    ResultColumn("samples", "Samples", "samples", number=True),
-    ResultColumn("runs", "Runs", "runs", number=True),
-    ResultColumn("warnings", "Warnings", "warnings", number=True),
-    ResultColumn("workarounds", "Workarounds", "workarounds", number=True),
-    _told("run", "Run", "run_id"),
+    _words("scenario", "Scenario", usual=True),
+    _words("compiled", "Compiled", usual=True),
+    _count("threads", "Threads", field=True),
+    _count("devices", "Processes", "world_size"),
+    _words("machine", "Machine", usual=True),
+    _words("provenance", "Provenance", "kind"),
+    _words("family", "Family"),
+    _words("architecture", "Architecture"),
+    _words("model_size", "Size of model"),
+    ResultColumn("parameters", "Parameters", "parameters", number=True, group=True, field=True),
+    _words("weights", "Weights", usual=True),
+    _words("optimizer", "Optimizer", usual=True),
+    _words("data", "Data", "data_source", usual=True),
+    _words("options", "Options"),
+    _words("versions", "Versions"),
+    _value("tail", "Tail latency, ms"),
+    _words("unit", "Unit of rate", "throughput_unit"),
+    _words("quality", "Quality"),
+    _words("verification", "Verification"),
+    _words("status", "Status"),
+    _words("reason", "Reason"),
+    _value("launches", "Launches"),
+    _value("samples", "Samples"),
+    _value("runs", "Runs"),
+    _value("warnings", "Warnings"),
+    _value("workarounds", "Workarounds"),
+    _words("run", "Run", "run_id"),
     ResultColumn("date", "Newest", "moment"),
 )
 COLUMNS: Mapping[str, ResultColumn] = {column.name: column for column in _ALL}
-#: What is shown of every row whatever rows differ in, where any has a value.
+#: Columns that are always shown if a row has a value.
 OF_EVERY_ROW = (*(figure.name for figure in FIGURES), "launches", "date")
-#: What can be filtered by its least and its most.
+#: Columns that can be filtered by limits, and those of them with fields in a form.
 NUMBERS: Mapping[str, ResultColumn] = {
     name: column for name, column in COLUMNS.items() if column.number
 }
-#: Of these what a form has fields for.
 NUMBER_FIELDS = tuple(column for column in _ALL if column.field)
 GROUPS: Mapping[str, ResultColumn] = {
     name: column for name, column in COLUMNS.items() if column.group
 }
 
 
-#: What is chosen from a list: the name in an address → the column of a cell.
+#: Filters with a list of values: the name in an address → the column of a cell.
 FACETS: Mapping[str, str] = {
     "family": "family",
     "hardware": "hardware",
@@ -144,55 +140,66 @@ FACETS: Mapping[str, str] = {
     "provenance": "kind",
     "status": "status",
 }
-#: What a table can be ordered by: its name in an address → SQL over a cell's columns.
+#: Orders of a table: the name in an address → SQL over a cell's columns.
 ORDERS: Mapping[str, str] = {name: column.sql for name, column in COLUMNS.items()}
-#: The order in which a snapshot's cells lie, and that of ties, so that a page is always the same.
+#: The order of a snapshot's cells and of ties: a page is always the same.
 AS_THEY_LIE = "lower(model), hardware, runtime, precision, batch_size, key"
+#: The counts of a page, a form and a sentence.
 PAGE = 100
-_MOST_VALUES = 50
-_LONGEST_NAME = 1000
 MOST_CHOSEN = 12
-_LISTED = 12
+_MOST_VALUES, _LONGEST_NAME, _LISTED = 50, 1000, 12
 #: Behind the name of a number: the least and the most that a filter leaves.
 LEAST, MOST = "-min", "-max"
 
+#: The SQL condition that somebody measured a cell's results.
+COUNTED_SQL = "status = 'ok' AND kind IN ('measured', 'imported')"
+
 Pairs = Iterable[tuple[str, str]]
-#: What a table is ordered by, and whether the largest or the newest is first.
+#: A column, and whether the largest or the newest is first.
 Order = tuple[str, bool]
 BY_MODEL: Order = ("model", False)
 NEWEST_FIRST: Order = ("date", True)
-#: The least and the most of a number; None where there is no end.
+#: The least and the most of a number; None if there is no limit.
 Bounds = tuple[float | None, float | None]
+
+
+def pages_in(count: int, size: int = PAGE) -> int:
+    """Return how many pages so many rows take, at least one."""
+    return max(1, -(-count // size))
+
+
+def address_of_pairs(pairs: Sequence[tuple[str, str]], nothing: str = "") -> str:
+    """Return the query of an address with its question mark."""
+    return f"?{urlencode(pairs)}" if pairs else nothing
 
 
 @dataclass(frozen=True)
 class PageQuery:
-    """What was asked for."""
+    """The filters, the order, the page and the chosen configurations of an address."""
 
-    model: str = ""  # letters that a model's name has in it; between double quotes, the name itself
-    #: of each facet, the values that count; any do where it is left out
-    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    model: str = ""  # letters of a model's name; between double quotes the whole name
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # values by facet
     since: str = ""  # the first day, and `until` the last
     until: str = ""
-    #: of numbers the least and the most, by the name of their column
-    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)  # limits by column
     sort: str = "model"  # one of ORDERS
     falling: bool = False  # the largest or the newest first
     page: int = 1  # from 1
-    cells: tuple[str, ...] = ()  # those that were picked for comparison
+    cells: tuple[str, ...] = ()  # chosen for comparison
     usual: Order = BY_MODEL  # the order of a page whose address names none
 
     @property
     def narrowed(self) -> bool:
-        """Whether anything is left out."""
+        """Whether a filter is set."""
         return bool(self.model or self.chosen or self.since or self.until or self.bounds)
 
     def pairs(self, *, order: bool = True, picked: bool = True) -> list[tuple[str, str]]:
-        """The same as an address says it; what is as it is anyway is left out."""
+        """Return the names and values of the address; defaults are left out."""
         parameters = [("model", self.model)] if self.model else []
         parameters += [(name, choice) for name in FACETS for choice in self.chosen.get(name, ())]
-        days = (("from", self.since), ("to", self.until))
-        parameters += [(name, day) for name, day in days if day]
+        parameters += [
+            (name, day) for name, day in (("from", self.since), ("to", self.until)) if day
+        ]
         parameters += [
             (f"{name}{end}", exactly(limit))
             for name, limits in self.bounds.items()
@@ -206,39 +213,55 @@ class PageQuery:
         return parameters + ([("cell", key) for key in self.cells] if picked else [])
 
     def query(self, *, order: bool = True, picked: bool = True) -> str:
-        """What stands behind an address, with its question mark; empty where it says nothing."""
-        text = urlencode(self.pairs(order=order, picked=picked))
-        return f"?{text}" if text else ""
+        """Return the query of the address with its question mark; "" of the defaults."""
+        return address_of_pairs(self.pairs(order=order, picked=picked))
 
     def beside_filters(self) -> list[tuple[str, str]]:
-        """What a form with the filters sends along that is none of them."""
+        """Return what a form of the filters sends along in hidden fields."""
         ends = (f"{field.name}{end}" for field in NUMBER_FIELDS for end in (LEAST, MOST))
         own = {"model", "from", "to", "page", *FACETS, *ends}
         return [pair for pair in self.pairs() if pair[0] not in own]
 
     def ordered(self, sort: str) -> Self:
-        """By another column; by the same one, the other way round."""
+        """Return the query with another order, or the reversed one."""
         return replace(self, sort=sort, falling=sort == self.sort and not self.falling, page=1)
 
+    def filters(self, machines: Mapping[str, Machine]) -> Iterator[tuple[str, str, str]]:
+        """Yield the name, the label and the value of each filter that is set."""
+        if self.model:
+            yield "model", "model:", self.model
+        for name, values in self.chosen.items():
+            texts = [
+                machines[value].name if name == "machine" and value in machines else value
+                for value in values
+            ]
+            yield name, f"{name}:", ", ".join(texts).replace("_", " ")
+        for name, (least, most) in self.bounds.items():
+            low, high = (None if end is None else exactly(end) for end in (least, most))
+            text = f"{low} to {high}" if low and high else f"≥ {low}" if low else f"≤ {high}"
+            yield name, name.replace("_", " "), text
+        for name, day in (("from", self.since), ("to", self.until)):
+            if day:
+                yield name, name, day
+
     def turned(self, page: int) -> Self:
-        """Another page of the same."""
+        """Return the query of another page."""
         return replace(self, page=page)
 
     def without(self, name: str) -> Self:
-        """Without one of its filters."""
-        query = replace(self, page=1)
-        if name in FACETS:
-            return replace(query, chosen={k: v for k, v in self.chosen.items() if k != name})
-        if name in NUMBERS:
-            return replace(query, bounds={k: v for k, v in self.bounds.items() if k != name})
-        if name == "model":
-            return replace(query, model="")
-        if name == "from":
-            return replace(query, since="")
-        return replace(query, until="") if name == "to" else query
+        """Return the query without one of its filters."""
+        return replace(
+            self,
+            page=1,
+            model="" if name == "model" else self.model,
+            since="" if name == "from" else self.since,
+            until="" if name == "to" else self.until,
+            chosen={key: values for key, values in self.chosen.items() if key != name},
+            bounds={key: limits for key, limits in self.bounds.items() if key != name},
+        )
 
     def where(self, but: str = "") -> tuple[str, list[object]]:
-        """As SQL over cells and its parameters; one facet may be left out, to count its values."""
+        """Return the filters as SQL over cells, without one facet to count its values."""
         parts: list[str] = ["true"]
         values: list[object] = []
         if self.model:
@@ -262,9 +285,9 @@ class PageQuery:
 
     @property
     def order(self) -> str:
-        """As SQL over the table of cells: what is not known comes last, whichever way round.
+        """The order as SQL over the table of cells, unknown values last.
 
-        Cells lie in order (`AS_THEY_LIE`): where each lies stands for six columns of texts.
+        Cells lie in order (`AS_THEY_LIE`): their place replaces six columns of texts.
         """
         if self.sort == "model" and not self.falling:
             return "cell.rowid"
@@ -274,44 +297,57 @@ class PageQuery:
 
 
 def exactly_named(model: str) -> str:
-    """What asks for one model, and for none whose name has its name in it."""
+    """Return the filter that leaves exactly one model."""
     return f'"{model}"'
 
 
 def named_exactly(words: str) -> str | None:
-    """The one model that is asked for; None where letters are."""
+    """Return the one model that a filter leaves, or None if it is a part of names."""
     quoted = len(words) > 2 and words.startswith('"') and words.endswith('"')
     return words[1:-1] if quoted else None
 
 
-def asked(pairs: Pairs, known: Mapping[str, Sequence[str]], usual: Order = BY_MODEL) -> PageQuery:
-    """What an address says; names that are not ours are passed over.
-
-    Raises:
-        UsageError: A value is none that there is.
-    """
+def parameters_of(pairs: Pairs) -> dict[str, list[str]]:
+    """Return the values of an address by their names, without empty ones."""
     parameters: dict[str, list[str]] = {}
     for name, value in pairs:
         if value:
             parameters.setdefault(name, []).append(value)
+    return parameters
+
+
+def one_of(noun: str, value: str, known: Iterable[str]) -> str:
+    """Return a value that is known; UsageError names the known ones."""
+    names = list(known)
+    if value not in names:
+        listed = ", ".join(safe(name) for name in names[:_LISTED]) or "none"
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        raise UsageError(f"There is no {noun} {in_quotes(safe(value))}.", f"Known: {listed}{more}.")
+    return value
+
+
+def asked(pairs: Pairs, known: Mapping[str, Sequence[str]], usual: Order = BY_MODEL) -> PageQuery:
+    """Return the query of an address; unknown names are ignored, unknown values are refused."""
+    parameters = parameters_of(pairs)
     chosen = {
-        name: _known(name, parameters[name], known) for name in FACETS if parameters.get(name)
+        name: tuple(
+            one_of(name, value, known.get(name, ()))
+            for value in dict.fromkeys(parameters[name][:_MOST_VALUES])
+        )
+        for name in FACETS
+        if parameters.get(name)
     }
-    since, until = (_day(name, parameters) for name in ("from", "to"))
+    since, until = (_day(_last(parameters, name)) for name in ("from", "to"))
     if since and until and since > until:
         raise UsageError(f"{since} is after {until}.", "Give the earlier day first.")
     sort = _last(parameters, "sort") or f"{'-' * usual[1]}{usual[0]}"
-    if sort.removeprefix("-") not in ORDERS:
-        raise UsageError(
-            f"There is no order {in_quotes(safe(sort))}.", f"Orders: {', '.join(ORDERS)}."
-        )
     return PageQuery(
         model=_last(parameters, "model")[:_LONGEST_NAME],
         chosen=chosen,
         since=since,
         until=until,
         bounds=_bounds(parameters),
-        sort=sort.removeprefix("-"),
+        sort=one_of("order", sort.removeprefix("-"), ORDERS),
         falling=sort.startswith("-"),
         page=page_of(_last(parameters, "page")),
         cells=tuple(dict.fromkeys(parameters.get("cell", ())))[:MOST_CHOSEN],
@@ -323,20 +359,8 @@ def _last(parameters: Mapping[str, Sequence[str]], name: str) -> str:
     return parameters[name][-1] if parameters.get(name) else ""
 
 
-def _known(name: str, values: Sequence[str], known: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    choices = known.get(name, ())
-    for value in values[:_MOST_VALUES]:
-        if value not in choices:
-            listed = ", ".join(safe(choice) for choice in choices[:_LISTED]) or "none"
-            more = f" and {len(choices) - _LISTED} more" if len(choices) > _LISTED else ""
-            raise UsageError(
-                f"No result has {name} {in_quotes(safe(value))}.", f"There are: {listed}{more}."
-            )
-    return tuple(dict.fromkeys(values[:_MOST_VALUES]))
-
-
 def exactly(limit: float) -> str:
-    """A number as an address has it: as short as it can be without being another."""
+    """Return a number as an address has it: the shortest text of exactly this number."""
     return str(int(limit)) if limit.is_integer() and abs(limit) < 1e15 else repr(limit)
 
 
@@ -362,29 +386,24 @@ def _limit(name: str, text: str) -> float | None:
     except ValueError:
         limit = math.nan
     if not math.isfinite(limit):
-        raise UsageError(f"{in_quotes(safe(text))} is no number for {name}.", "Write one as 12.5.")
+        raise UsageError(
+            f"{in_quotes(safe(text))} is not a number for {name}.", "Write one as 12.5."
+        )
     return limit
 
 
-def _day(name: str, parameters: Mapping[str, Sequence[str]]) -> str:
-    value = _last(parameters, name)
-    if not value:
-        return ""
+def _day(value: str) -> str:
     try:
-        return date.fromisoformat(value).isoformat()
+        return date.fromisoformat(value).isoformat() if value else ""
     except ValueError:
         raise UsageError(
-            f"{in_quotes(safe(value))} is no day.", "Write one as 2026-01-31."
+            f"{in_quotes(safe(value))} is not a day.", "Write one as 2026-01-31."
         ) from None
 
 
 def page_of(value: str | None) -> int:
-    """The page that an address asks for, the first where it names none.
-
-    Raises:
-        UsageError: That is no page.
-    """
+    """Return the page that an address asks for, the first by default."""
     value = value or "1"
     if not (value.isascii() and value.isdecimal()) or not 0 < int(value[:9]) < 10**8:
-        raise UsageError(f"{in_quotes(safe(value))} is no page.", "Pages are counted from 1.")
+        raise UsageError(f"{in_quotes(safe(value))} is not a page.", "Pages are counted from 1.")
     return int(value)

@@ -1,9 +1,8 @@
-"""Who may ask, and what a browser is told about every answer.
+"""The guard of all pages: who may ask, and the security headers of every response.
 
-The pages are of this machine alone, so three things must not work: another site's page asking
-through a name that it lets point here (DNS rebinding), anything that changes something, and a
-visitor from elsewhere without the token. What a browser gets may load nothing from anywhere else
-and run no program but our own: a model's name is text whatever stands in it.
+It refuses pages of other sites under a name that points here (DNS rebinding), all methods that
+change something, and visitors from elsewhere without the token. A page loads nothing from elsewhere
+and runs no scripts but ours.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _ANY = ("0.0.0.0", "::", "")  # noqa: S104 — told apart, not bound
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host can be reached from this machine alone."""
+    """Return whether a host can only be reached from this machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -47,33 +46,33 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class AccessRule:
-    """Where the dashboard listens, and what opens it."""
+    """The host on which the dashboard listens, and its token."""
 
     host: str = "127.0.0.1"
     token: str = ""
 
     def knows(self, header: str) -> bool:
-        """Whether a request's Host is one that this dashboard has."""
+        """Return whether a request's Host is a name of this dashboard."""
         name = header.rpartition(":")[0] if _has_port(header) else header
         if is_loopback(name):
             return True
-        # A page of elsewhere has no cookie of ours, so a name that points here gains it nothing.
+        # Another site's page has no cookie of ours, so a name that points here does not help it.
         return self.host in _ANY or name.strip("[]").lower() == self.host.strip("[]").lower()
 
     @property
     def proof(self) -> str:
-        """What a browser keeps instead of the token."""
+        """The value that a browser keeps instead of the token."""
         return hmac.new(self.token.encode(), b"accelbench dashboard", hashlib.sha256).hexdigest()
 
     def opens(self, token: str, kept: str) -> bool:
-        """Whether a token that was said, or a proof that was kept, is right."""
+        """Return whether a token or a kept proof is right."""
         return hmac.compare_digest(token.encode(), self.token.encode()) or hmac.compare_digest(
             kept.encode(), self.proof.encode()
         )
 
 
 class Guard:
-    """Stands before the pages."""
+    """The application that checks each request before the pages."""
 
     def __init__(self, app: ASGIApp, door: AccessRule) -> None:
         self._app, self._door = app, door
@@ -96,7 +95,7 @@ class Guard:
         await self._app(scope, receive, _dressed(send))
 
     async def _stopped(self, scope: Scope, headers: Mapping[str, str], send: Send) -> bool:
-        """Whether there is no more to say: the token is missing, or just became a cookie."""
+        """Respond if the token is missing or becomes a cookie; return whether it did."""
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         tokens = [value for name, value in pairs if name == _TOKEN]
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
@@ -119,9 +118,9 @@ class Guard:
     async def _let_in(
         self, scope: Scope, pairs: list[tuple[str, str]], name: str, send: Send
     ) -> None:
-        """On to the same address without the token, which is then in no history and no log."""
+        """Redirect to the same address without the token, which no history or log then has."""
         query = f"?{urlencode(pairs)}" if pairs else ""
-        # One stroke alone: two would name another host.
+        # Only one slash: two would name another host.
         path = "/" + quote(scope["path"].lstrip("/\\"))
         cookie = f"{name}={self._door.proof}; HttpOnly; SameSite=Strict; Path=/"
         await _say(send, 303, "", {"location": f"{path}{query}", "set-cookie": cookie})

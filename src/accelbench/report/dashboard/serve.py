@@ -1,4 +1,4 @@
-"""The socket: opened before anything is said, so that the address that is printed is true."""
+"""The socket and the server."""
 
 from __future__ import annotations
 
@@ -16,23 +16,19 @@ from accelbench.report.dashboard.guard import AccessRule
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-#: Where it is looked for first.
+#: The default port.
 USUAL_PORT = 8501
 _GRACE_SECONDS = 2
-#: A connection without a request is closed after that long; uvicorn has no limit for request heads.
+#: The limit for the head of a request, which uvicorn has not.
 _HEAD_SECONDS = 10.0
 _IDLE_SECONDS = 5
-#: Connections without a request that stay open. Beyond that the oldest is closed for a new one.
+#: Connections without a request; the oldest is closed for a new one.
 _MOST_WAITING = 100
 _MOST_CONNECTIONS = 200
 
 
 def listening(host: str, port: int | None) -> socket.socket:
-    """A socket that listens; without a port the usual one, or a free one where that is taken.
-
-    Raises:
-        SurroundingsError: The host is none of this machine, or the port is taken.
-    """
+    """Return a listening socket, by default of the usual port or of a free one if that is taken."""
     wanted = [USUAL_PORT, 0] if port is None else [port]
     for number, candidate in enumerate(wanted):
         try:
@@ -63,7 +59,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def address(door: AccessRule, made: socket.socket) -> str:
-    """What a browser is to open."""
+    """Return the address for a browser."""
     host = door.host.strip("[]")
     shown = f"[{host}]" if ":" in host else host
     if host in ("0.0.0.0", "::"):  # noqa: S104 — told apart, not bound
@@ -73,10 +69,10 @@ def address(door: AccessRule, made: socket.socket) -> str:
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP for clients that send the whole head of a request in time.
+    """HTTP with a time limit for the head of a request.
 
-    The time runs from the connection, or from the end of the last response, to the end of the head.
-    So a byte a second gains nothing, nor does a body that nothing reads.
+    It starts with the connection or the end of the last response, so that a byte a second does not
+    extend it.
     """
 
     _limit: asyncio.TimerHandle | None = None
@@ -136,7 +132,7 @@ def serve(app: ASGIApp, made: socket.socket, begun: Callable[[Stop], object]) ->
 
     config = uvicorn.Config(
         app,
-        log_level="critical",  # a page says what went wrong; nobody reads the terminal behind it
+        log_level="critical",  # pages show errors
         access_log=False,
         server_header=False,
         lifespan="off",

@@ -1,4 +1,4 @@
-"""What all pages share: the store, its newest snapshot, what was drawn, and the templates."""
+"""What all pages share: the store, its newest snapshot, kept values, and the templates."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ from starlette.responses import HTMLResponse, Response
 from accelbench import __version__
 from accelbench.core.device_facts import MOST_OF_PEAK
 from accelbench.core.devices import cards
-from accelbench.core.errors import UsageError
 from accelbench.core.figures import name_of
 from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, UNKNOWN_DEVICE, UNKNOWN_MACHINE
 from accelbench.core.quality_words import QUALITY_SAID
-from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.core.worth import reason_unusable
 from accelbench.hardware.common import colour_of
 from accelbench.query.matrices import LocalPlatforms
 from accelbench.report.charts.chart import Chart, Picture
 from accelbench.report.charts.palette import DARK, LIGHT, Look
-from accelbench.report.charts.words import safe
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import (
     BY_MODEL,
@@ -35,9 +32,11 @@ from accelbench.report.dashboard.asked import (
     PageQuery,
     asked,
     exactly,
+    one_of,
 )
 from accelbench.report.dashboard.entities.lists import address_of
 from accelbench.report.dashboard.history.changes import ChangesKeeper
+from accelbench.report.dashboard.kept import KeptValues
 from accelbench.report.dashboard.pictures.pictures import Pictures
 from accelbench.report.dashboard.runs.live import Journals
 from accelbench.report.dashboard.snapshots.cells import (
@@ -52,7 +51,7 @@ from accelbench.store.database import Database
 
 T = TypeVar("T")
 HERE = Path(__file__).parent
-#: The pages that a header leads to, each with its address.
+#: The pages of the menu.
 PAGES = (
     ("Overview", "/"),
     ("Results", "/results"),
@@ -69,40 +68,41 @@ PAGES = (
     ("Runs", "/runs"),
 )
 
-#: Addresses that are of the whole store, whatever is filtered.
+#: Pages of the whole store: filters do not go with a link to them.
 OF_THE_STORE = ("/", "/recommend", "/predict", "/predictions", "/runs")
 
 
 class BeingReadError(Exception):
-    """The first snapshot is not there yet."""
+    """The first snapshot is still being taken."""
 
 
 class NotThereError(Exception):
-    """There is no such thing, in a sentence."""
+    """The address names nothing that exists."""
 
 
 class Site:
-    """One store as pages."""
+    """A store and everything that its pages need."""
 
     def __init__(self, database: Database, keeper: SnapshotKeeper) -> None:
-        # Once and here: plugins that several threads load at the same time are half there to some.
+        # Loaded here: plugins that several threads load at once are incomplete for some of them.
         for name in HARDWARE:
             colour_of(name)
         cards()
         self.database = database
         self.keeper = keeper
-        #: Seconds that a page waits for what is worked out beside it; one that becomes a file
+        #: Seconds that a page waits for a value that another thread computes; a published page
         #: waits until it is there.
         self.patience = 0.2
-        #: Whether its pages go to others, who are told of no price that is of nothing in them.
-        self.for_others = False
-        #: What its header leads to, and what has no page of its own, in a sentence.
+        self.for_others = (
+            False  # whether the pages are published: without prices that match nothing
+        )
         self.menu: Sequence[tuple[str, str]] = PAGES
-        self.without_pages = ""
+        self.without_pages = ""  # the pages that a published copy lacks, in a sentence
+        self.kept = KeptValues()
         self.journals = Journals(database.journals)
         self.local = LocalPlatforms()
         self.changes = ChangesKeeper(database)
-        self.pictures = Pictures(database, self.local, self.changes, keeper.prices)
+        self.pictures = Pictures(database, self.local, self.changes, self.kept, keeper.prices)
         self._templates = environment(HERE / "templates")
         self._templates.filters.update(words.FILTERS)
         functions = (words.why_not, words.explain_cell, words.ends, words.ratio_ends)
@@ -128,11 +128,7 @@ class Site:
         )
 
     def snapshot(self) -> Snapshot:
-        """The newest one.
-
-        Raises:
-            BeingReadError: The first is still being taken.
-        """
+        """Return the newest snapshot; BeingReadError if the first is still being taken."""
         newest_snapshot = self.keeper.newest()
         if newest_snapshot is None:
             raise BeingReadError
@@ -147,12 +143,12 @@ class Site:
         headers: Mapping[str, str] | None = None,
         **context: object,
     ) -> Response:
-        """A page of a template."""
+        """Return a page of a template."""
         what = query or PageQuery()
         text = self._templates.get_template(name).render(
             path=request.url.path,
             asked=what,
-            # Between pages go the filters, and neither an order nor what was picked.
+            # A link to another page takes the filters along, but neither order nor choices.
             filters=what.query(order=False, picked=False),
             store=self.database.name,
             trouble=self.keeper.trouble,
@@ -166,7 +162,7 @@ class Site:
     def filtered(
         self, request: Request, name: str, query: PageQuery, snapshot: Snapshot, **context: object
     ) -> Response:
-        """A page with the filters beside it."""
+        """Return a page with a form of the filters."""
         return self.page(
             request,
             name,
@@ -182,39 +178,30 @@ class Site:
 
 
 _KINDS = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html; charset=utf-8"}
-#: A picture that is opened by itself may colour itself, and nothing else.
+#: A picture that is opened alone may only have its own style.
 _OF_PICTURE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 class SitePages:
-    """Pages of a site, and files of their pictures: each public method answers one address."""
+    """Pages of a site and files of their pictures; each public method answers one address."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
 
     def _requested(self, request: Request, usual: Order = BY_MODEL) -> tuple[Snapshot, PageQuery]:
-        """The newest snapshot, and what an address asks of it."""
         snapshot = self.site.snapshot()
         return snapshot, asked(request.query_params.multi_items(), snapshot.known, usual)
 
     def _once(self, snapshot: Snapshot, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        return self.site.pictures.once((snapshot.at, *key), make)
+        return self.site.kept.once((snapshot.at, *key), make)
 
     def _file(
         self, request: Request, name: str, body: Callable[[str, Look], bytes | None], why: str
     ) -> Response:
-        """A picture: shown if it can be, kept if `download` is asked for.
-
-        Raises:
-            NotThereError: There is nothing to draw, or no such format.
-            UsageError: There is no such theme.
-        """
         form = str(request.path_params["form"])
         if form not in _KINDS:
             raise NotThereError("A chart is an svg, a png or an html.")
-        theme = request.query_params.get("theme") or LIGHT
-        if theme not in (LIGHT, DARK):
-            raise UsageError(f"There is no theme {in_quotes(safe(theme))}.", "It is light or dark.")
+        theme = one_of("theme", request.query_params.get("theme") or LIGHT, (LIGHT, DARK))
         drawn = body(form, Look(theme, narrow="narrow" in request.query_params))
         if drawn is None:
             raise NotThereError(why)
@@ -232,8 +219,6 @@ class SitePages:
         made: Picture | None,
         why: str,
     ) -> Response:
-        """A picture that was made by a key of a snapshot."""
-
         def body(form: str, look: Look) -> bytes | None:
             whole = ("file", name, *key, form, look)
             return self._once(snapshot, whole, lambda: self.site.pictures.drawn(made, form, look))
@@ -243,11 +228,9 @@ class SitePages:
     def _chart_file(
         self, request: Request, snapshot: Snapshot, chart: Chart, query: PageQuery
     ) -> Response:
-        """A chart of chosen cells; without any there is nothing to show."""
-        why = f"There is nothing to show: {chart.title} needs {chart.needs}."
 
         def body(form: str, look: Look) -> bytes | None:
-            drawn = self.site.pictures.file
-            return drawn(snapshot, chart, query, form, look) if query.cells else None
+            return self.site.pictures.file(snapshot, chart, query, form, look)
 
-        return self._file(request, chart.name, body, why)
+        why = f"There is nothing to show: {chart.title} needs {chart.needs}."
+        return self._file(request, chart.name, body if query.cells else lambda *_: None, why)

@@ -1,4 +1,4 @@
-"""Figures, moments and sizes as people read them, for templates. Pure."""
+"""The number, date and name formats of templates. Pure."""
 
 from __future__ import annotations
 
@@ -29,42 +29,43 @@ _SIZES = [(axis.column, axis.page_label) for axis in axes_of(*AS_TOLD)]
 
 
 def number(value: float | None) -> str:
-    """Three digits and more; no data of nothing."""
+    """Return a value with three digits or more."""
     return NO_DATA if value is None else figure(float(value))
 
 
 def whole(value: float | None) -> str:
-    """A count."""
+    """Return a count."""
     return NO_DATA if value is None else f"{int(value):,}"
 
 
 def moment(value: object) -> str:
-    """To the minute, in UTC, as everything stored is."""
+    """Return a time stamp to the minute, in UTC like all stored ones."""
     return str(value)[:16].replace("T", " ") if value else NO_DATA
 
 
 def day(value: object) -> str:
-    """The day alone."""
+    """Return the day of a time stamp."""
     return str(value)[:10] if value else NO_DATA
 
 
 def device(name: object) -> str:
-    """A device's name without what its platform says already."""
+    """Return the name of a device without that of its platform."""
     return short_device(str(name)) if name else ""
 
 
 def size(row: Row) -> str:
-    """What an item is: seq 128, 224 px."""
+    """Return the size of an item: seq 128, 224 px."""
     return " · ".join(template.format(row[n]) for n, template in _SIZES if row.get(n))
 
 
 def devices(row: Row) -> str:
-    """How many devices worked on a step, where the device's name beside it does not say it."""
+    """Return the number of devices, unless the device's name has it."""
     return devices_beside(row, device(row.get("device_name")))
 
 
 def title(row: Row) -> str:
-    """What a cell is of, without its model: what stands after the name."""
+    """Return the name of a configuration without its model."""
+    scenario = str(row.get("scenario") or SINGLE_STREAM)
     words = [
         f"{row.get('runtime')} on {row.get('hardware')}",
         devices_beside(row, ""),
@@ -72,20 +73,18 @@ def title(row: Row) -> str:
         f"batch {row['batch_size']}" if row.get("batch_size") else "",
         size(row),
         "training" if row.get("mode") == "training" else "",
-        scenario
-        if (scenario := str(row.get("scenario") or SINGLE_STREAM)) != SINGLE_STREAM
-        else "",
+        "" if scenario == SINGLE_STREAM else scenario,
         str(row.get("apart") or ""),
     ]
     return " · ".join(word for word in words if word)
 
 
-#: An item of the batch by another name; the heading of its column says as much.
+#: Units of batch items, which the heading of the column names.
 _ITEMS = frozenset(("images/s", "items/s", "inferences/s", "samples/s", "sequences/s"))
 
 
 def unit(row: Row) -> str:
-    """What a rate counts, where that is no item of the batch: tokens/s, queries/s."""
+    """Return the unit of a rate if it does not count batch items: tokens/s, queries/s."""
     text = str(row.get("throughput_unit") or "")
     return "" if text.lower() in _ITEMS else text
 
@@ -112,33 +111,33 @@ def ratio_ends(ratio: Ratio) -> str:
 
 
 def tails(row: Row) -> str:
-    """p90, p95 and p99 of a launch, ~ before those that are only rough."""
+    """Return p90, p95 and p99 of a launch, with ~ if they are rough."""
     names = (f"latency_{name}_ms" for name in ("p90", "p95", "p99"))
     return " · ".join(percentile_text(row, name, number) for name in names)
 
 
 def seen(name: object) -> str:
-    """A name that can be clicked on even where it is nothing but spaces."""
+    """Return a name that can be clicked even if it has only spaces."""
     text = str(name)
     return text if text.strip() else f"“{text}”"
 
 
 def share(value: float | None) -> str:
-    """A ratio: 1.84×."""
+    """Return a ratio: 1.84×."""
     return NO_DATA if value is None else f"{figure(value)}×"
 
 
-#: A change beyond this is said as how many times as much: +5,845.9 % tells nobody anything.
+#: A larger change is shown as a ratio: +5,845.9 % is hard to read.
 _MUCH = 10.0
 
 
 def change(share: float) -> str:
-    """A change as a share: +50.1 %; beyond ten times 59×."""
+    """Return a change: +50.1 %, or 59×."""
     return f"{share * 100:+.1f} %" if share < _MUCH else f"{1.0 + share:,.0f}×"
 
 
 def plain(value: object) -> str:
-    """Any value in one line."""
+    """Return any value in one line."""
     if value is None or value == "":
         return NO_DATA
     if isinstance(value, bool):
@@ -155,12 +154,12 @@ def plain(value: object) -> str:
 
 
 def calm(text: object) -> str:
-    """For a window's title, where nothing can be kept apart: without what turns text round."""
+    """Return a text for the title of a window, without control characters of direction."""
     return safe(str(text).strip(), 120)
 
 
 def exact(value: object) -> Markup:
-    """What a form sends back, which nobody sees: the name as it is stored."""
+    """Return a value of a form exactly as it is stored."""
     return escape(str(value))
 
 

@@ -1,7 +1,6 @@
-"""The comparison of chosen configurations: a sentence, a picture of intervals, and one table.
+"""The comparison of chosen configurations: a sentence, a picture of intervals, and a table.
 
-As in `accelbench compare`, what was not measured alike is listed, and predictions are not compared.
-Steps of the picture multiply; places are per cent of its width, so that it fits a phone.
+The axis of the picture is logarithmic. Places are per cent of its width, so that it fits a phone.
 """
 
 from __future__ import annotations
@@ -10,21 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import log
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from accelbench.analysis.accuracies import TaskAccuracy, accuracy_among
 from accelbench.analysis.comparison import (
-    NO_FIGURE,
-    differing,
+    compared_side,
     doubtful,
     nearest_axis,
     refused_along,
-    unlike,
 )
-from accelbench.analysis.ratios import Ratio, ratio
+from accelbench.analysis.ratios import Ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side
 from accelbench.core.columns import ASKED
@@ -36,30 +32,36 @@ from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.axes import decades
 from accelbench.report.comparison_sentence import SideOfRatio, covers_one, names_of, sentence
-from accelbench.report.dashboard.asked import COLUMNS, MODEL, PageQuery, ResultColumn
+from accelbench.report.dashboard.asked import (
+    COLUMNS,
+    MODEL,
+    PageQuery,
+    ResultColumn,
+    address_of_pairs,
+)
 from accelbench.report.dashboard.results import table_query
 from accelbench.report.dashboard.site import SitePages
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
-#: Of an interval of which one end is nearly nothing so much is drawn, unless a ratio is beyond.
+#: An interval is drawn up to this ratio, unless a ratio itself is beyond.
 _FURTHEST = 64.0
-#: Room beside the outermost mark, as a part of the axis.
+#: Room next to the outermost mark, as a part of the axis.
 _ROOM = 0.06
 _FEWEST, _MOST = 3, 7
 #: Ticks nearer to each other than this part of the axis would touch on a phone.
 _APART = 0.065
-#: Round ratios for an axis that goes not as far as 1, 2 and 5 are apart.
+#: Steps of ticks on an axis that is too short for 1, 2 and 5.
 _STEPS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
 class IntervalMark:
-    """One ratio on the axis, in per cent of its width."""
+    """A ratio on the axis, in per cent of its width."""
 
-    at: float | None  # where the ratio is; None where none is told
-    low: float | None = None  # where its interval begins, and `high` where it ends
+    at: float | None  # None if there is no ratio
+    low: float | None = None  # the ends of its interval
     high: float | None = None
 
 
@@ -68,14 +70,14 @@ class IntervalPicture:
     """The marks in their order, and the axis."""
 
     marks: Sequence[IntervalMark]
-    ticks: Sequence[tuple[float, str]]  # places and what stands there
-    one: float  # where once as fast is
+    ticks: Sequence[tuple[float, str]]  # places and labels
+    one: float  # the place of the ratio 1
 
 
 def picture_of(
     ratios: Sequence[tuple[float, float | None, float | None] | None],
 ) -> IntervalPicture | None:
-    """Ratios with their intervals as a picture; None if none is known beside the base."""
+    """Return the picture of ratios and their intervals, or None if no ratio is known."""
     told = [ratio[0] for ratio in ratios if ratio]
     least, most = min(told, default=1.0), max(told, default=1.0)
     bounds = min(1.0 / _FURTHEST, least), max(_FURTHEST, most)
@@ -116,7 +118,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _beyond(known: Sequence[float], low: float, high: float) -> Iterator[float]:
-    """A round ratio towards an end that a mark reaches and no tick does: 1.3× of one at 1.33."""
+    # A round ratio towards an end that a mark reaches but no tick: 1.3× for a mark at 1.33.
     apart = _APART * log(high / low)
     above = (round(int(high / step + 1e-6) * step, 4) for step in _STEPS)
     below = (round(int(low / step + 0.999999) * step, 4) for step in _STEPS)
@@ -126,82 +128,71 @@ def _beyond(known: Sequence[float], low: float, high: float) -> Iterator[float]:
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """One cell beside the base."""
+    """A configuration compared with the base."""
 
     cell: Cell
-    ratio: Ratio | None = None  # items in the same time
+    ratio: Ratio | None = None  # of items in the same time
     memory: float | None = None
     refused: str = ""
-    #: What was asked otherwise: here, and of the base.
+    #: what was asked for differently: name, here, at the base
     asked: Sequence[tuple[str, object, object]] = ()
     differs: Sequence[str] = ()
-    doubts: Sequence[str] = ()  # of both, what makes a ratio doubtful: it has a mark
-    first: bool = False  # what the others are compared with
-    of_other_runs: bool = False  # than the base's launches, all of them
-    not_exact: str = ""  # why its outputs are not known to be those of a float precision
-    accuracy: TaskAccuracy | None = None  # of its outputs against labels
-
-    @property
-    def speedup(self) -> float | None:
-        """Items in the same time; None where nothing can be told."""
-        if self.ratio is not None:
-            return self.ratio.value if self.ratio.told else None
-        return 1.0 if self.first and not self.refused else None
+    doubts: Sequence[str] = ()  # the differences that make a ratio doubtful
+    first: bool = False  # whether it is the base
+    of_other_runs: bool = False  # whether no launch is of a run of the base
+    not_exact: str = ""  # why its outputs may differ from those of a float precision
+    accuracy: TaskAccuracy | None = None
 
 
 def beside(
     chosen: Sequence[tuple[Cell, Sequence[Row]]], known: Histories, at: int = 0
 ) -> list[ComparedCell]:
-    """Each of the cells beside one of them; that itself is once as fast."""
+    """Compare configurations with one of them."""
     if not chosen:
         return []
-    first = chosen[at]
-    base = _side(first[1])
-    alone = ComparedCell(first[0], refused=_why_not(first[0], base), first=True)
-    sides = [
-        alone if n == at else _beside(cell, _side(rows), first[0], base, known)
-        for n, (cell, rows) in enumerate(chosen)
-    ]
+    first, base = chosen[at][0], _side(chosen[at][1])
     return [
-        replace(side, not_exact=not_exact(rows), accuracy=accuracy_among(rows))
-        for side, (_, rows) in zip(sides, chosen, strict=True)
+        replace(
+            ComparedCell(cell, refused=_why_not(cell, base), first=True)
+            if n == at
+            else _compared(cell, _side(rows), first, base, known),
+            not_exact=not_exact(rows),
+            accuracy=accuracy_among(rows),
+        )
+        for n, (cell, rows) in enumerate(chosen)
     ]
 
 
 def _side(rows: Sequence[Row]) -> Side | None:
-    """Return the launches of a cell with a result, or None if there are none."""
     known = [row for row in rows if answered(row) and statistic_of(row) is not None]
     return Side((), counting_launches(known)) if known else None
 
 
-def _beside(
+def _compared(
     cell: Cell, side: Side | None, first: Cell, base: Side | None, known: Histories
 ) -> ComparedCell:
-    questions = [
+    asked = [
         (name, cell.get(name), first.get(name))
         for name in ASKED
         if str(cell.get(name)) != str(first.get(name))
     ]
     why = _why_not(cell, side) or _why_not(first, base)
     if why or side is None or base is None:
-        return ComparedCell(cell, refused=why, asked=questions)
+        return ComparedCell(cell, refused=why, asked=asked)
     axis, otherwise = nearest_axis(base.row, side.row)
-    differs = differing(base, side, axis)
-    other_work = next((name for name in ("model", "mode") if cell.get(name) != first.get(name)), "")
-    why_not = unlike(base.rows, side.rows, other_work)
-    why = f"not alike: {', '.join(why_not)}" if why_not else refused_along(otherwise)
-    if why:
-        return ComparedCell(cell, refused=why, asked=questions, differs=differs)
-    speedup = ratio(side.rows, base.rows, known)
-    if speedup is None:
-        return ComparedCell(cell, refused=NO_FIGURE, asked=questions, differs=differs)
+    # Weights may differ along these axes only.
+    work = next((name for name in ("model", "mode") if cell.get(name) != first.get(name)), "")
+    line = compared_side(side, base, replace(axis, name=work), (), known)
+    refused = line.refused or refused_along(otherwise)
+    if refused:
+        return ComparedCell(cell, refused=refused, asked=asked, differs=line.differs)
     return ComparedCell(
         cell,
-        speedup,
-        side.memory_mb / base.memory_mb if side.memory_mb and base.memory_mb else None,
-        asked=questions,
-        differs=differs,
-        doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(differs)],
+        line.ratio,
+        line.memory_ratio,
+        asked=asked,
+        differs=line.differs,
+        doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(line.differs)],
         of_other_runs={str(row.get("run_id")) for row in side.rows}.isdisjoint(
             str(row.get("run_id")) for row in base.rows
         ),
@@ -214,25 +205,24 @@ def _why_not(cell: Cell, side: Side | None) -> str:
     if not comparable(cell):
         return f"{cell['kind']}: not measured"
     if side is None:
-        return "there are no figures"
+        return "no results"
     return "" if side.usable else f"unusable: {why_unusable(side.rows)}"
 
 
-#: What is drawn of a comparison, when somebody asks for it.
+#: The charts of a comparison.
 _BESIDE = ("latency-distribution", "hardware-latency", "throughput-by-batch", "pareto")
-#: What tells configurations apart beside their model and options, which stand in its place.
+#: Columns that tell configurations apart; model and options have their own places.
 _TOLD = frozenset((*ASKED, "machine")) - {"model", "options"}
 
 
 class ComparedPage(SitePages):
-    """The answer of /compare."""
+    """The page of /compare."""
 
     def page(self, request: Request) -> Response:
-        """Chosen cells beside one of them."""
+        """Compare the chosen configurations with one of them."""
         snapshot, query = self._requested(request)
         chosen = cells.named(snapshot, query.cells)
         named = request.query_params.get("base", "")
-        # The first, if none is named.
         base = next((n for n, cell in enumerate(chosen) if cell["key"] == named), 0)
         sides = self._sides(snapshot, chosen, base)
         names = names_of(chosen, {key: held.name for key, held in snapshot.machines.items()})
@@ -267,7 +257,7 @@ class ComparedPage(SitePages):
     def _sides(self, snapshot: Snapshot, chosen: Sequence[Cell], base: int) -> list[ComparedCell]:
         database = self.site.database
         with database.asking():
-            # All launches, in order of time: neighbours on a machine that drifts are alike.
+            # In order of time: on a machine that drifts, neighbours are alike.
             rows = details.launches_in(
                 database, [key for cell in chosen for key in cell["results"]]
             )
@@ -282,9 +272,9 @@ class ComparedPage(SitePages):
 
 
 def _address(keys: Sequence[str], base: str) -> str:
-    """This page of other cells, or against another; the first is what others are compared with."""
-    pairs = [*(("cell", key) for key in keys), *([("base", base)] if base else [])]
-    return f"?{urlencode(pairs)}"
+    return address_of_pairs(
+        [*(("cell", key) for key in keys), *([("base", base)] if base else [])], "?"
+    )
 
 
 def _differing(chosen: Sequence[Cell]) -> list[ResultColumn]:
@@ -318,5 +308,4 @@ def _says(sides: Sequence[ComparedCell], names: Sequence[str], base: int) -> str
 def _ends(side: ComparedCell) -> tuple[float, float | None, float | None] | None:
     if side.first:
         return None if side.refused else (1.0, None, None)
-    ratio = side.ratio
-    return None if ratio is None or side.refused else (ratio.value, *ratio.shown)
+    return None if side.ratio is None else (side.ratio.value, *side.ratio.shown)

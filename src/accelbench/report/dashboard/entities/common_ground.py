@@ -1,6 +1,6 @@
-"""What two devices, or two engines, have both answered, and who is faster in a sentence.
+"""The comparison of two devices or two engines by the configurations that both ran.
 
-The snapshot finds the configurations in common; only their launches are read from the store.
+The snapshot finds these configurations; only their launches are read from the store.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from accelbench.query.baselines import COLUMNS
 from accelbench.query.histories import histories_of
 from accelbench.query.stored_results import rows_of
 from accelbench.report.charts.words import safe
+from accelbench.report.dashboard.asked import COUNTED_SQL
 from accelbench.report.dashboard.entities.lists import DEVICE
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -39,7 +40,6 @@ _MOST_LAUNCHES = 12
 #: Launches that are read for a page: of thirteen hundred configurations that two cards have in
 #: common 5,500, which takes half a second. Of more in common some are chosen (`_COMMON`).
 MOST_READ = 8000
-_COUNTS = "status = 'ok' AND kind IN ('measured', 'imported')"
 #: What else is narrowed down by: its name in an address → the column.
 NARROWED: Mapping[str, str] = {"mode": "mode", "precision": "precision", "batch": "batch_size"}
 
@@ -83,39 +83,44 @@ WHERE before < {most} ORDER BY numbered.question, sized.side, key
 
 @dataclass(frozen=True)
 class TwoSides:
-    """Which two things are compared with each other, and where."""
+    """Two devices, or two engines on a device."""
 
-    base: str  # what stands for once
-    other: str  # what is compared with it
-    column: str  # what they are, in SQL over cells
-    axis: ComparisonAxis  # on which they lie
-    device: str = ""  # where, of engines; any where it is empty
-    narrowed: Mapping[str, str] = field(default_factory=dict)  # of `NARROWED` the values that count
+    base: str
+    other: str  # the candidate
+    column: str  # their name in SQL over cells
+    axis: ComparisonAxis
+    device: str = ""  # the device of engines; "" is any
+    narrowed: Mapping[str, str] = field(default_factory=dict)  # values by `NARROWED`
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether an address names a side."""
+        return bool(self.base or self.other)
 
     @property
     def of_devices(self) -> bool:
-        """Whether they are devices, and not engines."""
+        """Whether they are devices."""
         return self.axis.name == "hardware"
 
     @property
     def alike(self) -> str:
-        """What a question is of, in SQL over cells: of engines the device too."""
+        """The SQL of what a configuration has in common on both sides."""
         names = [f"coalesce({name}::VARCHAR, '')" for name in self.axis.alike]
         return ", ".join(names if self.of_devices else [*names, DEVICE])
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from others."""
+        """The identity of the comparison."""
         return self.axis.name, self.base, self.other, self.device, *self.narrowed.items()
 
     def pairs(self) -> list[tuple[str, str]]:
-        """As an address says it."""
+        """Return the names and values of the address."""
         device = [("device", self.device)] if self.device else []
         return [("a", self.base), ("b", self.other), *device, *self.narrowed.items()]
 
     def where(self) -> tuple[str, list[str]]:
-        """Their cells, as SQL and its parameters."""
-        parts = [_COUNTS, f"{self.column} IN (?, ?)"]
+        """Return the condition of their cells as SQL and its parameters."""
+        parts = [COUNTED_SQL, f"{self.column} IN (?, ?)"]
         values = [self.base, self.other]
         if self.device:
             parts.append(f"{DEVICE} = ?")
@@ -128,31 +133,31 @@ class TwoSides:
 
 @dataclass(frozen=True)
 class CommonGround:
-    """Two things beside each other."""
+    """The ratios of two sides."""
 
-    made: SpeedUps  # the ratios
-    count: int  # how many configurations they have in common
-    held: int  # how many of them were looked at: all, or those that a fixed rule chose
-    cells: Mapping[str, str]  # of each launch's run and question the cell, to lead to it: by result
-    machines: Sequence[Sequence[str]]  # those of either side
+    made: SpeedUps
+    count: int  # configurations in common
+    held: int  # those of them that were compared: all, or those that a fixed rule chose
+    cells: Mapping[str, str]  # the keys of cells by the ids of results
+    machines: Sequence[Sequence[str]]  # the machines of each side
 
     def cell_of(self, row: Row) -> str:
-        """The key of the cell that a launch is of."""
+        """Return the key of a launch's cell."""
         return self.cells.get(text(row, "result_id"), "")
 
 
 def devices_beside(base: str, other: str, narrowed: Mapping[str, str]) -> TwoSides:
-    """Two devices."""
+    """Return the comparison of two devices."""
     return TwoSides(base, other, DEVICE, AXES["hardware"], narrowed=narrowed)
 
 
 def engines_beside(base: str, other: str, device: str, narrowed: Mapping[str, str]) -> TwoSides:
-    """Two engines on a device, or on each that ran both."""
+    """Return the comparison of two engines on a device, or on each that ran both."""
     return TwoSides(base, other, "runtime", AXES["runtime"], device, narrowed)
 
 
-#: Of so many, those with most configurations, two are chosen: of all three hundred devices each
-#: question would be held against each other forty thousand times.
+#: The sides with the most configurations, of which a pair is chosen: with all 300 devices each
+#: question would be compared 40,000 times.
 _MOST_CHOSEN_OF = 12
 _PAIR = """
 WITH many AS (
@@ -169,16 +174,16 @@ GROUP BY ALL ORDER BY count(*) DESC, base, other LIMIT 1
 
 
 def most_in_common(snapshot: Snapshot, of_devices: bool) -> tuple[str, str] | None:
-    """The two that have most configurations in common, the one with more of its own first."""
+    """Return the two with the most configurations in common, that with more of its own first."""
     two = devices_beside("", "", {}) if of_devices else engines_beside("", "", "", {})
     rows = snapshot.ask(
-        _PAIR.format(side=two.column, alike=two.alike, counts=_COUNTS, most=_MOST_CHOSEN_OF)
+        _PAIR.format(side=two.column, alike=two.alike, counts=COUNTED_SQL, most=_MOST_CHOSEN_OF)
     )
     return (str(rows[0]["base"]), str(rows[0]["other"])) if rows else None
 
 
 def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> CommonGround:
-    """Everything that both have answered; of more than a page can take a choice over all."""
+    """Return the ratios of the configurations that both ran, or of a choice if they are many."""
     condition, values = two.where()
     words = {"side": two.column, "alike": two.alike, "way": ", ".join(two.axis.along)}
     sql = _COMMON.format(condition=condition, launches=_MOST_LAUNCHES, most=MOST_READ, **words)
@@ -208,7 +213,7 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
     return CommonGround(made, count, held, by_result, sides)
 
 
-#: Of more runs nobody asks which machine each older run was on.
+#: With more runs the machines of older runs are not told apart.
 _FEW_RUNS = 200
 
 
@@ -220,14 +225,14 @@ def _read(database: Database, ids: Sequence[str]) -> list[Row]:
 
 
 def _placed(row: Row, two: TwoSides) -> Row:
-    """A device of several platforms, as OpenVINO's processor, is one place."""
+    # A device of several platforms, such as OpenVINO's processor, is one device.
     if not two.of_devices:
         return row
     name = str(row.get("device_name") or row.get("hardware"))
     return {**row, "device_name": name, "hardware": _PLATFORM}
 
 
-#: Of two devices the name alone is their place.
+#: The platform of each device, which is compared by its name only.
 _PLATFORM = "device"
 
 
@@ -236,7 +241,7 @@ def _place(name: str, two: TwoSides) -> Key:
 
 
 def narrowings(snapshot: Snapshot, two: TwoSides) -> dict[str, list[str]]:
-    """Of each name that narrows down the values that either side has."""
+    """Return the values of each filter that both sides have."""
     condition, values = replace(two, narrowed={}).where()
     offered = {}
     for name, column in NARROWED.items():
@@ -255,7 +260,7 @@ _NAMED = 5
 
 
 def answer(two: TwoSides, ground: CommonGround) -> str:
-    """The middle, of how much, and what is otherwise."""
+    """Return the sentence with the median ratio and the counts of its answers."""
     base, other = safe(two.base, 60), safe(two.other, 60)
     where = f" on {safe(two.device, 60)}" if two.device else ""
     made, middle = ground.made, ground.made.median
@@ -292,9 +297,6 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
 
 
 def _counted(lines: Sequence[Compared]) -> str:
-    """How many; of how many of them nobody knows how another launch would differ, and of how many
-    other versions ran.
-    """
     counts = (
         (sum(line.ratio is not None and line.ratio.of == SAMPLES for line in lines), _WITHIN),
         (sum(bool(other_versions(line)) for line in lines), "with other versions"),
@@ -319,20 +321,19 @@ def _why(made: SpeedUps) -> str:
 
 
 def losers(ground: CommonGround) -> Sequence[str]:
-    """The configurations in which the other is slower, the slowest first.
+    """Return the configurations in which the other is slower, the slowest first.
 
-    Those of which that is certain; by single figures where none is.
+    Certain ones come first; if there are none, those of single results.
     """
     made = ground.made
     slower = made.of(SLOWER) or made.of(SLOWER_ALONE)
     more = [f"and {len(slower) - _NAMED:,} more"] if len(slower) > _NAMED else []
-    # Of engines on any device the same configuration comes once a device, and a unit of it.
-    places = {_common_words_place(line) for line in made.lines}
+    # On several devices the same configuration comes once for each.
+    places = {_place_words(line) for line in made.lines}
     return [*(_named(line, len(places) > 1) for line in slower[:_NAMED]), *more]
 
 
-def _common_words_place(line: Compared) -> str:
-    """The device, and the unit of it that either side ran on."""
+def _place_words(line: Compared) -> str:
     row, base = line.side.row, (line.baseline or line.side).row
     units = dict.fromkeys(text(one, "hardware") for one in (row, base))
     name = text(row, "device_name")
@@ -344,7 +345,7 @@ def _named(line: Compared, with_place: bool) -> str:
     row, ratio = line.side.row, line.ratio
     assert ratio is not None
     batch = f"batch {row['batch_size']}" if row.get("batch_size") else ""
-    place = _common_words_place(line) if with_place else ""
+    place = _place_words(line) if with_place else ""
     parts = [safe(text(row, "precision"), 20), batch, place, _versions(line)]
     return f"{safe(row.get('model'), 60)} ({', '.join(filter(None, parts))}) {digits(ratio.value)}×"
 

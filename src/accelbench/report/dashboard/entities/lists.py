@@ -1,91 +1,65 @@
-"""Models and devices of a snapshot: lists of them, and the cells that are of one.
+"""Lists of the models, devices and engines of a snapshot, and the cells of one.
 
-A device is known by its name, as people know it: OpenVINO's processor is the machine's, and two
-machines may have alike ones. What has no name is called by its platform.
+A device is identified by its name: OpenVINO's processor is the machine's, and two machines may have
+the same. A device without a name has that of its platform.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Quality
-from accelbench.report.dashboard.asked import PAGE, PageQuery
+from accelbench.report.dashboard.asked import COUNTED_SQL, PAGE, PageQuery, address_of_pairs
 from accelbench.report.dashboard.snapshots.cells import Cell, named, told_apart
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 #: The name of a cell's device, in SQL.
 DEVICE = "coalesce(nullif(device_name, ''), hardware)"
-#: Its figures count: somebody measured them, and they are of use.
-COUNTS = (
-    "status = 'ok' AND kind IN ('measured', 'imported')"
-    f" AND quality IS DISTINCT FROM '{Quality.UNUSABLE.value}'"
-)
-#: More cells of a model, or a device, are on no page of its own.
-MOST_CELLS = 240
-#: Configurations on a page of a model's table: each is two or three lines high where there is
-#: little room, and 240 of them were 26,000 pixels on a phone.
+#: The SQL condition that a cell's results are usable measurements.
+COUNTS = f"{COUNTED_SQL} AND quality IS DISTINCT FROM '{Quality.UNUSABLE.value}'"
+#: Cells of a model or device on its page, and launches that are read of them.
+MOST_CELLS, MOST_LAUNCHES = 240, 1500
+#: Rows on a page of a model's table: 240 of them were 26,000 pixels on a phone.
 CONFIGURATIONS = 40
-#: Launches that are read of all of these.
-MOST_LAUNCHES = 1500
-#: An import may bring a configuration in forty versions: of each the newest is shown.
-_NEWEST = (
-    "QUALIFY row_number() OVER (PARTITION BY coalesce(case_id, key), machine, kind, device_name,"
-    " threads, compiled ORDER BY moment DESC NULLS LAST, key) = 1"
-)
-#: Milliseconds of an item. Devices and models are ranked by it, as batches of different sizes take
-#: different times. Of an unknown batch size the rate says more than the time of a batch.
+#: The milliseconds of an item, which rank devices and models at any batch size. If the batch size
+#: is unknown, the rate is better than the time of a batch.
 _ITEM_MS = (
     "coalesce(coalesce(latency, tail) / nullif(batch_size, 0), 1000 / nullif(throughput, 0),"
     " latency, tail)"
 )
-#: What a list can be ordered by: that of `asked.ORDERS` → SQL.
+#: Orders of a list: the name in `asked.ORDERS` → SQL.
 _LIST_ORDERS: Mapping[str, str] = {"model": "lower(name)", "date": "newest", "launches": "cells"}
-#: A browser takes these for steps through folders, however they are written.
+#: Names that a browser takes for steps through folders.
 _FOLDERS = ("", ".", "..")
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A model or a device in a list."""
+    """A model, a device or an engine in a list."""
 
-    name: str  # its name
-    row: Row  # what the snapshot says of all its cells together
-    best: Cell | None  # the cell with the most items per second; None if none has a time or a rate
-
-    @property
-    def items_per_second(self) -> float | None:
-        """The rate of the best cell."""
-        rate = number(self.row, "items_per_second")
-        return None if rate is None else float(rate)
-
-
-@dataclass(frozen=True)
-class EntityPage:
-    """A page of a list, and how many there are of all."""
-
-    entities: Sequence[Entity]
-    count: int
-
-    @property
-    def pages(self) -> int:
-        return max(1, -(-self.count // PAGE))
+    name: str
+    row: Row  # the columns that all its cells have in common
+    best: Cell | None  # the cell with the most items per second
 
 
 def address_of(kind: str, name: object, **more: str) -> str:
-    """The address of a model's or a device's page, whatever it is called."""
-    plain = str(name)
-    # Some that stand between a browser and a page decode a path twice.
+    """Return the address of the page of a model or a device."""
+    plain, pairs = str(name), list(more.items())
+    # Some proxies decode a path twice.
     if plain in _FOLDERS or "%" in plain:
-        return f"/{kind}?{urlencode({'name': plain, **more})}"
-    return f"/{kind}/{quote(plain, safe='')}{f'?{urlencode(more)}' if more else ''}"
+        return f"/{kind}{address_of_pairs([('name', plain), *pairs])}"
+    return f"/{kind}/{quote(plain, safe='')}{address_of_pairs(pairs)}"
 
 
-def listed(snapshot: Snapshot, query: PageQuery, kind: str) -> EntityPage:
-    """Models, devices or engines of what was asked for."""
+def listed(snapshot: Snapshot, query: PageQuery, kind: str) -> tuple[list[Entity], int]:
+    """Return a page of models, devices or engines, and the count of all.
+
+    `kind` is the SQL of their name: "model", `DEVICE` or "runtime".
+    """
     where, values = query.where()
     way = "DESC NULLS LAST" if query.falling else "ASC NULLS LAST"
     order = _LIST_ORDERS.get(query.sort, _LIST_ORDERS["model"])
@@ -110,14 +84,11 @@ def listed(snapshot: Snapshot, query: PageQuery, kind: str) -> EntityPage:
     )
     best = {cell["key"]: cell for cell in named(snapshot, [str(row["best"]) for row in rows])}
     entities = [Entity(text(row, "name"), row, best.get(str(row["best"]))) for row in rows]
-    return EntityPage(entities, int(number(rows[0], "every") or 0) if rows else 0)
+    return entities, int(number(rows[0], "every") or 0) if rows else 0
 
 
 def about(snapshot: Snapshot, kind: str, name: str) -> Row | None:
-    """What all cells of a model or a device have in common; None if there is no such thing.
-
-    `kind` is what it is, in SQL over cells: "model" or `DEVICE`.
-    """
+    """Return what the cells of a model or a device have in common, or None if it has none."""
     (row,) = snapshot.ask(
         "SELECT count(*) AS cells, count(DISTINCT model)::INTEGER AS models,"  # noqa: S608
         f" list_sort(list(DISTINCT {DEVICE})) AS devices, min(family) AS family,"
@@ -145,7 +116,7 @@ def implausible(snapshot: Snapshot, kind: str, name: str) -> list[Row]:
 
 
 def modes_of_model(snapshot: Snapshot, name: str) -> list[str]:
-    """What a model was measured at, inference or training, the more common first."""
+    """Return the modes in which a model was measured, the most common first."""
     rows = snapshot.ask(
         "SELECT coalesce(mode, '') AS mode FROM cell WHERE model = ?"
         " GROUP BY 1 ORDER BY count(*) DESC, 1",
@@ -154,20 +125,26 @@ def modes_of_model(snapshot: Snapshot, name: str) -> list[str]:
     return [str(row["mode"]) for row in rows]
 
 
-def of_model(snapshot: Snapshot, name: str, mode: str) -> list[Cell]:
-    """The cells of a model in a mode, of every version the newest, up to a limit.
+#: The cells of a model in a mode, of each version the newest.
+_OF_MODEL = f"""
+SELECT rowid AS place, status, batch_size, runtime, precision, key,
+    coalesce({COUNTS}, false) AS counts, {DEVICE} AS device, {_ITEM_MS} AS item_ms
+FROM cell WHERE model = ? AND coalesce(mode, '') = ?
+QUALIFY row_number() OVER (PARTITION BY coalesce(case_id, key), machine, kind, device_name,
+    threads, compiled ORDER BY moment DESC NULLS LAST, key) = 1
+"""  # noqa: S608 — our columns
 
-    First the quickest of each device at each batch, then the next of each: where there is no room
-    for all, what is called the fastest is the fastest of all. By their names the first 240 of 319
-    left out two phones, which were twice as fast as what was said to be.
+
+def of_model(snapshot: Snapshot, name: str, mode: str) -> list[Cell]:
+    """Return the cells of a model in a mode, up to a limit.
+
+    First the fastest of each device at each batch, then the second of each. By name the first 240
+    of 319 left out two phones that were twice as fast as the reported fastest.
     """
     rows = snapshot.whole(
-        "WITH newest AS (SELECT rowid AS place, status, batch_size, key,"  # noqa: S608
-        f" coalesce({COUNTS}, false) AS counts, {DEVICE} AS device, {_ITEM_MS} AS item_ms FROM cell"
-        f" WHERE model = ? AND coalesce(mode, '') = ? {_NEWEST}),"
-        " told AS (SELECT *, row_number() OVER (PARTITION BY device, batch_size"
-        " ORDER BY status <> 'ok', NOT counts, item_ms NULLS LAST, key) AS nth FROM newest)"
-        " SELECT place FROM told ORDER BY status <> 'ok', NOT counts, nth, item_ms NULLS LAST, key"
+        "SELECT place FROM (SELECT *, row_number() OVER (PARTITION BY device, batch_size"  # noqa: S608
+        " ORDER BY status <> 'ok', NOT counts, item_ms NULLS LAST, key) AS nth"
+        f" FROM ({_OF_MODEL})) ORDER BY status <> 'ok', NOT counts, nth, item_ms NULLS LAST, key"
         f" LIMIT {MOST_CELLS + 1}",
         [name, mode],
         "* EXCLUDE (series)",
@@ -176,26 +153,20 @@ def of_model(snapshot: Snapshot, name: str, mode: str) -> list[Cell]:
 
 
 def page_of_model(snapshot: Snapshot, name: str, mode: str, page: int) -> tuple[list[Cell], int]:
-    """A page of a model's configurations in a mode, of every version the newest, and their count.
+    """Return a page of a model's cells in a mode, and the count of all.
 
-    Devices are in the order of their quickest time of an item, and so are the configurations of
-    each. What counts nowhere stands behind all that does, and what has no figures last.
+    Devices are in the order of their fastest item, and so are the cells of each. Unusable cells
+    follow, and then those without results.
     """
     rows = snapshot.whole(
-        "WITH newest AS (SELECT rowid AS place, status, batch_size, runtime, precision, key,"  # noqa: S608
-        f" coalesce({COUNTS}, false) AS counts, {DEVICE} AS device, {_ITEM_MS} AS item_ms FROM cell"
-        f" WHERE model = ? AND coalesce(mode, '') = ? {_NEWEST}) SELECT place FROM newest"
+        f"SELECT place FROM ({_OF_MODEL})"  # noqa: S608
         " ORDER BY status <> 'ok', NOT counts, min(item_ms) FILTER (status = 'ok' AND counts)"
         " OVER (PARTITION BY device) NULLS LAST, device, item_ms NULLS LAST, runtime, precision,"
         f" batch_size, key LIMIT {CONFIGURATIONS} OFFSET {(page - 1) * CONFIGURATIONS}",
         [name, mode],
         "* EXCLUDE (series, results)",
     )
-    count = snapshot.count(
-        "SELECT count(*) FROM (SELECT key FROM cell WHERE model = ?"  # noqa: S608
-        f" AND coalesce(mode, '') = ? {_NEWEST})",
-        [name, mode],
-    )
+    count = snapshot.count(f"SELECT count(*) FROM ({_OF_MODEL})", [name, mode])  # noqa: S608
     return told_apart(cast("list[Cell]", rows)), count
 
 

@@ -1,12 +1,10 @@
-"""Exploring: figures and fields, what an address asks for, points, and distributions."""
+"""Exploring: figures and fields, the query of an address, points, and distributions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite, log10
-from typing import TypeVar
-from urllib.parse import urlencode
 
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import NO_DATA, counted
@@ -16,22 +14,24 @@ from accelbench.report.charts.axes import ChartAxis, axis, decades, far
 from accelbench.report.charts.chart import ChartLabel, Picture
 from accelbench.report.charts.spread import MOST_GROUPS, SpreadGroup, spread_picture
 from accelbench.report.charts.words import safe
-from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.asked import (
+    COUNTED_SQL,
+    PageQuery,
+    address_of_pairs,
+    one_of,
+)
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
-
-_Known = TypeVar("_Known")
 
 
 @dataclass(frozen=True)
 class ExploreFigure:
-    """A figure of a cell, in the middle of its launches."""
+    """A figure of a cell, over its launches."""
 
     name: str  # in an address
     title: str  # with its unit and its statistic
-    sql: str  # of it; only what is above zero is drawn
-    #: whether it is a time or made of one: a stand-in's and an unusable one are none
-    timed: bool = True
-    better: int = 0  # -1 where less is better, 1 where more is, 0 where neither
+    sql: str  # only values above zero are drawn
+    timed: bool = True  # whether it comes from a time: unusable launches have none
+    better: int = 0  # -1 if less is better, 1 if more is, else 0
 
 
 FIGURES: Mapping[str, ExploreFigure] = {
@@ -53,7 +53,7 @@ FIGURES: Mapping[str, ExploreFigure] = {
         ExploreFigure("batch", "batch size", "batch_size", timed=False),
     )
 }
-#: What marks are coloured by, and distributions are of: the name in an address → SQL.
+#: Fields of colours and distributions: the name in an address → label and SQL.
 FIELDS: Mapping[str, tuple[str, str]] = {
     "hardware": ("platform", "hardware"),
     "device": ("device", "concat_ws(' ', hardware, device_name)"),
@@ -69,7 +69,7 @@ FIELDS: Mapping[str, tuple[str, str]] = {
     "provenance": ("provenance", "kind"),
 }
 
-#: What people ask most: a title, and what stands along and up. The first that has figures is shown.
+#: Usual questions: title, figure along, figure up. The first with figures is shown.
 PRESETS = (
     ("Latency against throughput", "latency", "throughput"),
     ("First token against tokens a second for a user", "ttft", "token-rate"),
@@ -84,30 +84,8 @@ PRESETS = (
 
 
 def figure_named(name: str) -> ExploreFigure:
-    """A figure by its name.
-
-    Raises:
-        UsageError: There is none.
-    """
-    return _named(FIGURES, name, "figure")
-
-
-def field_named(name: str) -> tuple[str, str]:
-    """What a field is called and its SQL, by its name.
-
-    Raises:
-        UsageError: There is none.
-    """
-    return _named(FIELDS, name, "field")
-
-
-def _named(known: Mapping[str, _Known], name: str, noun: str) -> _Known:
-    if name not in known:
-        raise UsageError(
-            f"There is no {noun} {in_quotes(safe(name))} to explore by.",
-            f"{noun.capitalize()}s: {', '.join(known)}.",
-        )
-    return known[name]
+    """Return a figure by its name."""
+    return FIGURES[one_of("figure", name, FIGURES)]
 
 
 #: The ends of a range along and up, by their names in an address.
@@ -117,28 +95,27 @@ USUAL_COLOUR = "hardware"
 
 @dataclass(frozen=True)
 class ExploreQuery:
-    """What was asked for."""
+    """The axes, colours, sizes and search of an address."""
 
     x: ExploreFigure  # the figure along, and `y` the one up
     y: ExploreFigure
-    colour: str = USUAL_COLOUR  # the field that marks are coloured by
-    size: ExploreFigure | None = None  # the figure that their size is of; None where all are alike
-    find: str = ""  # letters that are looked for: what has them stands out
-    #: ends of the axes, by their names; those that are not there are the data's
-    ranges: Mapping[str, float] | None = None
+    colour: str = USUAL_COLOUR  # one of FIELDS
+    size: ExploreFigure | None = None
+    find: str = ""  # words of a search, whose matches are highlighted
+    ranges: Mapping[str, float] | None = None  # ends of the axes by name
 
     @property
     def zoomed(self) -> bool:
-        """Whether a part of what there is was chosen."""
+        """Whether an axis shows a part of the data."""
         return bool(self.ranges)
 
     @property
     def field_name(self) -> str:
-        """What the field of the colours is called."""
+        """The label of the colours' field."""
         return FIELDS[self.colour][0]
 
     def pairs(self) -> list[tuple[str, str]]:
-        """As an address says it."""
+        """Return the names and values of the address."""
         said = [("x", self.x.name), ("y", self.y.name)]
         said += [("colour", self.colour)] if self.colour != USUAL_COLOUR else []
         said += [("size", self.size.name)] if self.size else []
@@ -146,19 +123,19 @@ class ExploreQuery:
         return said + [(name, f"{value:.6g}") for name, value in (self.ranges or {}).items()]
 
     def query(self, filters: PageQuery) -> str:
-        """What stands behind an address, with the filters."""
-        return "?" + urlencode([*self.pairs(), *filters.pairs(order=False, picked=False)])
+        """Return the query of the address, with the filters."""
+        return address_of_pairs([*self.pairs(), *filters.pairs(order=False, picked=False)])
 
     def whole(self) -> ExploreQuery:
-        """The same of everything."""
+        """Return the query without ranges."""
         return replace(self, ranges={})
 
     def along(self, x: str, y: str) -> ExploreQuery:
-        """The same with other axes."""
+        """Return the query with other axes."""
         return replace(self, x=figure_named(x), y=figure_named(y), ranges={})
 
     def where(self) -> tuple[str, list[float]]:
-        """The ranges as SQL over cells, and its parameters."""
+        """Return the ranges as SQL over cells, and its parameters."""
         figures = {"x": self.x.sql, "y": self.y.sql}
         compared = {"from": ">=", "to": "<="}
         parts, values = ["true"], list[float]()
@@ -170,14 +147,9 @@ class ExploreQuery:
 
 
 def explored(parameters: Mapping[str, str], usual: Sequence[str]) -> ExploreQuery:
-    """What an address says.
-
-    Raises:
-        UsageError: A figure, a field or an end of a range is none.
-    """
+    """Return the query of an address; unknown figures, fields and ends are refused."""
     size = parameters.get("size", "")
-    colour = parameters.get("colour") or USUAL_COLOUR
-    field_named(colour)
+    colour = one_of("field", parameters.get("colour") or USUAL_COLOUR, FIELDS)
     ends = {name: _end(name, parameters[name]) for name in RANGES if parameters.get(name)}
     for side in ("x", "y"):
         low, high = ends.get(f"{side}-from"), ends.get(f"{side}-to")
@@ -205,69 +177,47 @@ def _end(name: str, value: str) -> float:
     return number
 
 
-#: Of what was asked for, and for which figures, a store of thousands is summarised.
+#: The figures of a summary, and the fields that it may be by, the finest first.
 SUMMARIES = ("latency", "throughput", "memory")
-#: The fields that they are by, the finest first.
 _BY = ("place", "device", "runtime", "hardware")
-#: What counts: as in every chart, neither what is unusable nor times of a stand-in.
-COUNTS = "status = 'ok' AND kind IN ('measured', 'imported')"
-_USABLE = "quality IS DISTINCT FROM 'unusable'"
 
 
 def usable_sql(figure: ExploreFigure) -> str:
-    """That a cell has a figure that may be looked at, in SQL."""
-    parts = ["status = 'ok'", f"{figure.sql} > 0"]
-    return " AND ".join([*parts, *([_USABLE, "kind <> 'emulated'"] if figure.timed else [])])
+    """Return the SQL condition that a cell has a usable figure that was measured."""
+    timed = " AND quality IS DISTINCT FROM 'unusable'" if figure.timed else ""
+    return f"{COUNTED_SQL} AND {figure.sql} > 0{timed}"
 
 
 def spread_of(
     snapshot: Snapshot, query: PageQuery, figure: ExploreFigure, by: str = _BY[0]
 ) -> Picture | None:
-    """How a figure is spread within each group; None where no cell has it."""
-    about, field = field_named(by)
+    """Return the picture of a figure's distribution in groups, or None if no cell has it."""
+    about, sql = FIELDS[one_of("field", by, FIELDS)]
     title = figure.title
-    groups = _spreads_groups(snapshot, query, figure, field)
+    where, values = query.where()
+    rows = snapshot.ask(
+        f"SELECT {sql} AS name, count(*) AS cells, count(DISTINCT model) AS models,"  # noqa: S608
+        f" quantile_cont({figure.sql}, [0.05, 0.25, 0.5, 0.75, 0.95]) AS quantiles,"
+        " min(hardware) AS hardware, count(DISTINCT hardware) AS platforms,"
+        " bool_and(kind = 'imported') AS imported, min(moment)::VARCHAR AS first,"
+        " max(moment)::VARCHAR AS last"
+        f" FROM cell WHERE {where} AND {usable_sql(figure)}"
+        " GROUP BY 1 ORDER BY models DESC, cells DESC, name",
+        values,
+    )
+    without = snapshot.count(
+        f"SELECT count(*) FROM cell WHERE {where}"  # noqa: S608
+        f" AND NOT coalesce({usable_sql(figure)}, false)",
+        values,
+    )
     label = ChartLabel(
         f"{figure.name}-by-{by}",
         f"{title[:1].upper()}{title[1:].rpartition(', ')[0] or title[1:]} by {about}",
         f"how it is spread within each {about}",
         f"results that have it: {title}",
     )
-    without = _spreads_without(snapshot, query, figure)
     notes = [f"{counted(without, 'configuration')} without it."] if without else []
-    return spread_picture(label, title, groups, notes)
-
-
-def summaries(snapshot: Snapshot, query: PageQuery) -> list[tuple[str, str, Picture]]:
-    """What is shown of thousands: each with the names of its figure and its field."""
-    by = _narrowest(snapshot, query)
-    made = ((name, spread_of(snapshot, query, FIGURES[name], by)) for name in SUMMARIES)
-    return [(name, by, picture) for name, picture in made if picture is not None]
-
-
-def _narrowest(snapshot: Snapshot, query: PageQuery) -> str:
-    """The field that says most and whose groups all find room in a picture."""
-    where, values = query.where()
-    counted_ = ", ".join(f'count(DISTINCT {FIELDS[name][1]}) AS "{name}"' for name in _BY)
-    (row,) = snapshot.ask(f"SELECT {counted_} FROM cell WHERE {where} AND {COUNTS}", values)  # noqa: S608
-    return next((name for name in _BY if (number(row, name) or 0) <= MOST_GROUPS), _BY[-1])
-
-
-def _spreads_groups(
-    snapshot: Snapshot, query: PageQuery, figure: ExploreFigure, field: str
-) -> Sequence[SpreadGroup]:
-    where, values = query.where()
-    rows = snapshot.ask(
-        f"SELECT {field} AS name, count(*) AS cells, count(DISTINCT model) AS models,"  # noqa: S608
-        f" quantile_cont({figure.sql}, [0.05, 0.25, 0.5, 0.75, 0.95]) AS quantiles,"
-        " min(hardware) AS hardware, count(DISTINCT hardware) AS platforms,"
-        " bool_and(kind = 'imported') AS imported, min(moment)::VARCHAR AS first,"
-        " max(moment)::VARCHAR AS last"
-        f" FROM cell WHERE {where} AND {COUNTS} AND {usable_sql(figure)}"
-        " GROUP BY 1 ORDER BY models DESC, cells DESC, name",
-        values,
-    )
-    return [_group(row) for row in rows]
+    return spread_picture(label, title, [_group(row) for row in rows], notes)
 
 
 def _group(row: Row) -> SpreadGroup:
@@ -285,23 +235,27 @@ def _group(row: Row) -> SpreadGroup:
     )
 
 
-def _spreads_without(snapshot: Snapshot, query: PageQuery, figure: ExploreFigure) -> int:
+def summaries(snapshot: Snapshot, query: PageQuery) -> list[tuple[str, str, Picture]]:
+    """Return the pictures of thousands of cells, each with the names of its figure and field."""
     where, values = query.where()
-    has = f"coalesce({COUNTS} AND {usable_sql(figure)}, false)"
-    return snapshot.count(f"SELECT count(*) FROM cell WHERE {where} AND NOT {has}", values)  # noqa: S608
+    counts = ", ".join(f'count(DISTINCT {FIELDS[name][1]}) AS "{name}"' for name in _BY)
+    (row,) = snapshot.ask(f"SELECT {counts} FROM cell WHERE {where} AND {COUNTED_SQL}", values)  # noqa: S608
+    by = next((name for name in _BY if (number(row, name) or 0) <= MOST_GROUPS), _BY[-1])
+    made = ((name, spread_of(snapshot, query, FIGURES[name], by)) for name in SUMMARIES)
+    return [(name, by, picture) for name, picture in made if picture is not None]
 
 
-#: More points than this are drawn as how many there are at each place.
+#: More points than this are drawn as counts of places.
 MOST_POINTS = 2500
-#: More are not sent to a script either: it says what is at a place.
+#: More are not sent to a script.
 MOST_SENT = 20_000
-#: More of what is looked for is not drawn singly.
+#: Matches of a search that are drawn.
 _MOST_FOUND = 500
 #: Places along and up.
 ACROSS, UP = 96, 54
-#: More of a front are in no table.
+#: Rows of the table of a front.
 MOST_OF_FRONT = 40
-_TOLD = (
+_COLUMNS = (
     *("key", "model", "hardware", "device_name", "runtime", "precision", "batch_size", "mode"),
     *("kind", "moment", "latency_of", "throughput_unit", "quality"),
 )
@@ -309,29 +263,26 @@ _TOLD = (
 
 @dataclass(frozen=True)
 class ExploredPoints:
-    """What is to be drawn."""
+    """The points of a drawing."""
 
     count: int  # configurations that have both figures
-    without: int  # how many of those that were asked for have not
+    without: int  # those that have not
     x: ChartAxis  # the axis along, and `y` the one up
     y: ChartAxis
-    #: of the colours, each with how many it has, the largest first
-    groups: Sequence[tuple[str, int]]
-    points: Sequence[Row]  # each configuration, where there are few enough
-    #: else how many there are at each place: column, row, count
-    bins: Sequence[tuple[int, int, int]]
-    front: Sequence[Row]  # what nothing beats in both; none where it is not known what is better
-    matches: Sequence[Row]  # those that have the letters that are looked for
+    groups: Sequence[tuple[str, int]]  # colours and their counts, the largest first
+    points: Sequence[Row]  # each configuration, if there are few enough
+    bins: Sequence[tuple[int, int, int]]  # else column, row and count of each place
+    front: Sequence[Row]  # configurations that no other beats in both figures
+    matches: Sequence[Row]  # those that a search finds
 
 
 def points_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> ExploredPoints | None:
-    """What is to be drawn; None where no configuration has both figures."""
-    where, values = _where(query, chosen)
+    """Return the points of a drawing, or None if no configuration has both figures."""
+    them = _Selection(snapshot, query, chosen)
     x, y = chosen.x.sql, chosen.y.sql
-    (about,) = snapshot.ask(
+    (about,) = them.ask(
         f"SELECT count(*) AS n, min({x}) AS x0, max({x}) AS x1, min({y}) AS y0, max({y}) AS y1"  # noqa: S608
-        f" FROM cell WHERE {where}",
-        values,
+        " FROM {cells}"
     )
     count = int(number(about, "n") or 0)
     if not count:
@@ -340,116 +291,119 @@ def points_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> Exp
     few = count <= MOST_POINTS
     asked, words = query.where()
     every = snapshot.count(f"SELECT count(*) FROM cell WHERE {asked}", words)  # noqa: S608
-    found_where, found_values = _found(chosen)
     return ExploredPoints(
         count,
         0 if chosen.zoomed else every - count,
         across,
         up,
-        _groups(snapshot, where, values, chosen),
-        rows_of(snapshot, query, chosen, MOST_POINTS) if few else [],
-        [] if few else _bins(snapshot, where, values, chosen, across, up),
-        _front(snapshot, where, values, chosen),
-        _rows(snapshot, f"{where} AND {found_where}", [*values, *found_values], chosen, _MOST_FOUND)
-        if chosen.find
-        else [],
+        them.groups(),
+        them.rows(MOST_POINTS) if few else [],
+        [] if few else them.bins(across, up),
+        them.front(),
+        them.matches() if chosen.find else [],
     )
 
 
 def rows_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery, most: int) -> Sequence[Row]:
-    """Each configuration with both figures, at most so many."""
-    where, values = _where(query, chosen)
-    return _rows(snapshot, where, values, chosen, most)
+    """Return configurations with both figures, at most so many."""
+    return _Selection(snapshot, query, chosen).rows(most)
 
 
-def figures_there(
-    snapshot: Snapshot, query: PageQuery, figures: Mapping[str, ExploreFigure]
-) -> dict[str, int]:
-    """Of each figure, how many configurations have it."""
+def figures_there(snapshot: Snapshot, query: PageQuery) -> dict[str, int]:
+    """Return how many configurations have each figure."""
     where, values = query.where()
-    counted = ", ".join(
-        f'count(*) FILTER ({COUNTS} AND {usable_sql(figure)}) AS "{name}"'
-        for name, figure in figures.items()
+    counts = ", ".join(
+        f'count(*) FILTER ({usable_sql(figure)}) AS "{name}"' for name, figure in FIGURES.items()
     )
-    (row,) = snapshot.ask(f"SELECT {counted} FROM cell WHERE {where}", values)  # noqa: S608
-    return {name: int(number(row, name) or 0) for name in figures}
+    (row,) = snapshot.ask(f"SELECT {counts} FROM cell WHERE {where}", values)  # noqa: S608
+    return {name: int(number(row, name) or 0) for name in FIGURES}
 
 
-def _where(query: PageQuery, chosen: ExploreQuery) -> tuple[str, list[object]]:
-    where, values = query.where()
-    within, ends = chosen.where()
-    has = f"{COUNTS} AND {usable_sql(chosen.x)} AND {usable_sql(chosen.y)}"
-    return f"{where} AND {has} AND {within}", [*values, *ends]
+class _Selection:
+    """The configurations that have both figures, and questions about them."""
 
+    def __init__(self, snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> None:
+        self._snapshot, self._chosen = snapshot, chosen
+        where, values = query.where()
+        within, ends = chosen.where()
+        has = f"{usable_sql(chosen.x)} AND {usable_sql(chosen.y)}"
+        self._where, self._values = f"{where} AND {has} AND {within}", [*values, *ends]
+        size = chosen.size.sql if chosen.size else "NULL"
+        self._colour = f"coalesce({FIELDS[chosen.colour][1]}, '{NO_DATA}')"
+        self._columns = (
+            f"{chosen.x.sql} AS x, {chosen.y.sql} AS y, {size} AS size,"
+            f" {self._colour} AS colour_by, {', '.join(_COLUMNS)}"
+        )
 
-def _found(chosen: ExploreQuery) -> tuple[str, list[object]]:
-    """That each of the words that are looked for is in what a point is called."""
-    words = chosen.find.lower().split()
-    text = "lower(concat_ws(' ', model, hardware, device_name, runtime, precision))"
-    return " AND ".join([f"contains({text}, ?)"] * len(words)) or "true", list(words)
+    def ask(self, sql: str, more: str = "", values: Sequence[object] = ()) -> list[Row]:
+        """Return the rows of a question in which `{cells}` stands for the configurations."""
+        cells = f"cell WHERE {self._where}{more}"
+        return [*self._snapshot.ask(sql.format(cells=cells), [*self._values, *values])]
+
+    def groups(self) -> list[tuple[str, int]]:
+        """Return the colours with their counts, the largest first."""
+        rows = self.ask(
+            f"SELECT {self._colour} AS name, count(*) AS n"  # noqa: S608
+            " FROM {cells} GROUP BY 1 ORDER BY 2 DESC, 1"
+        )
+        return [(str(row["name"]), int(number(row, "n") or 0)) for row in rows]
+
+    def rows(
+        self,
+        most: int,
+        order: str = "lower(model)",
+        more: str = "",
+        values: Sequence[object] = (),
+    ) -> list[Row]:
+        """Return the configurations in an order, at most so many."""
+        sql = f"SELECT {self._columns} FROM {{cells}} ORDER BY {order}, key LIMIT {most}"  # noqa: S608
+        return self.ask(sql, more, values)
+
+    def matches(self) -> list[Row]:
+        """Return the configurations whose names have each word of the search."""
+        words = self._chosen.find.lower().split()
+        text = "lower(concat_ws(' ', model, hardware, device_name, runtime, precision))"
+        more = f" AND contains({text}, ?)" * len(words)
+        return self.rows(_MOST_FOUND, more=more, values=words)
+
+    def bins(self, across: ChartAxis, up: ChartAxis) -> list[tuple[int, int, int]]:
+        """Return column, row and count of each place."""
+        column = _place(self._chosen.x, across, ACROSS)
+        row = _place(self._chosen.y, up, UP)
+        rows = self.ask(
+            f"SELECT {column} AS c, {row} AS r, count(*) AS n FROM {{cells}} GROUP BY 1, 2"  # noqa: S608
+        )
+        return [tuple(int(number(one, name) or 0) for name in "crn") for one in rows]  # type: ignore[misc]
+
+    def front(self) -> list[Row]:
+        """Return the configurations that none beats in both, or the best of the figure up."""
+        x, y = self._chosen.x, self._chosen.y
+        if not y.better:
+            return []
+        up = f"{'-' * (y.better < 0)}({y.sql})"
+        if not x.better:
+            return self.rows(MOST_OF_FRONT // 2, f"{up} DESC")
+        along = f"{'-' * (x.better > 0)}({x.sql})"
+        return self.ask(
+            "WITH front AS (SELECT place, along FROM ("  # noqa: S608
+            f" SELECT rowid AS place, {along} AS along, {up} AS up, max({up}) OVER ("
+            f" ORDER BY {along}, {up} DESC, key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+            f" AS best FROM {{cells}}) WHERE best IS NULL OR up > best"
+            f" ORDER BY along LIMIT {MOST_OF_FRONT})"
+            f" SELECT {self._columns} FROM cell JOIN front ON cell.rowid = front.place"
+            " ORDER BY along"
+        )
 
 
 def _axis(chosen: ExploreQuery, side: str, figure: ExploreFigure, about: Row) -> ChartAxis:
     ends = [number(about, f"{side}0"), number(about, f"{side}1")]
     ranges = chosen.ranges or {}
-    low, high = ranges.get(f"{side}-from"), ranges.get(f"{side}-to")
     usual = axis(figure.title, ends, zero=not chosen.zoomed)
-    low, high = low or usual.low, high or usual.high
+    low, high = ranges.get(f"{side}-from") or usual.low, ranges.get(f"{side}-to") or usual.high
     return ChartAxis(figure.title, low, high, log=low > 0 and far([low, high]))
 
 
-def _groups(
-    snapshot: Snapshot, where: str, values: Sequence[object], chosen: ExploreQuery
-) -> list[tuple[str, int]]:
-    rows = snapshot.ask(
-        f"SELECT coalesce({FIELDS[chosen.colour][1]}, '{NO_DATA}') AS name, count(*) AS n"  # noqa: S608
-        f" FROM cell WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1",
-        values,
-    )
-    return [(str(row["name"]), int(number(row, "n") or 0)) for row in rows]
-
-
-def _rows(
-    snapshot: Snapshot,
-    where: str,
-    values: Sequence[object],
-    chosen: ExploreQuery,
-    most: int,
-    order: str = "lower(model)",
-) -> list[Row]:
-    sql = f"SELECT {_columns(chosen)} FROM cell WHERE {where} ORDER BY {order}, key LIMIT {most}"  # noqa: S608
-    return [*snapshot.ask(sql, values)]
-
-
-def _columns(chosen: ExploreQuery) -> str:
-    size = chosen.size.sql if chosen.size else "NULL"
-    return (
-        f"{chosen.x.sql} AS x, {chosen.y.sql} AS y, {size} AS size,"
-        f" coalesce({FIELDS[chosen.colour][1]}, '{NO_DATA}') AS colour_by, {', '.join(_TOLD)}"
-    )
-
-
-def _bins(
-    snapshot: Snapshot,
-    where: str,
-    values: Sequence[object],
-    chosen: ExploreQuery,
-    across: ChartAxis,
-    up: ChartAxis,
-) -> list[tuple[int, int, int]]:
-    column, row = (
-        _place(figure, scale, parts)
-        for figure, scale, parts in ((chosen.x, across, ACROSS), (chosen.y, up, UP))
-    )
-    rows = snapshot.ask(
-        f"SELECT {column} AS c, {row} AS r, count(*) AS n FROM cell WHERE {where} GROUP BY 1, 2",  # noqa: S608
-        values,
-    )
-    return [tuple(int(number(one, name) or 0) for name in "crn") for one in rows]  # type: ignore[misc]
-
-
 def _place(figure: ExploreFigure, scale: ChartAxis, parts: int) -> str:
-    """In which of so many places along an axis it stands, as SQL."""
     if scale.log:
         low, wide = log10(scale.low), log10(scale.high) - log10(scale.low)
         share = f"(log10({figure.sql}) - {low:.17g}) / {wide:.17g}"
@@ -458,40 +412,15 @@ def _place(figure: ExploreFigure, scale: ChartAxis, parts: int) -> str:
     return f"least(greatest(floor({parts} * {share})::INTEGER, 0), {parts - 1})"
 
 
-def _front(
-    snapshot: Snapshot, where: str, values: Sequence[object], chosen: ExploreQuery
-) -> list[Row]:
-    """What nothing beats in both, the best along first; the best up, where only that is known."""
-    x, y = chosen.x, chosen.y
-    if not y.better:
-        return []
-    up = f"{'-' * (y.better < 0)}({y.sql})"
-    if not x.better:
-        return _rows(snapshot, where, values, chosen, MOST_OF_FRONT // 2, f"{up} DESC")
-    along = f"{'-' * (x.better > 0)}({x.sql})"
-    return list(
-        snapshot.ask(
-            "WITH front AS (SELECT place, along FROM ("  # noqa: S608
-            f" SELECT rowid AS place, {along} AS along, {up} AS up, max({up}) OVER ("
-            f" ORDER BY {along}, {up} DESC, key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-            f" AS best FROM cell WHERE {where}) WHERE best IS NULL OR up > best"
-            f" ORDER BY along LIMIT {MOST_OF_FRONT})"
-            f" SELECT {_columns(chosen)} FROM cell JOIN front ON cell.rowid = front.place"
-            " ORDER BY along",
-            values,
-        )
-    )
-
-
 def share_along(scale: ChartAxis, value: float) -> float:
-    """How far along its axis a value stands, from 0 to 1."""
+    """Return the place of a value on its axis, from 0 to 1."""
     if scale.log:
         return (log10(value) - log10(scale.low)) / (log10(scale.high) - log10(scale.low))
     return (value - scale.low) / (scale.high - scale.low)
 
 
 def ticks_of(scale: ChartAxis, most: int = 6) -> list[float]:
-    """Round numbers along an axis."""
+    """Return round numbers along an axis."""
     if scale.log:
         return decades(scale.low, scale.high)
     rough = (scale.high - scale.low) / most

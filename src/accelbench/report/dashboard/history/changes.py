@@ -1,9 +1,8 @@
-"""Which lines changed: judged beside the pages, once for a snapshot and a figure.
+"""The judgement of all lines of a snapshot, which orders them by their changes.
 
-A store has ten thousand lines and a page a dozen: which ones those are is known only when all are
-judged. 12,000 lines of 110,000 results take seven seconds of a processor, so that a page does not
-wait for it, and a store that changes all the time is judged a tenth of the time at most. Pages go
-first: a hundred lines of two thousand runs are judged in pieces, between which a page is read.
+12,000 lines of 110,000 results take seven seconds of a processor. So a page does not wait, a store
+that always changes is judged a tenth of the time at most, and the work is done in pieces between
+which pages are read.
 """
 
 from __future__ import annotations
@@ -26,57 +25,54 @@ if TYPE_CHECKING:
     from accelbench.report.dashboard.snapshots.snapshot import Snapshot
     from accelbench.store.database import Database
 
-#: Lines that are judged: the newest.
+#: The newest lines are judged.
 MOST_JUDGED = 20_000
-#: Of these at a time; between, a run can write, and a program that ends can end.
+#: Lines of a piece; between pieces a run can write, and an ending program can end.
 _AT_A_TIME = 2000
-#: And so many of their runs, which take a third of a second of a processor.
+#: Runs of a piece; they take a third of a second of a processor.
 _RUNS_AT_A_TIME = 24_000
-#: A page that waits no longer than this waits for what is judged in one piece alone.
+#: A page with less patience waits only for a judgement of one piece.
 _SOON = 1.0
-#: How long the next piece waits, at most, until no page reads.
+#: The longest wait of a piece for pages that read.
 _PAGES_FIRST = 2.0
-#: So many times as long as it took is waited before the next is begun.
+#: The pause before the next judgement, as a multiple of the time of the last.
 _REST = 10.0
 
 
 #: A series and a machine.
 LineKey = tuple[str, str]
-#: Is called before each piece, with how many there are.
+#: Called before each piece with the number of pieces.
 Turn = Callable[[int], object]
 
 
 class LineRank(NamedTuple):
-    """Where a line stands among others, and how long it is."""
+    """The place of a line among others, and its length."""
 
-    place: tuple[bool, float]  # as `details.foremost` has it
+    place: tuple[bool, float]  # of `details.foremost`
     points: int
 
 
 @dataclass(frozen=True)
 class JudgedLines:
-    """What changed, in the order in which it is told."""
+    """The lines that changed, in their order."""
 
-    at: str = ""  # of which snapshot
-    #: the series and the machine of each line in which something happened
+    at: str = ""  # the snapshot
     changed: Sequence[LineKey] = ()
-    judged: int = 0  # how many were looked at
-    #: of each that was looked at where it stands; None of one without a figure
-    ranks: Mapping[LineKey, LineRank | None] = field(default_factory=dict)
-    #: how many lines have each answer, as `accelbench history` counts them
-    counts: Mapping[str, int] = field(default_factory=dict)
-    trouble: str = ""  # why there are none; "" where they were judged
+    judged: int = 0  # how many lines were judged
+    ranks: Mapping[LineKey, LineRank | None] = field(default_factory=dict)  # None without a result
+    counts: Mapping[str, int] = field(default_factory=dict)  # lines by answer
+    trouble: str = ""  # why nothing was judged
 
     @property
     def order(self) -> LineOrder:
-        """As a table's order."""
+        """The order of a table."""
         return LineOrder(changed=self.changed)
 
 
 def judged_lines(
     database: Database, snapshot: Snapshot, metric: str, turn: Turn = lambda _: None
 ) -> JudgedLines:
-    """Judge the lines of a snapshot by a figure."""
+    """Judge the lines of a snapshot by a metric."""
     lines, _ = lines_of(snapshot, PageQuery(), MOST_JUDGED, EVERY_LINE)
     found: list[Series] = []
     ranks: dict[LineKey, LineRank | None] = {}
@@ -115,7 +111,7 @@ def _pieces(lines: Sequence[Cell], runs: Mapping[LineKey, int]) -> list[list[Cel
 
 
 def _told(series: Sequence[Series]) -> Iterator[LineKey]:
-    """What became worse, the most first; what came to no figure; what became better; drift."""
+    # Worse ones first, the most at the top; then those without results, better ones, and drift.
     steps = [one for one in series if one.newest_step is not None]
     steps.sort(key=lambda one: (-(one.newest_step or 0.0), line_key(one.row)))
     gone = [one for one in series if one.newest_step is None and one.gap is not None]
@@ -131,19 +127,19 @@ def _told(series: Sequence[Series]) -> Iterator[LineKey]:
 
 
 def line_key(row: Row) -> LineKey:
-    """Of which line a cell is."""
+    """Return the line of a cell."""
     return str(row["series_key"]), str(row["machine"] or "")
 
 
 class _Work(NamedTuple):
-    """A judgement that is being worked out."""
+    """A judgement that is not done yet."""
 
-    there: threading.Event  # it is done
-    told: threading.Event  # it is done, or known to take several pieces
+    there: threading.Event  # set when it is done
+    told: threading.Event  # set when it is done, or takes several pieces
 
 
 class ChangesKeeper:
-    """The newest judgement of each figure, worked out in a thread of its own."""
+    """The newest judgement of each metric, made in a thread of its own."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -155,7 +151,7 @@ class ChangesKeeper:
         self._reading = 0
 
     def known(self, snapshot: Snapshot, metric: str) -> JudgedLines | None:
-        """The judgement of just this snapshot, where there is one."""
+        """Return the judgement of this snapshot, or None."""
         with self._lock:
             known = self._known.get(metric)
         return known if known is not None and known.at == snapshot.at else None
@@ -164,7 +160,7 @@ class ChangesKeeper:
     def before_others(
         self, snapshot: Snapshot, metric: str, patience: float
     ) -> Iterator[JudgedLines | None]:
-        """What `of` says, and what is read within goes before the next piece of a judgement."""
+        """Yield the result of `of`; the next piece of a judgement waits for the block."""
         with self._pages:
             self._reading += patience <= _SOON
         try:
@@ -175,9 +171,9 @@ class ChangesKeeper:
                 self._pages.notify_all()
 
     def of(self, snapshot: Snapshot, metric: str, patience: float) -> JudgedLines | None:
-        """The judgement of a snapshot, or of an earlier one as long as this is judged; None before.
+        """Return the judgement of a snapshot, or of an earlier one until it is there, or None.
 
-        Wait `patience` seconds at most; who has little does not wait for many pieces.
+        Wait `patience` seconds at most, and with little patience not for several pieces.
         """
         with self._lock:
             known = self._known.get(metric)
@@ -204,7 +200,7 @@ class ChangesKeeper:
 
         try:
             made = judged_lines(self._database, snapshot, metric, turn)
-        except Exception as error:  # the page says so, and has its lines in another order
+        except Exception as error:  # the page shows it, and its lines in another order
             made = JudgedLines(snapshot.at, trouble=str(error))
         ended = time.monotonic()
         with self._lock:

@@ -1,43 +1,41 @@
-"""The page of histories: what changed first, found by any of its names."""
+"""The page of histories: configurations that changed come first."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Self
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from accelbench.core.errors import UsageError
 from accelbench.core.rows import text
-from accelbench.report.dashboard.asked import PageQuery
+from accelbench.report.dashboard.asked import PageQuery, address_of_pairs, one_of, pages_in
 from accelbench.report.dashboard.site import SitePages
 from accelbench.report.dashboard.snapshots import details
 from accelbench.report.dashboard.snapshots.details import EVERY_LINE, lines_of
 from accelbench.report.history import document
 
-#: Series of one page: each is looked through for steps.
+#: Series of a page.
 SERIES = 12
 _LATENCY = "latency"
 _CHANGED, _NEWEST, _NAME = "changed", "newest", "name"
-#: Orders by their names in an address → what a link to it says.
+#: The labels of orders by their names in an address.
 ORDERS = {_CHANGED: "what changed", _NEWEST: "newest", _NAME: "name"}
 
 
 @dataclass(frozen=True)
 class HistoryQuery:
-    """What an address asks for beside the filters."""
+    """The filters, the metric, the order and the search of an address."""
 
-    filters: PageQuery  # these
-    metric: str = _LATENCY  # the figure
+    filters: PageQuery
+    metric: str = _LATENCY
     order: str = _CHANGED  # one of ORDERS
-    search: str = ""  # words that have to be in the names
+    search: str = ""  # words of names
 
     @property
     def own(self) -> list[tuple[str, str]]:
-        """Names and values of an address that are no filters; what is usual is left out."""
+        """The names and values of the address that are not filters, without defaults."""
         said = (
             ("metric", self.metric, _LATENCY),
             ("order", self.order, _CHANGED),
@@ -47,39 +45,34 @@ class HistoryQuery:
 
     @property
     def more(self) -> str:
-        """What stands behind the filters in an address."""
-        return f"&{urlencode(self.own)}" if self.own else ""
+        """The part of the address behind the filters."""
+        return address_of_pairs(self.own).replace("?", "&", 1)
 
     def by(self, **changes: str) -> Self:
-        """The first page of the same otherwise."""
+        """Return the query of the first page with other values."""
         return replace(self, filters=self.filters.turned(1), **changes)
 
     def query(self) -> str:
-        """As an address has it."""
-        pairs = [*self.filters.pairs(), *self.own]
-        return f"?{urlencode(pairs)}" if pairs else "?"
+        """Return the query of the address."""
+        return address_of_pairs([*self.filters.pairs(), *self.own], "?")
 
 
 def history_query(request: Request, filters: PageQuery) -> HistoryQuery:
-    """What a request asks for.
-
-    Raises:
-        UsageError: There is no such figure, or no such order.
-    """
+    """Return the query of an address; unknown metrics and orders are refused."""
     said = request.query_params
-    metric, order = said.get("metric") or _LATENCY, said.get("order") or _CHANGED
-    if metric not in details.BY_METRIC:
-        raise UsageError("There is no such metric.", f"Known: {', '.join(details.BY_METRIC)}.")
-    if order not in ORDERS:
-        raise UsageError("There is no such order.", f"Orders: {', '.join(ORDERS)}.")
-    return HistoryQuery(filters, metric, order, (said.get("search") or "")[:200])
+    return HistoryQuery(
+        filters,
+        one_of("metric", said.get("metric") or _LATENCY, details.BY_METRIC),
+        one_of("order", said.get("order") or _CHANGED, ORDERS),
+        (said.get("search") or "")[:200],
+    )
 
 
 class HistoryPage(SitePages):
-    """The answer of /history."""
+    """The page of /history."""
 
     def page(self, request: Request) -> Response:
-        """What became of figures over time: steps, spikes, drift."""
+        """Show results over time: steps, spikes and drift."""
         snapshot, filters = self._requested(request)
         view = history_query(request, filters)
         judged = self.site.changes.before_others(snapshot, view.metric, self.site.patience)
@@ -105,5 +98,5 @@ class HistoryPage(SitePages):
             series=[(history.row, document(history)) for history in series],
             keys=[text(history.row, "key") for history in series],
             count=count,
-            last=max(1, -(-count // SERIES)),
+            last=pages_in(count, SERIES),
         )

@@ -1,17 +1,14 @@
-"""The first page: what the store says, what changed, what is unsteady, what runs.
+"""The first page: findings, changes, unsteady configurations and runs that go on.
 
-Findings are worked out once for each snapshot. Of a hundred thousand configurations only the
-fastest of each task, failures and the newest are looked at, and the page says how many are not.
+Of a hundred thousand configurations only the fastest of each task, failures and the newest are
+looked at; the page shows how many.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -25,24 +22,15 @@ from accelbench.core.rows import Row, texts
 from accelbench.core.vocabulary import Provenance
 from accelbench.exchange.titles import title
 from accelbench.query.findings.collected import NOTHING, Findings, findings_of
-from accelbench.query.findings.finding import (
-    FindingKind,
-    StoreFinding,
-    check_or_why,
-    crowded,
-    model,
-    question,
-    way,
-)
+from accelbench.query.findings.finding import FindingKind, StoreFinding, check_or_why
 from accelbench.query.findings.precisions import WHY, describe_unsteady, why_unsteady
-from accelbench.query.findings.tasks import Best, TaskBest
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import rows_of
 from accelbench.report.check import headline
-from accelbench.report.dashboard.asked import FACETS
+from accelbench.report.dashboard.asked import FACETS, address_of_pairs
 from accelbench.report.dashboard.entities.lists import DEVICE
 from accelbench.report.dashboard.runs.pages import progress_of
-from accelbench.report.dashboard.site import Site, SitePages
+from accelbench.report.dashboard.site import SitePages
 from accelbench.report.dashboard.snapshots.cells import named, newest_machine
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
@@ -50,8 +38,7 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 
-#: Launches that are looked at, whole configurations of them, and of each task how many
-#: configurations may be the fastest.
+#: Launches that are looked at, and configurations of each task that may be the fastest.
 MOST_LAUNCHES = 4000
 _OF_A_TASK = 24
 _CHOSEN = f"""
@@ -77,7 +64,7 @@ WITH here AS (
 ), counted AS (SELECT *, sum(len(results)) OVER (ORDER BY place) AS launches FROM placed)
 SELECT key, results, many FROM counted WHERE launches <= {MOST_LAUNCHES} ORDER BY place
 """  # noqa: S608 — our numbers
-#: What findings are made of: no samples, and nothing of what a page of one configuration shows.
+#: Columns that findings need: no samples, and nothing that only one configuration's page shows.
 _COLUMNS = (
     *(
         name
@@ -90,30 +77,28 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class OverviewFindings:
-    """What a snapshot says."""
+    """The findings of a snapshot."""
 
-    machine: str = ""  # of which; "" of an empty store
+    machine: str = ""  # the machine that was measured last; "" of an empty store
     findings: Findings = field(default_factory=Findings)
-    points: Sequence[Point] = ()  # the configurations that have figures
-    keys: dict[str, str] = field(default_factory=dict)  # the cell of each result that was looked at
-    #: how many configurations were looked at, of how many on the machine
-    looked_at: tuple[int, int] = (0, 0)
-    #: why the newest run is not compared with what was measured before it; "" where it is, and
-    #: where nothing was
-    unjudged: str = ""
+    points: Sequence[Point] = ()  # the configurations that have results
+    keys: dict[str, str] = field(default_factory=dict)  # cells by the ids of their results
+    looked_at: tuple[int, int] = (0, 0)  # configurations looked at, and all of the machine
+    unjudged: str = ""  # why the newest run is not compared with older ones
+    trouble: str = ""  # why there are no findings
 
     def address(self, row: Row) -> str:
-        """Of the cell that a launch is of."""
+        """Return the address of a launch's configuration."""
         return f"/cell/{self.keys.get(str(row.get('result_id')), '')}"
 
     def cells_of(self, results: Iterable[Sequence[str]]) -> list[str]:
-        """The cells of some configurations, each once."""
+        """Return the cells of configurations, each once."""
         cells = (next((self.keys[r] for r in each if r in self.keys), "") for each in results)
         return [key for key in dict.fromkeys(cells) if key]
 
 
-def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
-    """The findings of the machine that was measured on last."""
+def find(database: Database, snapshot: Snapshot) -> OverviewFindings:
+    """Return the findings of the machine that was measured last."""
     machine = next(iter(newest_machine(snapshot)), "")
     if not machine:
         return OverviewFindings()
@@ -138,79 +123,32 @@ def worked_out(database: Database, snapshot: Snapshot) -> OverviewFindings:
     return OverviewFindings(str(here), made, every, keys, (len(chosen), many), unjudged)
 
 
-class FindingsKeeper:
-    """The findings of the newest snapshot, worked out beside the pages."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._lock = threading.Lock()
-        self._at = ""
-        self._work = Future[OverviewFindings]()
-        self.trouble = ""  # why there are none
-
-    def of(self, snapshot: Snapshot, patience: float) -> OverviewFindings | None:
-        """Those of a snapshot; None if they are not worked out within `patience` seconds."""
-        with self._lock:
-            if self._at != snapshot.at:
-                self._at, self._work = snapshot.at, Future()
-                # No daemon: an interpreter that ends under a reader of DuckDB aborts.
-                threading.Thread(target=self._find, args=(snapshot, self._work)).start()
-            work = self._work
-        if not wait([work], patience).done:
-            return None
-        error = work.exception()  # a page says so, as of any other trouble
-        self.trouble = str(error) if error else ""
-        return OverviewFindings() if error else work.result()
-
-    def _find(self, snapshot: Snapshot, work: Future[OverviewFindings]) -> None:
-        try:
-            work.set_result(worked_out(self._database, snapshot))
-        except Exception as error:
-            work.set_exception(error)
-
-
-#: Configurations that a finding leads to one by one, or beside each other.
+#: Configurations that a finding links one by one, or in a comparison.
 _LINKED, _COMPARED = 3, 12
-#: Lines of what is unsteady, and tasks of the table.
-_MOST_UNSTEADY, _MOST_TASKS = 6, 16
-#: Other machines and sources of the store that are named.
-_MOST_MACHINES = 6
-#: What stands below under a heading of its own.
+_MOST_UNSTEADY, _MOST_MACHINES = 6, 6
+#: Findings with a section of their own.
 _ELSEWHERE = (FindingKind.UNMEASURED, FindingKind.LAUNCHES)
 
 
 @dataclass(frozen=True)
 class ToldFinding:
-    """A finding as the page has it: its links are names and addresses."""
+    """A finding with its links: names and addresses."""
 
     finding: StoreFinding
     links: Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class ToldBest:
-    """The best of a task in one respect, with the address of its configuration."""
-
-    name: str
-    address: str
-    kind: str
-    figure: str
-    beside: str
-
-
 class OverviewPage(SitePages):
     """The answer of /."""
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self._findings = FindingsKeeper(site.database)
-
     def page(self, request: Request) -> Response:
-        """What is worth knowing first; of an address that asks for results, those."""
+        """Findings; an address that asks for results leads to them."""
         if request.url.query:
             return RedirectResponse(f"/results?{request.url.query}", status_code=307)
         snapshot = self.site.snapshot()
-        known = self._findings.of(snapshot, self.site.patience)
+        known = self.site.kept.soon(
+            (snapshot.at, "findings"), lambda: self._findings(snapshot), self.site.patience
+        )
         runs = snapshot.ask("SELECT run_id FROM run WHERE status <> 'unfinished'")
         ended = [str(row["run_id"]) for row in runs]
         live = [run for run in self.site.journals.unfinished(ended) if run.written]
@@ -223,15 +161,19 @@ class OverviewPage(SitePages):
             snapshot=snapshot,
             running=[progress_of(run) for run in live],
             known=known,
-            why_none=self._findings.trouble,
             nothing=NOTHING,
             others=_other_machines(snapshot),
             **({} if known is None else _contents(known, snapshot)),
         )
 
+    def _findings(self, snapshot: Snapshot) -> OverviewFindings:
+        try:
+            return find(self.site.database, snapshot)
+        except Exception as error:  # the page shows it
+            return OverviewFindings(trouble=str(error))
+
 
 def _other_machines(snapshot: Snapshot) -> list[dict[str, object]]:
-    """What else the store has: findings are of one machine, and this is the way to the others."""
     newest = newest_machine(snapshot)
     rows = snapshot.ask(
         "SELECT machine, count(*) AS cells, count(DISTINCT model) AS models FROM cell"  # noqa: S608
@@ -268,8 +210,6 @@ def _contents(known: OverviewFindings, snapshot: Snapshot) -> dict[str, Any]:
             for finding in findings.every
             if finding.kind in _ELSEWHERE and finding not in foremost
         ],
-        "tasks": [_task(task, known) for task in findings.tasks[:_MOST_TASKS]],
-        "more_tasks": max(0, len(findings.tasks) - _MOST_TASKS),
         "headline": headline(findings.check) if findings.check is not None else "",
         "unjudged": known.unjudged,
         "unsteady": unsteady,
@@ -286,45 +226,23 @@ def _told(finding: StoreFinding, known: OverviewFindings, snapshot: Snapshot) ->
         if each.results and each.results[0] in known.keys
     ]
     if 1 < len(cells) <= _COMPARED:
-        beside = urlencode([("cell", key) for key in cells])
-        links.append(("beside each other", f"/compare?{beside}"))
+        beside = address_of_pairs([("cell", key) for key in cells])
+        links.append(("in comparison", f"/compare{beside}"))
     elif len(cells) > _COMPARED:
         filters = {name: values for name, values in finding.filters.items() if name in FACETS}
-        narrowed = urlencode(
-            [
-                (n, v)
-                for n, values in filters.items()
-                for v in values
-                if v in snapshot.known.get(n, ())
-            ]
-        )
-        where = f"/results?{narrowed}" if narrowed else "/results"
+        narrowed = [
+            (name, value)
+            for name, values in filters.items()
+            for value in values
+            if value in snapshot.known.get(name, ())
+        ]
+        where = f"/results{address_of_pairs(narrowed)}"
         links = [(counted(len(cells), "configuration"), where)]
     return ToldFinding(finding, links)
 
 
 def _apart(known: OverviewFindings, snapshot: Snapshot, rows: Sequence[Row]) -> list[str]:
-    """Of configurations with the same name what sets each apart: threads, an option."""
+    """Return what sets configurations of the same name apart: threads, an option."""
     keys = [known.keys.get(str(row.get("result_id")), "") for row in rows]
     apart = {str(cell["key"]): str(cell.get("apart") or "") for cell in named(snapshot, keys)}
     return [apart.get(key, "") for key in keys]
-
-
-def _task(task: TaskBest, known: OverviewFindings) -> dict[str, object]:
-    several = crowded(point.row for point in task.points)
-    return {
-        "task": task.task.replace("_", " "),
-        "mode": task.mode,
-        "among": f"{counted(len(task.points), 'configuration')} of {counted(task.models, 'model')}",
-        "fastest": _best(task.fastest, known, several),
-        "cheapest": _best(task.cheapest, known, several),
-        "precise": _best(task.precise, known, several),
-    }
-
-
-def _best(best: Best | None, known: OverviewFindings, several: frozenset[str]) -> ToldBest | None:
-    if best is None:
-        return None
-    row = best.point.row
-    name = f"{model(row)} · {way(row, several)} · {question(row)}"
-    return ToldBest(name, known.address(row), best.point.kind, best.figure, best.beside)

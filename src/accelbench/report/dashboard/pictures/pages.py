@@ -1,4 +1,4 @@
-"""Pages of charts, and files: charts, cells as CSV, one cell with its samples as JSON."""
+"""Pages of charts, and files: charts, cells as CSV, a cell with its samples as JSON."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.pages.rendering import rendered
 from accelbench.store.samples import step_samples
 
-#: Lines that are sent at once.
-_LINES = 2000
+#: Lines that are sent at once, and models that a store of thousands lists.
+_LINES, _MOST_LISTED = 2000, 16
 
 
 class ChartPages(SitePages):
-    """Charts, and files."""
+    """Charts and files."""
 
     def csv(self, request: Request) -> Response:
-        """All cells of what was asked for."""
+        """Return all cells that the filters leave."""
         rows = cells.every(*self._requested(request))
         headers = {"content-disposition": 'attachment; filename="cells.csv"'}
         return StreamingResponse(_lines(rows), 200, headers, "text/csv; charset=utf-8")
 
     def chart(self, request: Request) -> Response:
-        """A chart as a file; an SVG says that there is nothing to draw."""
+        """Return a chart as a file; an SVG without data names what is missing."""
         snapshot, query = self._requested(request)
         chart = chart_of(request.path_params["name"])
 
@@ -54,7 +54,7 @@ class ChartPages(SitePages):
         return self._file(request, chart.name, body, why)
 
     def cell(self, request: Request) -> Response:
-        """A cell with its launches, every sample of them, and the run."""
+        """Return a cell with its launches, their samples and the run."""
         snapshot = self.site.snapshot()
         cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
@@ -76,7 +76,7 @@ class ChartPages(SitePages):
         return Response(body, 200, headers, "application/json")
 
     def all(self, request: Request) -> Response:
-        """The charts that there is something to draw of; of thousands summaries come first."""
+        """Show the charts that have data; thousands of cells have summaries instead."""
         snapshot, query = self._requested(request)
         page = cells.found(snapshot, replace(query, page=1))
         many = page.count > MOST_CELLS
@@ -95,7 +95,7 @@ class ChartPages(SitePages):
         )
 
     def alone(self, request: Request) -> Response:
-        """One chart, with what is drawn in it as a table."""
+        """Show a chart and its values."""
         snapshot, query = self._requested(request)
         chart = chart_of(request.path_params["name"])
         made = self.site.pictures.of(snapshot, chart, query)
@@ -118,20 +118,14 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     for start in range(0, len(rows), _LINES):
         lines = io.StringIO()
         several = rows[start : start + _LINES]
-        csv.writer(lines).writerows([_cell(row[name]) for name in names] for row in several)
+        csv.writer(lines).writerows(
+            [csv_cell(value) if isinstance(value := row[name], str) else value for name in names]
+            for row in several
+        )
         yield lines.getvalue()
 
 
-def _cell(value: object) -> object:
-    return csv_cell(value) if isinstance(value, str) else value
-
-
 def _nothing(chart: Chart, look: Look) -> bytes:
-    """A picture that says that there is none: what shows pictures needs one."""
     first, second = f"{chart.title}: nothing to show.", f"It needs {chart.needs}."
     paper, ink = (DARK_PAPER, on_dark(DIM)) if look.theme == DARK else (LIGHT_PAPER, DIM)
     return rendered("nothing.svg", first=first, second=second, paper=paper, ink=ink).encode()
-
-
-#: Models that a store of thousands leads to from its summaries.
-_MOST_LISTED = 16

@@ -1,16 +1,11 @@
-"""Charts of what an address asks for, drawn once and kept.
-
-The trend shows the histories in which most changed. To read and judge 48 lines of 2,000 runs takes
-0.9 s of a processor, so what was judged for the page of histories is not read again.
-"""
+"""Charts of the configurations that an address asks for, each drawn once."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from accelbench.analysis.costs import with_costs
 from accelbench.analysis.points import points
@@ -34,6 +29,7 @@ from accelbench.report.dashboard.history.changes import (
     LineKey,
     line_key,
 )
+from accelbench.report.dashboard.kept import KeptValues
 from accelbench.report.dashboard.snapshots import cells, details
 from accelbench.report.dashboard.snapshots.cells import Cell
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
@@ -57,7 +53,11 @@ T = TypeVar("T")
 def trend_lines(
     database: Database, snapshot: Snapshot, chosen: Sequence[Cell], changes: ChangesKeeper
 ) -> list[Series]:
-    """The series that are drawn of some cells."""
+    """Return the series that a trend draws: those in which most changed.
+
+    To read and judge 48 lines of 2,000 runs takes 0.9 s of a processor, so lines that were judged
+    for the page of histories are not read again.
+    """
     several = chosen[: 4 * MOST_SERIES]
     known = changes.known(snapshot, _LATENCY)
     if known is not None:
@@ -71,7 +71,7 @@ def trend_lines(
 def drawn_lines(
     database: Database, snapshot: Snapshot, cells: Sequence[Cell], judged: JudgedLines
 ) -> list[Series]:
-    """The same by what was judged: read are lines that nobody judged, and those that are drawn."""
+    """Return the same by known judgements: only drawn lines and those not judged are read."""
     metric = details.BY_METRIC[_LATENCY]
     keys = list(dict.fromkeys(line_key(cell) for cell in cells if cell.get("series_key")))
     unknown = _of(cells, {key for key in keys if key not in judged.ranks})
@@ -96,7 +96,7 @@ def _of(cells: Sequence[Cell], keys: set[LineKey]) -> list[Cell]:
 
 
 def _few(lines: Iterable[tuple[T, int]]) -> list[T]:
-    """As many as a picture has room for: one of ten thousand points is megabytes, and a stain."""
+    # A picture of ten thousand points has megabytes and shows nothing.
     room = _MOST_POINTS
     selection: list[T] = []
     for line, count in lines:
@@ -107,48 +107,47 @@ def _few(lines: Iterable[tuple[T, int]]) -> list[T]:
     return selection
 
 
-#: More cells than this are no picture any more; the page says how many are left out.
+#: Configurations of a picture; the page shows how many are left out.
 MOST_CELLS = 240
-_KEPT = 192
 #: On light paper, as wide as it is passed on.
 _AS_STORED = Look()
 
 
 class Pictures:
-    """What was drawn of a store, by snapshot and address."""
+    """The pictures of a store, by snapshot and address."""
 
     def __init__(
         self,
         database: Database,
         local: LocalPlatforms,
         changes: ChangesKeeper,
+        kept: KeptValues,
         prices: Prices | None = None,
     ) -> None:
         self._database, self._local, self._prices = database, local, prices
-        self._changes = changes
-        self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
-        self._lock = threading.Lock()
-        #: One picture at a time: each takes a processor whole.
+        self._changes, self._kept = changes, kept
+        #: One picture at a time: each takes a whole processor.
         self._drawing = threading.Lock()
 
     def of(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Picture | None:
-        """A chart of what was asked for; None where it has nothing to show."""
-        where = page_query.query(order=False)
-        key = ("picture", snapshot.at, chart.name, where)
-        return self.once(key, lambda: picture(chart, self._subject(snapshot, chart, page_query)))
+        """Return a chart of the configurations asked for, or None if it has nothing to show."""
+        key = ("picture", snapshot.at, chart.name, page_query.query(order=False))
+        return self._kept.once(
+            key, lambda: picture(chart, self._subject(snapshot, chart, page_query))
+        )
 
     def subject(self, snapshot: Snapshot, page_query: PageQuery) -> Subject:
-        """What every chart of what was asked for is of."""
+        """Return the data that all charts of the configurations asked for share."""
         return self._once_common(snapshot, page_query)[2]
 
     def file(
         self, snapshot: Snapshot, chart: Chart, page_query: PageQuery, form: str, look: Look
     ) -> bytes | None:
-        """The same as a file: svg, png or html."""
+        """Return a chart as a file (svg, png or html), or None if it has nothing to show."""
 
         def make() -> bytes | None:
             if form == "svg" and look.theme == DARK:
-                # Whoever shows it on either paper, as a bundle, has that on light paper drawn.
+                # A bundle shows both themes, so the light one is drawn anyway.
                 on_light = replace(look, theme=LIGHT)
                 light = self.file(snapshot, chart, page_query, form, on_light)
                 dark = None if light is None else repainted(light.decode())
@@ -157,14 +156,10 @@ class Pictures:
             return self.drawn(self.of(snapshot, chart, page_query), form, look)
 
         key = (form, look, snapshot.at, chart.name, page_query.query(order=False))
-        return self.once(key, make)
+        return self._kept.once(key, make)
 
     def _subject(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Subject:
-        """What a chart is of: the chosen cells alone, where some were chosen.
-
-        Of a million results each question takes its time, so what only one chart is of is asked
-        for that one alone.
-        """
+        # With a million results each question is slow: what one chart needs is read only for it.
         chosen, rows, common = self._once_common(snapshot, page_query)
         if chart is TREND:
             series = trend_lines(self._database, snapshot, chosen, self._changes)
@@ -186,7 +181,7 @@ class Pictures:
         self, snapshot: Snapshot, page_query: PageQuery
     ) -> tuple[Sequence[Cell], Sequence[Row], Subject]:
         key = ("common", snapshot.at, page_query.query(order=False))
-        return self.once(key, lambda: self._common(snapshot, page_query))
+        return self._kept.once(key, lambda: self._common(snapshot, page_query))
 
     def _common(
         self, snapshot: Snapshot, page_query: PageQuery
@@ -207,7 +202,7 @@ class Pictures:
         return chosen, rows, Subject(chart_points, machine=here, rows=rows, prices=self._prices)
 
     def drawn(self, made: Picture | None, form: str, look: Look = _AS_STORED) -> bytes | None:
-        """A picture as a file: svg, png or html."""
+        """Return a picture as a file: svg, png or html."""
         from accelbench.report.charts import draw
 
         if made is None:
@@ -217,26 +212,9 @@ class Pictures:
                 return draw.png(look.of(made.spec))
             return (draw.svg(look.of(made.spec)) if form == "svg" else draw.page(made)).encode()
 
-    def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What was made by this key, or what is made now."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return cast("T", self._kept[key])  # each key is of one kind of things
-        made = make()
-        with self._lock:
-            self._kept[key] = made
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return made
-
 
 def chart_of(name: str) -> Chart:
-    """A chart by its name.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Return a chart by its name."""
     if name not in CHARTS:
         raise UsageError("There is no such chart.", f"Charts: {', '.join(CHARTS)}.")
     return CHARTS[name]

@@ -1,7 +1,7 @@
-"""The forms of `recommend` and `predict`, and their documents as tables of figures. Pure.
+"""The forms of `recommend` and `predict`, and their documents as tables. Pure.
 
-A visitor's words become options with their values joined on (`--hardware=cpu`), so none of them is
-taken for an option itself; names of models are looked up before, so none of them is a file's.
+A visitor's values are joined to their options (`--hardware=cpu`), so none is taken for an option;
+names of models are looked up first, so none is taken for a file.
 """
 
 from __future__ import annotations
@@ -12,34 +12,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.analysis.costs import money
-from accelbench.core.errors import UsageError
 from accelbench.core.figures import kind_of_unit
 from accelbench.core.nouns import counted
-from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.query.filters import model_words
-from accelbench.report.charts.words import safe
+from accelbench.report.dashboard.asked import one_of
 from accelbench.report.dashboard.words import number
 
-#: Letters of one field that count.
+#: The longest value of a field.
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
 class FormField:
-    """One field of a form."""
+    """A field of a form."""
 
     option: str  # of the command, without its dashes; "" for the models
-    label: str  # beside it
-    help: str = ""  # what is meant where it is empty
-    choices: Sequence[str] = ()  # of a list; any text where there are none
-    number: bool = False  # whether it takes a number
-    priced: bool = False  # whether it needs prices, which the dashboard may not have been given
-    suggested: str = ""  # which list of names is offered: models, hardware, runtimes or precisions
+    label: str
+    help: str = ""  # the meaning of an empty field
+    choices: Sequence[str] = ()  # empty: any text
+    number: bool = False
+    priced: bool = False  # whether it needs prices
+    suggested: str = ""  # a list of names: models, hardware, runtimes or precisions
 
     @property
     def name(self) -> str:
-        """In an address."""
+        """The name in an address."""
         return self.option or "model"
 
 
@@ -59,44 +57,35 @@ def _limit(option: str, label: str) -> FormField:
 class QuestionForm:
     """A command as a form."""
 
-    command: str  # its name
+    command: str
     title: str  # of its page
-    about: str  # what it answers, in a sentence
-    fields: Sequence[FormField]  # what is asked
-    #: more fields, apart from the rest, each group by its heading
-    groups: Mapping[str, Sequence[FormField]] = field(default_factory=dict)
+    about: str  # its answer, in a sentence
+    fields: Sequence[FormField]
+    groups: Mapping[str, Sequence[FormField]] = field(default_factory=dict)  # more, by heading
 
     @property
     def every(self) -> Sequence[FormField]:
         return (*self.fields, *(one for group in self.groups.values() for one in group))
 
     def values(self, parameters: Mapping[str, str]) -> dict[str, str]:
-        """What an address says of its fields; what is empty is left out."""
+        """Return the values of an address by field, without empty ones."""
         known = {one.name: parameters.get(one.name, "").strip() for one in self.every}
         return {name: value[:_LONGEST] for name, value in known.items() if value}
 
     def words(self, values: Mapping[str, str]) -> list[str]:
-        """As the command takes it, its own name first.
-
-        Raises:
-            UsageError: A choice is none.
-        """
+        """Return the words of the command; unknown choices are refused."""
         options = []
         for one in self.every:
             value = values.get(one.name)
-            if value is None or not one.option:
-                continue
-            if one.choices and value not in one.choices:
-                raise UsageError(
-                    f"There is no {one.label.lower()} {in_quotes(safe(value))}.",
-                    f"It is one of {', '.join(one.choices)}.",
-                )
-            options.append(f"--{one.option}={value}")
+            if value is not None and one.option:
+                if one.choices:
+                    one_of(one.label.lower(), value, one.choices)
+                options.append(f"--{one.option}={value}")
         models = models_of(values)
         return [self.command, *options, *(["--", *models] if models else [])]
 
     def line(self, values: Mapping[str, str], database: str, prices: str = "") -> str:
-        """The same as somebody types it."""
+        """Return the command line."""
         options = [
             word
             for one in self.every
@@ -110,7 +99,7 @@ class QuestionForm:
 
 
 def models_of(values: Mapping[str, str]) -> list[str]:
-    """The models that are named."""
+    """Return the models that are named."""
     named = values.get("model", "").strip(" ,")
     return list(model_words([named], files_here=False)) if named else []
 
@@ -194,20 +183,20 @@ _HEADERS = (
     *("From", "To", "Throughput", "Unit", "Memory, MB", "Cost of a million", "Rests on"),
     *("Off, held out", "Score"),
 )
-#: Columns of figures.
+#: Numeric columns.
 FIGURES = frozenset(
     (
         *("Batch", "Latency, ms", "From", "To", "Throughput", "Memory, MB", "Cost of a million"),
         *("Off, held out", "Score"),
     )
 )
-#: Answers of which each has its sentence above the table; of more, the table says it shorter.
+#: More answers have no sentences: the table is shorter.
 _MOST_SENTENCES = 6
 
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One line of an answer: its cells by header, and the kind of its figures."""
+    """A row of an answer: its cells by header, and the provenance of its values."""
 
     cells: Mapping[str, str]
     kind: str
@@ -215,37 +204,37 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class AnswerTable:
-    """What an answer has figures of; columns without any are left out."""
+    """The table of an answer, without empty columns."""
 
     headers: Sequence[str]
     rows: Sequence[AnswerRow]
 
 
 def answer_table(document: Document) -> AnswerTable:
-    """The figures of an answer, in its order."""
+    """Return the table of an answer, in its order."""
     rows = [*_rows(document)]
     headers = [name for name in _HEADERS if any(row.cells.get(name) for row in rows)]
     return AnswerTable(headers, rows)
 
 
 def answer_sentences(document: Document) -> list[str]:
-    """What an answer comes to: what to take, and what costs least where prices were given.
+    """Return the command's sentences, and what costs least if there are prices.
 
-    The first line of an explanation is the command's own sentence; only `predict` has none.
+    The first line of an explanation is the command's own sentence.
     """
     answers = document.get("recommendations", ())
     if len(answers) > _MOST_SENTENCES:
         return []
-    said = [
+    lines = [
         line
         for answer in answers
         for line in (str(answer.get("explanation") or "").partition("\n")[0], _cheapest(answer))
     ]
-    return list(dict.fromkeys(line for line in said if line))
+    return list(dict.fromkeys(filter(None, lines)))
 
 
 def _cheapest(answer: Document) -> str:
-    """The lowest cost that rests on a measurement; "" of rates of different things."""
+    # Rates of different items have no common cost.
     scores = {name: one for name, one in answer.get("all_scores", {}).items() if one["compatible"]}
     priced = {
         name: one
@@ -256,67 +245,75 @@ def _cheapest(answer: Document) -> str:
         kind_of_unit(str((one.get("predictions") or {}).get("throughput_unit") or ""))
         for one in priced.values()
     }
-    if not priced or len(units) > 1:
+    if len(units) != 1:
         return ""
     name, least = min(priced.items(), key=lambda named: float(named[1]["cost_per_million"]))
-    where = f"{name} ({least['device']})" if least.get("device") else name
-    cost = _cost({**least, "currency": answer.get("currency")})
+    device = f"{name} ({least['device']})" if least.get("device") else name
     return (
-        f"Lowest cost of a million items: {cost}, {where}; {len(priced)} of"
-        f" {counted(len(scores), 'candidate')} {'has' if len(priced) == 1 else 'have'}"
-        " a price and a measured figure."
+        f"Lowest cost of a million items: {_cost({**least, 'currency': answer.get('currency')})},"
+        f" {device}; {len(priced)} of {counted(len(scores), 'candidate')}"
+        f" {'has' if len(priced) == 1 else 'have'} a price and a measured result."
     )
 
 
 def _rows(document: Document) -> Iterator[AnswerRow]:
     for figures in document.get("predictions", ()):
-        ends = {end: figures[f"latency_{end}_ms"] for end in ("low", "high")}
-        told = {f"latency_{end}": value for end, value in ends.items()}
-        yield _row(figures, {**figures, **told, "figure": "mean"}, "predicted")
+        ends = {f"latency_{end}": figures[f"latency_{end}_ms"] for end in ("low", "high")}
+        yield _row(figures, {**figures, **ends, "figure": "mean"}, "predicted")
     for place in document.get("ranking", ()):
         yield _row({"currency": document.get("currency"), **place}, place)
     for answer in document.get("recommendations", ()):
-        currency = answer.get("currency")
-        for option in answer.get("fits", ()):
-            yield _row({"model": answer["model"], "currency": currency, **option}, option)
         question = answer.get("question", {})
+        common = {"currency": answer.get("currency")}
+        for option in answer.get("fits", ()):
+            yield _row({"model": answer["model"], **common, **option}, option)
+        common |= {name: question.get(name) for name in ("model", "batch_size")}
         for name, score in answer.get("all_scores", {}).items():
             if score["compatible"]:
-                about = {"model": question.get("model"), "batch_size": question.get("batch_size")}
-                about["currency"] = currency
-                yield _row({**about, "hardware": name, **score}, score.get("predictions") or {})
+                yield _row({**common, "hardware": name, **score}, score.get("predictions") or {})
 
 
-def _row(about: Document, figures: Document, kind: str = "") -> AnswerRow:
+def _row(about: Document, figures: Document, predicted: str = "") -> AnswerRow:
+    kinds = (predicted, figures.get("provenance"), about.get("provenance"), about.get("basis"))
+    kind = next((str(name) for name in kinds if name), "")
     latency = figures.get("latency", figures.get("latency_ms"))
-    memory = figures.get("memory_peak_mb", figures.get("memory_mb"))
-    names = (figures.get("provenance"), about.get("provenance"), about.get("basis"))
-    told, basis = kind, str(about.get("basis") or "")
-    kind = kind or next((str(name) for name in names if name), "")
+    error, rate = figures.get("held_out_error"), figures.get("throughput")
+    unit = str(figures.get("throughput_unit") or "") if rate else ""
+    either = {**figures, **{name: value for name, value in about.items() if value is not None}}
+    batch = either.get("batch_size")
+    cells = {
+        "Model": either.get("model"),
+        "Hardware": either.get("hardware"),
+        "Device": either.get("device"),
+        "Engine": either.get("runtime"),
+        "Precision": either.get("precision"),
+        "Batch": f"{batch:,}" if batch else "",
+        "Latency, ms": _number(latency),
+        "Statistic": figures.get("figure") if latency is not None else "",
+        "From": _number(figures.get("latency_low")),
+        "To": _number(figures.get("latency_high")),
+        "Throughput": _number(rate),
+        "Unit": f"{unit}/s" if unit and not unit.endswith("/s") else unit,
+        "Memory, MB": _number(figures.get("memory_peak_mb", figures.get("memory_mb"))),
+        "Cost of a million": _cost(about),
+        "Rests on": _basis(about, kind, predicted),
+        "Off, held out": "" if error is None else f"{error:,.0%}",
+        "Score": _number(about.get("score")),
+    }
+    return AnswerRow({name: str(text) for name, text in cells.items() if text}, kind)
+
+
+def _basis(about: Document, kind: str, predicted: str) -> str:
+    basis = str(about.get("basis") or "")
+    names = ", ".join(about.get("sources") or ())
+    others = f"measured by others: {names}" if names else "measured by others"
     if basis == "measured" and kind == "imported":
-        basis = _of_others(about)
-    elif not told and "imported" in (about.get("rests_on") or ()) and basis != "predicted":
-        basis = f"{basis}, from figures {_of_others(about)}"
-    rated = f"{basis}: {about['performance_rating']}" if basis == "rule" else basis
-    return AnswerRow(
-        _said(
-            {
-                **_place(about, figures),
-                "Latency, ms": _figure(latency),
-                "Statistic": str(figures.get("figure") or "") if latency is not None else "",
-                "From": _figure(figures.get("latency_low")),
-                "To": _figure(figures.get("latency_high")),
-                "Throughput": _figure(figures.get("throughput")),
-                "Unit": _rate(figures),
-                "Memory, MB": _figure(memory),
-                "Cost of a million": _cost(about),
-                "Rests on": f"{rated}; figures {kind}" if kind == "predicted" != told else rated,
-                "Off, held out": _off(figures),
-                "Score": _figure(about.get("score")),
-            }
-        ),
-        kind,
-    )
+        basis = others
+    elif not predicted and "imported" in (about.get("rests_on") or ()) and basis != "predicted":
+        basis = f"{basis}, from figures {others}"
+    if basis == "rule":
+        basis = f"{basis}: {about['performance_rating']}"
+    return f"{basis}; figures {kind}" if kind == "predicted" != predicted else basis
 
 
 def _cost(about: Document) -> str:
@@ -325,38 +322,5 @@ def _cost(about: Document) -> str:
     return "" if cost is None else f"{sign}{money(float(cost))}"
 
 
-def _of_others(about: Document) -> str:
-    """Who measured it, in the words of the other pages."""
-    names = ", ".join(about.get("sources") or ())
-    return f"measured by others: {names}" if names else "measured by others"
-
-
-def _place(about: Document, figures: Document) -> dict[str, str]:
-    either = {**figures, **{name: value for name, value in about.items() if value is not None}}
-    batch = either.get("batch_size")
-    return {
-        "Model": str(either.get("model") or ""),
-        "Hardware": str(either.get("hardware") or ""),
-        "Device": str(either.get("device") or ""),
-        "Engine": str(either.get("runtime") or ""),
-        "Precision": str(either.get("precision") or ""),
-        "Batch": f"{batch:,}" if batch else "",
-    }
-
-
-def _off(figures: Document) -> str:
-    error = figures.get("held_out_error")
-    return "" if error is None else f"{error:,.0%}"
-
-
-def _rate(figures: Document) -> str:
-    unit = str(figures.get("throughput_unit") or "") if figures.get("throughput") else ""
-    return unit if not unit or unit.endswith("/s") else f"{unit}/s"
-
-
-def _figure(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "" if value is None else number(value)
-
-
-def _said(cells: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in cells.items() if text}

@@ -1,8 +1,7 @@
-"""`recommend` and `predict` as forms, and how good predictions are.
+"""The pages of `recommend` and `predict`, and of the accuracy of predictions.
 
-The command itself answers in a process of its own, one question after the other: a page says what
-the command says, and no answer can bring the dashboard down. A page that waits comes again by
-itself.
+The command answers in a process of its own, one question after the other: a page shows what the
+command prints, and no answer can end the dashboard. A page that waits reloads itself.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -28,17 +27,18 @@ from accelbench.query.filters import in_catalogue
 from accelbench.report.charts.chart import Picture
 from accelbench.report.charts.predicted_measured import PREDICTED_MEASURED
 from accelbench.report.charts.words import safe
+from accelbench.report.dashboard.asked import PageQuery
 from accelbench.report.dashboard.questions.forms import (
     FIGURES,
     PREDICT,
     RECOMMEND,
-    AnswerTable,
     QuestionForm,
     answer_sentences,
     answer_table,
     models_of,
 )
 from accelbench.report.dashboard.site import Site, SitePages
+from accelbench.report.dashboard.snapshots.cells import largest_models
 from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 from accelbench.report.full_report.contents import CAPTION, HEADERS, score_rows
 from accelbench.report.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
@@ -54,90 +54,73 @@ class BusyError(AccelbenchError):
 
 
 class StoppedError(AccelbenchError):
-    """Somebody stopped the work on a question."""
+    """A visitor stopped the work on a question."""
 
 
 class QuestionJob(Generic[T]):
-    """A question, and how far the work on it is. `make` tells `hear` of the job what it does."""
+    """A question, and the progress of the work on it. `make` reports its stages to `hear`."""
 
     def __init__(self, make: Callable[[QuestionJob[T]], T]) -> None:
         self._make = make
         self._answer = Future[T]()
-        self._lock = threading.Lock()
-        self._stopped = False
-        self._asked, self._ended = time.monotonic(), 0.0
-        self._begun = False
+        self._is_stopped = False
+        self._asked_at, self._ended_at = time.monotonic(), 0.0
         self.stage = ""
 
     @property
     def waits(self) -> bool:
-        """Whether others are worked on before it."""
-        return not self._begun
+        """Whether other questions are answered before it."""
+        return not self._answer.running() and not self.done
 
     @property
     def seconds(self) -> float:
-        """Since it was asked, until it was answered."""
-        return (self._ended or time.monotonic()) - self._asked
+        """The seconds from the question to the answer."""
+        return (self._ended_at or time.monotonic()) - self._asked_at
 
     @property
     def done(self) -> bool:
-        """Whether there is an answer, or why there is none."""
+        """Whether there is an answer, or a reason why there is none."""
         return self._answer.done()
 
     @property
     def is_lost(self) -> bool:
-        """Whether it came to nothing for a reason that may be gone by now."""
-        error = self._answer.exception() if self.done else None
+        """Whether it failed for a reason that may be gone by now."""
+        if not self.done or self._answer.cancelled():
+            return self.done
+        error = self._answer.exception()
         return error is not None and not isinstance(error, UsageError)
 
     def result(self, seconds: float | None = None) -> T:
-        """The answer.
-
-        Raises:
-            TimeoutError: It is not there yet.
-        """
-        return self._answer.result(seconds)
+        """Return the answer; TimeoutError if it is not there yet, StoppedError if it never is."""
+        try:
+            return self._answer.result(seconds)
+        except CancelledError:
+            raise _stopped() from None
 
     def hear(self, words: str) -> None:
-        """Be told what is being done.
-
-        Raises:
-            StoppedError: It is not to be gone on with.
-        """
+        """Take the name of a stage; StoppedError if the work is to end."""
         self.stage = words
-        self._refuse_stopped()
-
-    def stop(self) -> None:
-        """End the work on it, or never begin."""
-        self._stopped = True
-        if self.waits:
-            self._settle(None, _stopped())
-
-    def work(self) -> None:
-        """Answer it, in the thread that calls."""
-        self._begun = True
-        answer, trouble = None, None
-        try:
-            self._refuse_stopped()
-            answer = self._make(self)
-        except BaseException as error:
-            trouble = error
-        self._settle(answer, trouble)
-
-    def _refuse_stopped(self) -> None:
-        if self._stopped:
+        if self._is_stopped:
             raise _stopped()
 
-    def _settle(self, answer: T | None, trouble: BaseException | None) -> None:
-        """Only the first counts: what was stopped while it waited is not answered after all."""
-        with self._lock:
-            if self._answer.done():
-                return
-            self._ended = time.monotonic()
-            if trouble is not None:
-                self._answer.set_exception(trouble)
-            else:
-                self._answer.set_result(answer)  # type: ignore[arg-type]  # None where T has it
+    def stop(self) -> None:
+        """End the work, or never begin."""
+        self._is_stopped = True
+        if self._answer.cancel():
+            self._ended_at = time.monotonic()
+
+    def work(self) -> None:
+        """Answer the question in the calling thread, unless it was stopped."""
+        if not self._answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer = self._make(self)
+        except BaseException as error:
+            self._ended_at = time.monotonic()
+            self._answer.set_exception(error)
+        else:
+            self._ended_at = time.monotonic()
+            self._answer.set_result(answer)
 
 
 def _stopped() -> StoppedError:
@@ -145,10 +128,10 @@ def _stopped() -> StoppedError:
 
 
 class QuestionJobs(Generic[T]):
-    """What was asked, by what it was asked as.
+    """The work on questions, one at a time.
 
-    A thread of its own works on a question, and the process that it starts dies with it: nobody
-    waits for either where the dashboard ends.
+    Its threads are daemons, and the process that one starts dies with it: an ending dashboard waits
+    for neither.
     """
 
     def __init__(self) -> None:
@@ -156,11 +139,7 @@ class QuestionJobs(Generic[T]):
         self._lock, self._turn = threading.Lock(), threading.Lock()
 
     def of(self, key: Hashable, make: Callable[[QuestionJob[T]], T]) -> QuestionJob[T]:
-        """The work on a question, which may be on its way; a slip is remembered as one.
-
-        Raises:
-            BusyError: Too many others are waiting.
-        """
+        """Return the work on a question; a UsageError is kept. BusyError if too many wait."""
         with self._lock:
             job = self._jobs.get(key)
             if job is not None and not job.is_lost:
@@ -174,7 +153,7 @@ class QuestionJobs(Generic[T]):
         return job
 
     def stopped(self, key: Hashable) -> QuestionJob[T] | None:
-        """End the work on a question; None where there is none to end."""
+        """End the work on a question; None if there is none to end."""
         with self._lock:
             job = self._jobs.get(key)
         if job is None or job.done:
@@ -187,9 +166,9 @@ class QuestionJobs(Generic[T]):
             job.work()
 
 
-#: How long a command may take, a page waits for it, and whoever wants the document alone.
+#: How long a command may take, a page waits for it, and a request for the document waits.
 _LIMIT_SECONDS, _MOMENT_SECONDS, _WAIT_SECONDS = 120.0, 1.0, 240.0
-#: Of an address, that what it asks is not to be worked on any longer.
+#: The name in an address that ends the work on its question.
 STOP = "stop"
 #: One thread of numpy's: it fits predictors as fast by one, and with two busy cores and two
 #: threads, which wait for each other, five times as slowly. The command measures nothing here.
@@ -199,61 +178,39 @@ _MOST_OFFERED = 400
 #: Rows of an answer that are seen at once; the rest is folded below them.
 _MOST_ROWS = 12
 _ANSWERED = (EXIT_OK, EXIT_NO, EXIT_CANNOT_TELL)
-#: What an answer is to a question, by the exit code of its command.
+#: The verdict by the exit code of the command.
 _VERDICTS = {
     EXIT_NO: "The answer is no: nothing suits, or nothing keeps the limits.",
-    EXIT_CANNOT_TELL: "It cannot be told: nothing that would say it was measured.",
+    EXIT_CANNOT_TELL: "Inconclusive: no measurement decides it.",
 }
 
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """What a command answered."""
+    """The answer of a command."""
 
-    document: str  # as JSON, as it was printed
-    text: str  # as a terminal shows it
-    code: int  # its exit code
-
-    @property
-    def table(self) -> AnswerTable:
-        """Its figures."""
-        return answer_table(json.loads(self.document))
-
-    @property
-    def sentences(self) -> list[str]:
-        """What it comes to, in the command's sentences."""
-        return answer_sentences(json.loads(self.document))
-
-    @property
-    def lines(self) -> list[str]:
-        """Its words, line by line."""
-        return [line.rstrip() for line in self.text.splitlines()]
-
-    @property
-    def verdict(self) -> str:
-        """What it comes to, where that is no or can't tell."""
-        return _VERDICTS.get(self.code, "")
+    document: str  # the printed JSON
+    text: str  # the text of a terminal
+    code: int  # the exit code
 
 
 class QuestionPages(SitePages):
-    """`recommend` and `predict`, and how good predictions are."""
+    """The pages of `recommend` and `predict`, and of the accuracy of predictions."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
-        #: One at a time: whoever asks meanwhile has the same.
-        self._judging = threading.Lock()
         self._jobs = QuestionJobs[CommandAnswer]()
 
     def recommend(self, request: Request) -> Response:
-        """Which hardware for a model."""
+        """Recommend hardware for a model."""
         return self._page(request, RECOMMEND)
 
     def predict(self, request: Request) -> Response:
-        """What nobody has measured."""
+        """Predict a configuration that was not measured."""
         return self._page(request, PREDICT)
 
     def document(self, request: Request) -> Response:
-        """The document that the command prints with `--json`."""
+        """Return the document that the command prints with `--json`."""
         form = PREDICT if request.url.path.startswith("/predict") else RECOMMEND
         snapshot = self.site.snapshot()
         job = self._job(snapshot, form, form.values(dict(request.query_params)))
@@ -273,10 +230,13 @@ class QuestionPages(SitePages):
             stopped = self._jobs.stopped(self._key(snapshot, form, values))
         elif values:
             try:
-                job = self._job(snapshot, form, values)
-                answer, working = self._soon(job)
+                working = self._job(snapshot, form, values)
+                answer, working = working.result(_MOMENT_SECONDS), None
+            except TimeoutError:
+                pass
             except AccelbenchError as error:
-                trouble = str(error)
+                trouble, working = str(error), None
+        document = json.loads(answer.document) if answer else {}
         return self.site.page(
             request,
             "question.html",
@@ -286,6 +246,10 @@ class QuestionPages(SitePages):
             form=form,
             values=values,
             answer=answer,
+            verdict=_VERDICTS.get(answer.code, "") if answer else "",
+            sentences=answer_sentences(document),
+            table=answer_table(document),
+            lines=[line.rstrip() for line in answer.text.splitlines()] if answer else [],
             trouble_said=trouble,
             working=working,
             stopped=stopped,
@@ -305,14 +269,6 @@ class QuestionPages(SitePages):
         known = self.site.keeper.prices
         return "" if known is None else str(known.path)
 
-    def _soon(
-        self, job: QuestionJob[CommandAnswer]
-    ) -> tuple[CommandAnswer | None, QuestionJob[CommandAnswer] | None]:
-        try:
-            return job.result(_MOMENT_SECONDS), None
-        except TimeoutError:
-            return None, job
-
     def _key(
         self, snapshot: Snapshot, form: QuestionForm, values: Mapping[str, str]
     ) -> tuple[str, ...]:
@@ -328,7 +284,7 @@ class QuestionPages(SitePages):
         )
 
     def _asked(self, words: Sequence[str], hear: Callable[[str], None]) -> CommandAnswer:
-        """What a command answers, as JSON and as people read it: it is asked once for both."""
+        """Run a command once for its JSON document and its text."""
         command, *rest = words
         named = [command, f"--db={self.site.database.name}"]
         if self._prices and command == RECOMMEND.command:
@@ -344,7 +300,7 @@ class QuestionPages(SitePages):
     def _refuse_unknown(
         self, snapshot: Snapshot, form: QuestionForm, values: Mapping[str, str]
     ) -> None:
-        """Names that are no model's, which the command may take for a file's."""
+        """Refuse names that the command may take for files."""
         models = models_of(values)
         if form is PREDICT and not models:
             raise UsageError("No model is named.", "Name one.")
@@ -359,32 +315,23 @@ class QuestionPages(SitePages):
                     f"{in_quotes(safe(name))} is not predicted: its operators are not known;"
                     f" {counted(stored, 'configuration')} of it"
                     f" {'is' if stored == 1 else 'are'} measured here.",
-                    "Only models of the catalogue are predicted, and on a command line files.",
+                    "Models of the catalogue are predicted, and files on a command line.",
                 )
             if not stored:
                 raise UsageError(
-                    f"{in_quotes(safe(name))} is no model of the catalogue"
+                    f"{in_quotes(safe(name))} is not a model of the catalogue"
                     f"{'' if form is PREDICT else ' and has no results'}.",
                     "`accelbench models` lists what there is.",
                 )
 
-    def _offered(self, snapshot: Snapshot) -> dict[str, list[str]]:
-        columns = {"models": "model", "hardware": "hardware", "runtimes": "runtime"}
-        columns |= {"precisions": "precision"}
-        return {
-            name: [
-                str(row["value"])
-                for row in snapshot.ask(
-                    f"SELECT {column} AS value, count(*) AS n FROM cell"  # noqa: S608
-                    f" WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
-                    f" LIMIT {_MOST_OFFERED}"
-                )
-            ]
-            for name, column in columns.items()
-        }
+    def _offered(self, snapshot: Snapshot) -> Mapping[str, Sequence[str]]:
+        known = snapshot.known
+        models = largest_models(snapshot, PageQuery(), _MOST_OFFERED)
+        offered = {"models": [name for name, _ in models], "hardware": known["hardware"]}
+        return {**offered, "runtimes": known["runtime"], "precisions": known["precision"]}
 
     def predictions(self, request: Request) -> Response:
-        """Predicted against measured, and batch scaling, or why there is neither."""
+        """Show predictions against measurements, and batch scaling."""
         snapshot = self.site.snapshot()
         evidence = self._evidence(snapshot)
         drawn = self._pictures(snapshot)
@@ -400,7 +347,7 @@ class QuestionPages(SitePages):
         )
 
     def picture(self, request: Request) -> Response:
-        """One of its pictures as a file."""
+        """Return a picture of predictions as a file."""
         snapshot, name = self.site.snapshot(), str(request.path_params["name"])
         made = self._pictures(snapshot).get(name)
         why = "There is no such picture of predictions."
@@ -411,27 +358,16 @@ class QuestionPages(SitePages):
             with self.site.database.asking():
                 return evidence_in(self.site.database)
 
-        with self._judging:
-            return self._once(snapshot, ("evidence",), judged)
+        return self._once(snapshot, ("evidence",), judged)
 
     def _pictures(self, snapshot: Snapshot) -> dict[str, Picture | None]:
         evidence = self._evidence(snapshot)
         scored, scaled = PREDICTED_MEASURED.name, BATCH_SCALING.name
-        return self._once(
-            snapshot,
-            ("prediction pictures",),
-            lambda: {scored: evidence.picture, scaled: evidence.scaling_picture},
-        )
+        return {scored: evidence.picture, scaled: evidence.scaling_picture}
 
 
 def _ended(words: Sequence[str], hear: Callable[[str], None]) -> processes.ProcessEnd:
-    """A command that answered.
-
-    Raises:
-        UsageError: It refused the question.
-        StoppedError: `hear` has ended it.
-        AccelbenchError: It could not answer, or took too long.
-    """
+    """Run a command to its end; UsageError if it refused the question."""
     try:
         end = processes.run_python(
             "accelbench", words, _LIMIT_SECONDS, hear=hear, environment={**os.environ, **_ALONE}

@@ -1,13 +1,13 @@
-"""The table of results, groups of them as a list or a pivot, one configuration, and the matrix.
+"""The table of results, groups as a list or a pivot, one configuration, and the matrix.
 
-Best and median are of usable measured and imported figures. Groups never mix modes or units of
-rates, nor, in a list of latencies, batch sizes.
+Best and median are of usable measured and imported results. A group has one mode and one unit of
+rates, and in a list of latencies one batch size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +26,7 @@ from accelbench.report.charts import CHARTS
 from accelbench.report.charts.distribution import MOST_LAUNCHES
 from accelbench.report.dashboard.asked import (
     COLUMNS,
+    COUNTED_SQL,
     FIGURES,
     GROUPS,
     MOST_CHOSEN,
@@ -33,6 +34,7 @@ from accelbench.report.dashboard.asked import (
     PageQuery,
     ResultColumn,
     exactly_named,
+    pages_in,
 )
 from accelbench.report.dashboard.pictures.pictures import MOST_CELLS
 from accelbench.report.dashboard.results import table_query as result_rows
@@ -55,66 +57,48 @@ from accelbench.report.dashboard.snapshots.snapshot import Snapshot, spent_of
 from accelbench.report.history import document
 from accelbench.report.matrix import plain_mark, tells
 
-#: Columns of a pivot at most: more are no table that anybody reads.
-MOST_ACROSS = 24
+#: Columns of a pivot, and launches of a matrix.
+MOST_ACROSS, _MOST_OF_MATRIX = 24, 1500
 #: Figures of which the largest is best.
 _RISING = ("throughput",)
-#: Figures of something that is counted, which may be of several kinds.
+#: Figures of items, which may have several units.
 _COUNTED = ("throughput", "cost")
-#: What is never mixed in a group, whatever it is made by.
-MODE = "mode"
-#: What a list of latencies does not mix: batches of different sizes take different times.
-BATCH = "batch"
-#: The comparison along which fields of a row of a pivot lie, by the column that is across.
-_AXES = {
-    "hardware": "hardware",
-    "device": "hardware",
-    "runtime": "runtime",
-    "precision": "precision",
-    "batch": "batch",
-    "model": "model",
-    "mode": "mode",
-    "threads": "threads",
-    "machine": "hardware",
-}
+#: Columns that a group never mixes; a list of latencies does not mix batch sizes either.
+MODE, BATCH = "mode", "batch"
+#: The axis of comparison by the column across a pivot, if its name differs.
+_AXES = {"device": "hardware", "machine": "hardware"}
 
 
 @dataclass(frozen=True)
 class ResultGroup:
-    """Configurations that are alike in what they are grouped by."""
+    """Configurations with the same values in the columns of a group."""
 
-    values: Mapping[str, object]  # what they are alike in, by the name of the column
-    count: int  # how many there are, and `known` of how many the figure is
+    values: Mapping[str, object]  # by the name of the column
+    count: int  # configurations, and those with a result
     known: int
-    key: str
-    best: float | None  # the best figure of them, of the cell `key`
+    key: str  # of the best one
+    best: float | None
     median: float | None
     low: float | None
     high: float | None
-    #: of rates, where they are of several kinds: then there is no figure in common
-    units: Sequence[str] = ()
-    statistics: Sequence[str] = ()  # which figures of a step there are, where those are several
-    cell: Cell | None = None  # the one that has the best figure
-    interval: LaunchInterval | None = None  # of the best figure
-
-    def figure(self, by: str) -> float | None:
-        """Its best figure or its median."""
-        return self.best if by == BEST else self.median
+    units: Sequence[str] = ()  # the units of rates if they differ: there is no common value then
+    statistics: Sequence[str] = ()  # the statistics of latencies if they differ
+    cell: Cell | None = None  # the best one
+    interval: LaunchInterval | None = None  # of the best value
 
 
 @dataclass(frozen=True)
 class PivotRow:
-    """One row of a pivot."""
+    """A row of a pivot."""
 
     value: object
     groups: Mapping[str, ResultGroup]  # by the text of the value across
-    best: str = ""  # the value across whose figure is best and apart from the second's
-    #: what the best figures differ in beside what is across: none of them is called best
-    unlike: Sequence[str] = ()
-    mode: str = ""  # of all its configurations, where rows differ in it and nothing else says so
+    best: str = ""  # the value across whose interval is better than the second's
+    unlike: Sequence[str] = ()  # other differences, for which none is marked as best
+    mode: str = ""  # if rows of several modes have the same value
 
     def values(self, down: str) -> dict[str, object]:
-        """What its configurations have alike."""
+        """Return what its configurations have in common."""
         return {down: self.value, **({MODE: self.mode} if self.mode else {})}
 
 
@@ -122,22 +106,22 @@ class PivotRow:
 class GroupPage:
     """A page of groups."""
 
-    count: int  # how many groups there are; of a pivot, rows
+    count: int  # groups of a list, or rows of a pivot
     groups: Sequence[ResultGroup] = ()  # of a list
-    rows: Sequence[PivotRow] = ()
-    #: the values across, of a pivot, and `left_out` how many more there are
-    across: Sequence[object] = field(default=())
-    left_out: int = 0
-    names: Sequence[str] = ()  # of the columns that groups of a list are made by
-    modes_apart: bool = False  # whether the mode is one of them that nobody asked for
+    rows: Sequence[PivotRow] = ()  # of a pivot
+    across: Sequence[object] = ()  # the values across a pivot
+    left_out: int = 0  # more values across
+    names: Sequence[str] = ()  # the columns of a group
+    modes_apart: bool = False  # whether the mode is one of them unasked
 
     @property
     def pages(self) -> int:
-        return max(1, -(-self.count // PAGE))
+        """The number of pages."""
+        return pages_in(self.count)
 
 
 def grouped(snapshot: Snapshot, query: TableQuery) -> GroupPage:
-    """A page of groups, as a list or as a pivot."""
+    """Return a page of groups, as a list or as a pivot."""
     apart = _several(snapshot, query, MODE)
     names = (*query.groups, MODE) if apart else query.groups
     if query.figure == "latency" and not query.crossed and _several(snapshot, query, BATCH):
@@ -147,7 +131,7 @@ def grouped(snapshot: Snapshot, query: TableQuery) -> GroupPage:
 
 
 def _several(snapshot: Snapshot, query: TableQuery, name: str) -> bool:
-    """Return whether groups would mix several values of a column that nobody asked for."""
+    """Return whether groups would mix several values of a column."""
     if name in query.groups:
         return False
     where, values = query.where()
@@ -208,10 +192,7 @@ def _pivot(snapshot: Snapshot, query: TableQuery, names: Sequence[str]) -> Group
 def _lines(
     snapshot: Snapshot, query: TableQuery, down: ResultColumn, *, apart: bool
 ) -> tuple[list[tuple[object, str]], int]:
-    """The values down of a page, each with its mode where modes are apart, and how many there are.
-
-    Numbers by size, words by letters.
-    """
+    # The values down a page, each with its mode if modes are apart, and their count.
     where, values = query.where()
     mode = "coalesce(mode, '')" if apart else "''"
     distinct = f"SELECT DISTINCT {down.column} AS value, {mode} AS mode FROM cell WHERE {where}"  # noqa: S608
@@ -233,7 +214,7 @@ def _figures(
     names: Sequence[str],
     shown: Mapping[str, Sequence[object]],
 ) -> list[ResultGroup]:
-    """The fields of a page of a pivot: of forty thousand models nobody sees the others' medians."""
+    # Only those of the page: medians of forty thousand models would take seconds.
     if not all(shown.values()):
         return []
     parts, more = [], list[object]()
@@ -265,7 +246,7 @@ def _sql(
     usable = (
         "" if told.name == "memory" else f" AND coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
     )
-    counts = f"status = 'ok' AND kind IN ('measured', 'imported'){usable} AND {told.column} > 0"
+    counts = f"{COUNTED_SQL}{usable} AND {told.column} > 0"
     best = "max" if told.name in _RISING else "min"
     several = f"list(DISTINCT {kind_sql('throughput_unit')}) FILTER ({counts})"
     groups = [GROUPS[name].column for name in names]
@@ -273,7 +254,7 @@ def _sql(
     figure = f"CASE WHEN {counts} THEN {told.column} END"
     sql = (
         f"SELECT {named}, count(*) AS n, count(figure) AS known, {best}(figure) AS best,"  # noqa: S608
-        # Of those that are as good the first by its key: a page says the same each time.
+        # Of equals the first by its key: a page is always the same.
         f" arg_min(key, row({'-' * (best == 'max')}figure, key)) FILTER (figure IS NOT NULL)"
         " AS best_key, median(figure) AS middle, min(figure) AS low,"
         f" max(figure) AS high, {several} AS units,"
@@ -336,7 +317,7 @@ def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup], mode: 
 
 
 def _doubt(ranked: Sequence[Cell]) -> list[str]:
-    """Why the first of several precisions is not chosen unasked: its outputs may be far off."""
+    """Return why the first of several precisions is not marked: its outputs may be wrong."""
     if len({str(cell.get("precision")) for cell in ranked}) < 2:
         return []
     why = not_exact([{**ranked[0], "verification_error": ranked[0].get("error")}])
@@ -344,8 +325,9 @@ def _doubt(ranked: Sequence[Cell]) -> list[str]:
 
 
 def unlike(several: Sequence[Cell], across: ResultColumn) -> list[str]:
-    """What configurations of one row differ in beside the column that is across."""
-    axis = AXES.get(_AXES.get(across.name, ""), ComparisonAxis("", (across.column,)))
+    """Return what the configurations of a row differ in, except the column across."""
+    name = _AXES.get(across.name, across.name)
+    axis = AXES.get(name, ComparisonAxis("", (across.column,)))
     places = () if axis.name == "hardware" else ("machine",)
     names = [*axis.alike, *places, "kind"]
     return [
@@ -355,7 +337,7 @@ def unlike(several: Sequence[Cell], across: ResultColumn) -> list[str]:
     ]
 
 
-#: What is shown beside the table.
+#: The charts of the table.
 _BESIDE = ("hardware-latency", "throughput-by-batch")
 
 
@@ -363,7 +345,7 @@ class ResultPages(SitePages):
     """The table, one configuration, and the matrix."""
 
     def page(self, request: Request) -> Response:
-        """The rows of what was asked for, or groups of them."""
+        """Show the results, or groups of them."""
         snapshot, asked = self._requested(request)
         query = table_query(request.query_params.multi_items(), asked)
         groups = grouped(snapshot, query) if query.groups else None
@@ -402,7 +384,7 @@ class ResultPages(SitePages):
         )
 
     def cell(self, request: Request) -> Response:
-        """One cell, with everything behind it."""
+        """Show a configuration with its launches."""
         snapshot = self.site.snapshot()
         cell = cell_named(snapshot, request.path_params["key"])
         database = self.site.database
@@ -435,7 +417,7 @@ class ResultPages(SitePages):
         )
 
     def matrix(self, request: Request) -> Response:
-        """What each platform is worth for each model, on one machine."""
+        """Show the rating of each platform for each model, on one machine."""
         snapshot, query = self._requested(request)
         query = self._of_one(snapshot, query)
         chosen = cells.of_matrix(snapshot, query, _MOST_OF_MATRIX)
@@ -461,7 +443,7 @@ class ResultPages(SitePages):
         )
 
     def _of_one(self, snapshot: Snapshot, query: PageQuery) -> PageQuery:
-        """One machine and mode: what is not said is as `accelbench matrix` has it."""
+        # One machine and mode, by default those of `accelbench matrix`.
         modes = snapshot.known["mode"]
         usual = ["inference"] if "inference" in modes else modes
         wanted = {
@@ -473,16 +455,8 @@ class ResultPages(SitePages):
 
 
 def cell_named(snapshot: Snapshot, key: str) -> Cell:
-    """A cell by its key.
-
-    Raises:
-        NotThereError: There is none, or it is no more.
-    """
+    """Return a cell by its key; NotThereError if there is none any longer."""
     matches = cells.named(snapshot, [key])
     if not matches:
         raise NotThereError("There is no such configuration, or a later run has taken its place.")
     return matches[0]
-
-
-#: Launches that a matrix rests on at most.
-_MOST_OF_MATRIX = 1500

@@ -1,6 +1,6 @@
-"""What an address asks of the table, and which columns a page of it shows. Pure.
+"""The table of results that an address asks for, and its columns. Pure.
 
-What all rows of a page have alike is said once above them.
+Values that all rows of a page have in common stand once above them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Self
 
 from accelbench.analysis.questions import SHAPES
-from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted
-from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import SINGLE_STREAM
-from accelbench.report.charts.words import safe
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import (
     COLUMNS,
@@ -28,6 +25,8 @@ from accelbench.report.dashboard.asked import (
     Pairs,
     ResultColumn,
     exactly_named,
+    one_of,
+    parameters_of,
 )
 
 if TYPE_CHECKING:
@@ -35,11 +34,10 @@ if TYPE_CHECKING:
     from accelbench.report.dashboard.snapshots.cells import Cell
 
 
-#: What a group's figure is.
+#: Values of a group.
 BEST, MEDIAN = "best", "median"
-#: How groups are laid out: one below another, or the second across.
+#: Layouts of groups: one below another, or the second across.
 LIST, PIVOT = "list", "pivot"
-#: What groups are ordered by.
 GROUP_ORDERS = ("group", "count", BEST, MEDIAN)
 _MOST_GROUPS = 2
 _LONGEST_NAME = 80
@@ -48,28 +46,28 @@ _OF_FIGURES = {figure.name: figure for figure in FIGURES}
 
 @dataclass(frozen=True)
 class TableQuery(PageQuery):
-    """What was asked for of the table."""
+    """The filters, columns and groups of a table."""
 
-    columns: tuple[str, ...] = ()  # that are shown; empty where what differs is shown
-    groups: tuple[str, ...] = ()  # by which rows are put together, two at most
+    columns: tuple[str, ...] = ()  # columns to show; empty: those that differ
+    groups: tuple[str, ...] = ()  # columns to group by, two at most
     layout: str = LIST  # of groups, LIST or PIVOT
-    figure: str = "latency"  # that is told of groups
-    by: str = BEST  # which figure of a field of a pivot
-    group_order: str = "group"  # of groups, with a dash where the largest is first
-    view: str = ""  # the name of the view, chosen by whoever keeps it
+    figure: str = "latency"  # the figure of groups
+    by: str = BEST  # the value in a pivot, BEST or MEDIAN
+    group_order: str = "group"  # with a dash if the largest is first
+    view: str = ""  # the name that a visitor gave the view
 
     @property
     def crossed(self) -> bool:
-        """Whether groups are a pivot."""
+        """Whether the groups are a pivot."""
         return self.layout == PIVOT and len(self.groups) == _MOST_GROUPS
 
     @property
     def told(self) -> ResultColumn:
-        """The figure of groups."""
+        """The column of the groups' figure."""
         return _OF_FIGURES[self.figure]
 
     def pairs(self, *, order: bool = True, picked: bool = True) -> list[tuple[str, str]]:
-        """The same as an address says it; between pages neither order nor arrangement go."""
+        """Return the names and values of the address; without order no arrangement either."""
         parameters = super().pairs(order=order, picked=False)
         if order:
             parameters += [("col", name) for name in self.columns]
@@ -88,32 +86,28 @@ class TableQuery(PageQuery):
         return parameters + ([("cell", key) for key in self.cells] if picked else [])
 
     def carried(self, *left_out: str) -> list[tuple[str, str]]:
-        """What a form sends along that has fields of its own for these names."""
+        """Return what a form with fields of these names sends along."""
         return [pair for pair in self.pairs() if pair[0] not in (*left_out, "page")]
 
     def grouped_order(self, name: str) -> Self:
-        """Groups by another order; by the same one, the other way round."""
+        """Return the query with another order of groups, or the reversed one."""
         falling = name == self.group_order
         return replace(self, group_order=f"{'-' * falling}{name}", page=1)
 
     def ungrouped(self) -> Self:
-        """The rows themselves."""
+        """Return the query without groups."""
         return replace(self, groups=(), layout=LIST, group_order="group", page=1)
 
     def automatic(self) -> Self:
-        """With the columns that differ."""
+        """Return the query with the columns that differ."""
         return replace(self, columns=())
 
-    def with_cells(self, keys: Sequence[str]) -> Self:
-        """With these chosen."""
-        return replace(self, cells=tuple(keys))
-
     def unpicked(self, key: str) -> Self:
-        """Without one of what was chosen."""
-        return self.with_cells([other for other in self.cells if other != key])
+        """Return the query without one of the chosen configurations."""
+        return replace(self, cells=tuple(other for other in self.cells if other != key))
 
     def narrowed_to(self, values: Mapping[str, object]) -> TableQuery | None:
-        """The rows of one group; None where no filter says that."""
+        """Return the query of a group's rows, or None if no filter leaves exactly these."""
         query: TableQuery = self.ungrouped()
         for name, value in values.items():
             filtered = _filtered(query, name, value)
@@ -134,53 +128,34 @@ def _filtered(query: TableQuery, name: str, value: object) -> TableQuery | None:
 
 
 def table_query(pairs: Pairs, page: PageQuery) -> TableQuery:
-    """What an address says of the table; names that are not ours are passed over.
+    """Return the table that an address asks for; unknown names are ignored, values refused."""
+    parameters = parameters_of(pairs)
 
-    Raises:
-        UsageError: There is no such column, group, figure or order.
-    """
-    parameters: dict[str, list[str]] = {}
-    for name, value in pairs:
-        if value:
-            parameters.setdefault(name, []).append(value)
+    def last(name: str, usual: str, known: Iterable[str], noun: str = "") -> str:
+        return one_of(noun or name, parameters.get(name, [usual])[-1], known)
 
-    def last(name: str, usual: str, known: Iterable[str]) -> str:
-        value = parameters.get(name, [usual])[-1]
-        return _known(name, [value], known)[0]
+    def several(name: str, known: Iterable[str], noun: str) -> list[str]:
+        values = dict.fromkeys(parameters.get(name, ()))
+        return [one_of(noun, value, known) for value in values]
 
-    asked_for = _known("col", parameters.get("col", ()), COLUMNS)
-    falling = "-" * parameters.get("order", [""])[-1].startswith("-")
-    order = [word.removeprefix("-") for word in parameters.get("order", ["group"])]
-    of_cells = {known.name: getattr(page, known.name) for known in fields(PageQuery)}
+    columns = several("col", COLUMNS, "column")
+    order = parameters.get("order", ["group"])[-1]
+    one_of("order", order.removeprefix("-"), GROUP_ORDERS)
     return TableQuery(
-        **of_cells,
-        columns=tuple(name for name in COLUMNS if name in asked_for),
-        groups=_known("group", parameters.get("group", ()), GROUPS)[:_MOST_GROUPS],
-        layout=last("as", LIST, (LIST, PIVOT)),
+        **{known.name: getattr(page, known.name) for known in fields(PageQuery)},
+        columns=tuple(name for name in COLUMNS if name in columns),
+        groups=tuple(several("group", GROUPS, "column to group by")[:_MOST_GROUPS]),
+        layout=last("as", LIST, (LIST, PIVOT), "layout"),
         figure=last("figure", "latency", _OF_FIGURES),
-        by=last("by", BEST, (BEST, MEDIAN)),
-        group_order=f"{falling}{_known('order', order, GROUP_ORDERS)[-1]}",
+        by=last("by", BEST, (BEST, MEDIAN), "choice"),
+        group_order=order,
         view=parameters.get("view", [""])[-1].strip()[:_LONGEST_NAME],
     )
 
 
-_NOUNS = {"col": "column", "group": "column to group by", "as": "layout", "by": "choice"}
-
-
-def _known(name: str, values: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    names = list(known)
-    for value in values:
-        if value not in names:
-            raise UsageError(
-                f"There is no {_NOUNS.get(name, name)} {in_quotes(safe(value))}.",
-                f"Known: {', '.join(names)}.",
-            )
-    return tuple(dict.fromkeys(values))
-
-
-#: What nobody has to be told: it is so where nothing else was asked for.
+#: Defaults that need no mention.
 _UNREMARKABLE = {"scenario": SINGLE_STREAM, "devices": 1, "data": "synthetic", "weights": "random"}
-#: What came of it: two lines of different figures may still say the same of what was asked for.
+#: Columns of results: rows that differ in these only may still be of the same configuration.
 _OUTCOMES = tuple(
     COLUMNS[name]
     for name in (
@@ -190,26 +165,23 @@ _OUTCOMES = tuple(
     )
 )
 _USUAL = tuple(column for column in COLUMNS.values() if column.usual)
-#: What no line of a table says in words of its own, beside the columns that are shown.
+#: Columns that each row shows without a column of its own.
 _ALWAYS_TOLD = ("model", "kind")
 
 
 def value_of(row: Cell, column: ResultColumn) -> object:
-    """What a row has in a column."""
+    """Return the value of a row in a column."""
     return words.size(row) or None if column is SIZE else row.get(column.column)
 
 
-#: Where each column stands in a table that nobody arranged.
+#: The order of columns by default.
 _PLACES = {column: place for place, column in enumerate(COLUMNS.values())}
 
 
 def shown(
     rows: Sequence[Cell], chosen: Sequence[str] = (), *, costed: bool = False
 ) -> list[ResultColumn]:
-    """The columns of a table: those that were chosen, else those in which rows differ.
-
-    The model is the heading of each row, and always there.
-    """
+    """Return the chosen columns, or else those in which rows differ; the model is always first."""
     if chosen:
         return [MODEL, *(COLUMNS[name] for name in chosen if name != MODEL.name)]
     figures = [
@@ -217,7 +189,7 @@ def shown(
         for name in OF_EVERY_ROW
         if (name != "cost" or costed) and any(_figure_of(row, name) for row in rows)
     ]
-    # Without a latency or a rate there is still a place for why there is none.
+    # A row without results shows the reason in this column.
     if not any(column in FIGURES for column in figures):
         figures = [COLUMNS["latency"], *figures]
     differing = [column for column in _USUAL if len(_values(rows, column)) > 1]
@@ -225,7 +197,7 @@ def shown(
 
 
 def _figure_of(row: Cell, name: str) -> object:
-    """What a row has in a column of every row; of rates alone a tail stands in latency's place."""
+    # A row without a latency may have a tail latency in its place.
     held = value_of(row, COLUMNS[name])
     return held or row.get("tail") if name == "latency" else held
 
@@ -233,7 +205,7 @@ def _figure_of(row: Cell, name: str) -> object:
 def in_common(
     rows: Sequence[Cell], columns: Sequence[ResultColumn], machines: Mapping[str, Machine]
 ) -> list[str]:
-    """What all rows have alike, each as words; what a column shows is left out."""
+    """Return what all rows have in common and no column shows, as words."""
     if not rows:
         return []
     alike = [
@@ -251,7 +223,7 @@ def in_common(
 
 
 def told_by(columns: Sequence[ResultColumn]) -> tuple[str, ...]:
-    """The columns of a cell that say in a line of the table what was asked for."""
+    """Return the columns of a cell by which a row tells its configuration."""
     shapes = SHAPES if SIZE in columns else ()
     asked = (column.column for column in columns if column.column and column not in _OUTCOMES)
     return (*_ALWAYS_TOLD, *asked, *shapes)

@@ -1,7 +1,7 @@
-"""A run as its journal tells it: what is measured so far, while it goes on.
+"""Runs that go on, read from their journals.
 
-The database has a run's results when the run has ended; the journal has each before it is
-announced. Only what was added since the last look is read, and the journal is never written.
+The database has the results of a run when it has ended. Only lines that were added since the last
+look are read, and a journal is never written.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from accelbench.core.rows import Json, Row
 from accelbench.store.ingest import journals_in
 from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
 
-#: What a list of results shows.
+#: The columns of a list of results.
 LISTED = (
     *("model", "runtime", "hardware", "precision", "batch_size"),
     *(*columns(*AS_TOLD), "mode", "launch", "arm"),
     *("status", "reason", "message", "provenance", "emulated", "quality"),
     *("latency_p50_ms", "latency_mean_ms", "throughput", "memory_peak_mb"),
 )
-#: What is kept of a result; its samples, most of the journal, are forgotten at once.
+#: The columns that are kept: the samples, most of a journal, are not.
 _KEPT = (*LISTED, "finished_at")
-#: Journals that are followed at once.
+#: Journals that are followed.
 _MOST = 64
 
 
 @dataclass
 class LiveRun:
-    """A journal that was read up to somewhere."""
+    """A run by the part of its journal that was read."""
 
     run_id: str
     path: Path
@@ -52,17 +52,17 @@ class LiveRun:
     finished: Json | None = None
     own: list[Row] = field(default_factory=list)
     written: bool = False
-    extended: int = 0  # cases that it had not begun with
-    parts: dict[str, LiveRun] = field(default_factory=dict)  # of a fleet's run, by its nodes
+    extended: int = 0  # cases that were added later
+    parts: dict[str, LiveRun] = field(default_factory=dict)  # the nodes of a fleet's run
 
     @property
     def results(self) -> list[Row]:
-        """Those that are there, of a fleet's run those of all nodes."""
+        """The results so far, of all nodes."""
         return [*self.own, *(row for part in self.parts.values() for row in part.own)]
 
     @property
     def planned(self) -> int:
-        """Launches that were planned; 0 where nobody says."""
+        """The number of planned launches; 0 if it is unknown."""
         fleet = self.started.get("fleet")
         if isinstance(fleet, Mapping) and fleet.get("each"):
             return sum(part.planned for part in self.parts.values())
@@ -72,18 +72,18 @@ class LiveRun:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many results of each status there are."""
+        """The number of results by status."""
         return dict(Counter(str(result["status"]) for result in self.results))
 
     @property
     def state(self) -> str:
-        """finished, interrupted, running, or cut off: neither ended nor written any more."""
+        """The state: finished, interrupted, running, or cut off if it neither ended nor goes on."""
         if self.finished is not None:
             return str(self.finished.get("status") or "finished")
         return "running" if self.written else "cut off"
 
     def read_on(self) -> None:
-        """Take in what was added; safe while another process writes it."""
+        """Read the lines that were added; another process may write the journal meanwhile."""
         more = scan(self.path, self.end, self.lines)
         self.end, self.lines = more.end, more.last_number
         for fact in more.facts:
@@ -102,12 +102,12 @@ class LiveRun:
                 name = path.name.removesuffix(SUFFIX)
                 if name != self.run_id:
                     self.parts.setdefault(name, LiveRun(name, path)).read_on()
-        # Asked only where it matters: the answer takes the journal's lock for a moment.
+        # Asked only if it matters: it takes the journal's lock for a moment.
         self.written = self.finished is None and _written(self.path)
 
 
 class Journals:
-    """The journals of a store, each read once."""
+    """The journals of a store."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -115,28 +115,28 @@ class Journals:
         self._lock = threading.Lock()
 
     def of(self, run_id: str) -> LiveRun | None:
-        """A run as its journal tells it now; None where there is no journal of it."""
+        """Return a run by its journal, or None if there is no journal."""
         try:
             path = journal_path(self._folder, run_id)
             exists = path.is_file()
-        except (SurroundingsError, OSError):  # no name of a file, or none that a disk can have
+        except (SurroundingsError, OSError):  # not the name of a file
             return None
         if not exists:
             return None
         with self._lock:
             run = self._followed.pop(run_id, None) or LiveRun(run_id, path)
-            self._followed[run_id] = run  # the last that was asked for is the last to be forgotten
+            self._followed[run_id] = run  # in the order of use: the first is forgotten
             while len(self._followed) > _MOST:
                 self._followed.pop(next(iter(self._followed)))
             run.read_on()
             return run
 
     def unfinished(self, known: Sequence[str]) -> list[LiveRun]:
-        """Runs that go on or were cut off, the newest first: those the store has not as ended."""
+        """Return runs that go on or were cut off and that are not known, the newest first."""
         ended = set(known)
         names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]
         whole = {name for name in names if PART not in name}
-        # What a node measures is seen with the fleet's run that it is of.
+        # A node is a part of its fleet's run.
         runs = [
             self.of(name)
             for name in reversed(names)
@@ -153,4 +153,4 @@ def _written(path: Path) -> bool:
     try:
         return being_written(path)
     except (OSError, AccelbenchError):
-        return False  # a place where nobody can write
+        return False  # a read-only folder

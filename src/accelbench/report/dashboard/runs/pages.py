@@ -1,4 +1,4 @@
-"""The pages of runs: all, one that may still go on, and one against another."""
+"""The pages of runs: a list, one run, and two compared."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from accelbench.report.check import (
     sides,
     unusable_times,
 )
+from accelbench.report.dashboard.asked import one_of
 from accelbench.report.dashboard.site import NotThereError, SitePages
 from accelbench.report.dashboard.snapshots import details
 
@@ -41,24 +42,20 @@ if TYPE_CHECKING:
     from accelbench.report.dashboard.snapshots.snapshot import Snapshot
 
 
-#: Results of a run that a page lists, the newest first.
-_MOST = 300
-_MOST_RUNS = 300
-
-
-#: Results of both runs that a page judges: `accelbench check` takes more time, and more of them.
+#: Results of a run, and runs, that a page lists, the newest first.
+_MOST, _MOST_RUNS = 300, 300
+#: Results of two runs that a page judges; `accelbench check` has no limit.
 MOST_RESULTS = 4000
-#: Questions that a page lists.
+#: Configurations that a comparison lists.
 MOST_QUESTIONS = 400
-#: Runs that a list to choose from has.
-_EXITS = {Outcome.WORSE: "bad", Outcome.CANNOT_TELL: "busy"}
+_MOODS = {Outcome.WORSE: "bad", Outcome.CANNOT_TELL: "busy"}
 
 
 class RunPages(SitePages):
-    """All runs, one, and two beside each other."""
+    """Pages of runs."""
 
     def all(self, request: Request) -> Response:
-        """Every run, those that go on first."""
+        """List the runs, those that go on first."""
         snapshot = self.site.snapshot()
         runs = snapshot.ask(
             "SELECT run.* EXCLUDE (environment), ran.machine, cells, failed FROM run"
@@ -80,7 +77,7 @@ class RunPages(SitePages):
         )
 
     def one(self, request: Request) -> Response:
-        """One run: by its journal while it goes on, by the store when it has ended."""
+        """Show a run, from its journal while it goes on, else from the store."""
         run_id = request.path_params["run"]
         followed = self.site.journals.of(run_id)
         live = followed is not None and followed.state == "running"
@@ -118,16 +115,11 @@ class RunPages(SitePages):
         )
 
     def compared(self, request: Request) -> Response:
-        """The verdict, what has to be said of it, and every figure."""
+        """Compare two runs: the verdict, its notes and all results."""
         snapshot = self.site.snapshot()
         base, other = (request.query_params.get(name, "") for name in ("a", "b"))
-        allow = tuple(dict.fromkeys(request.query_params.getlist("allow")))
-        for word in allow:
-            if word not in ALLOWED:
-                raise UsageError(
-                    f"Nothing to allow is named {in_quotes(safe(word))}.",
-                    f"Known: {', '.join(ALLOWED)}.",
-                )
+        words = dict.fromkeys(request.query_params.getlist("allow"))
+        allow = tuple(one_of("difference to allow", word, ALLOWED) for word in words)
         for run in (base, other):
             if run and not snapshot.ask("SELECT 1 AS it FROM run WHERE run_id = ?", [run]):
                 raise NotThereError(f"There is no run {in_quotes(safe(run))}.")
@@ -151,7 +143,7 @@ class RunPages(SitePages):
             check=check,
             headline=headline(check) if check else "",
             sides=sides(about) if check else "",
-            mood=_EXITS.get(check.outcome, "good") if check else "",
+            mood=_MOODS.get(check.outcome, "good") if check else "",
             sentences=[*unusable_times(check), *sentences(check, about)] if check else [],
             questions=[(title(q.row), q) for q in ordered(check)[:MOST_QUESTIONS]] if check else [],
             more=max(0, len(check.questions) - MOST_QUESTIONS) if check else 0,
@@ -165,7 +157,7 @@ class RunPages(SitePages):
         self, snapshot: Snapshot, base: str, other: str, allow: tuple[str, ...]
     ) -> tuple[Check, Json]:
         if base == other:
-            raise UsageError("A run is not compared with itself.", "Choose another run beside it.")
+            raise UsageError("Both runs are the same.", "Choose another one.")
         self._refuse_many(base, other)
 
         def made() -> tuple[Check, Json]:
@@ -216,34 +208,30 @@ def _cells(snapshot: Snapshot, questions: Sequence[CheckedQuestion]) -> Mapping[
     return {str(row["series_key"]): str(row["key"]) for row in rows}
 
 
-#: Launches that a mean is of, the newest.
-_PROGRESS_MOST = 200
-#: Of fewer nothing is said.
-_FEWEST = 2
+#: The newest launches, and the fewest, whose mean time estimates the rest.
+_PROGRESS_MOST, _FEWEST = 200, 2
 _MINUTE, _HOUR = 60.0, 3600.0
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """A run that goes on."""
+    """The progress of a run that goes on."""
 
     run_id: str
-    started_at: str
     done: int
     planned: int
-    last: str  # the configuration that was measured last; "" before the first
-    remaining: str  # in words, with “about”; "" where nobody can say
+    last: str  # the configuration that was measured last
+    remaining: str  # the remaining time in words, if it is known
 
 
 def progress_of(run: LiveRun) -> RunProgress:
-    """How far a run is, by its journal."""
+    """Return the progress of a run by its journal."""
     results = run.results
     left = max(0, run.planned - len(results))
     seconds = _mean_seconds([str(row.get("finished_at") or "") for row in results])
     known = bool(left) and seconds is not None
     return RunProgress(
         run.run_id,
-        str(run.started.get("started_at") or ""),
         len(results),
         run.planned,
         title(results[-1]) if results else "",
@@ -260,7 +248,7 @@ def _mean_seconds(moments: Sequence[str]) -> float | None:
 
 
 def duration(seconds: float) -> str:
-    """As people say it: 40 seconds, 12 minutes, 3 hours."""
+    """Return a duration in words: 40 seconds, 12 minutes, 3 hours."""
     if seconds < 2 * _MINUTE:
         return counted(max(1, round(seconds)), "second")
     if seconds < 2 * _HOUR:
