@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import HOSTILE, hostile, result, store, stored_in, world
+from dashboard_world import HOSTILE, hostile, result, store, stored_in
 from starlette.testclient import TestClient
 
 from accelbench.exchange.prices import Prices
@@ -27,8 +27,8 @@ def visitor(database: Database, prices: Prices | None) -> TestClient:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return world(tmp_path / "a.duckdb")
+def database(stored: Database) -> Database:
+    return stored
 
 
 def cells(database: Database, prices: Prices | None) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_world import begin, result, store, stored_in, visitor, world
+from dashboard_world import begin, result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, Fact
@@ -117,8 +117,7 @@ def test_a_store_with_nothing_to_say_says_so(tmp_path: Path, empty: TestClient) 
     assert "accelbench run --set small" in page
 
 
-def test_other_machines_of_the_store_have_a_way_in(tmp_path: Path) -> None:
-    site = visitor(world(tmp_path / "a.duckdb"))
+def test_other_machines_of_the_store_have_a_way_in(site: TestClient) -> None:
     page = overview(site)
     ((address, name, cells),) = re.findall(
         r'<a href="(/results\?machine=[^"]+)"><bdi>([^<]+)</bdi></a> \((\d+) configuration', page

@@ -315,13 +315,6 @@ HARDWARE_MEMORY = _chart(
 PRECISIONS = _chart(
     "precision", "Precisions", "what a narrower precision brings", "a model in two precisions"
 )
-FRAMEWORKS = _chart(
-    "framework",
-    "Frameworks",
-    "which engine is fastest on the same platform",
-    "a model by two engines on a platform",
-    axis="runtime",
-)
 MODES = _chart(
     "training-inference",
     "Training against inference",
