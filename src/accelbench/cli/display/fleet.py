@@ -13,9 +13,10 @@ from accelbench.cli.display.watch import (
     QuietWatch,
     StatusLine,
     case_line,
+    progress_bar,
+    time_left,
     watch_for,
 )
-from accelbench.cli.display.words import duration
 from accelbench.core.visible import visible
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences, shared_machines
 
@@ -104,9 +105,6 @@ class FleetWatch:
 
     def _state(self) -> str:
         done, total = self._done, max(self._total, self._done)
-        filled, rest = round(12 * done / total), ""
-        if done:
-            left = (monotonic() - self._began) / done * (total - done)
-            rest = f" · about {duration(left)} left"
+        rest = time_left(monotonic() - self._began, done, total - done)
         nodes = " | ".join(f"{node}: {visible(text)}" for node, text in sorted(self._at.items()))
-        return f"{'━' * filled}{'╌' * (12 - filled)} {done}/{total}{rest} · {nodes}"
+        return f"{progress_bar(done, total)}{rest} · {nodes}"

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from accelbench.cli.display.recommend_cells import MIXED, in_a_word, time_head, way, where
+from accelbench.cli.display.recommend_cells import (
+    MIXED,
+    a_million,
+    in_a_word,
+    time_head,
+    way,
+    where,
+)
 from accelbench.cli.display.words import figure
 from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.present.document import DocumentSection, Notes, Table, TableColumn, TonedText
+from accelbench.present.document import DocumentSection, Notes, Table, columns
 from accelbench.select.constraints.limits import spelled
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import differing, is_imported, of_others
@@ -117,28 +124,25 @@ def _star(answer: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Ways) -> Table:
-    rate, rates = _rates(rows)
-    time = time_head(rows)
-    million = TonedText(sign.strip(), further=("/million",))
-    named = (
-        (TableColumn("hardware"), [where(option["hardware"], option) for option in rows]),
-        (TableColumn("engine"), [_engine(option, ways) for option in rows]),
-        (TableColumn("batch", True), [str(option["batch_size"]) for option in rows]),
-        (TableColumn(time, True), [_time(option, time) for option in rows]),
-        (TableColumn(rate, True), rates),
-        (TableColumn("MB", True), [_memory(option) for option in rows]),
-        (TableColumn("error", True), [_figure(option, "error") for option in rows]),
-        (TableColumn("W", True), [_figure(option, "power_watts") for option in rows]),
+    (rate, rates), time = _rates(rows), time_head(rows)
+    heads = ("hardware", "engine", "batch", time, rate, "MB", "error", "W", "J/item",
+             a_million(sign), "by", "")  # fmt: skip
+    measures = ("error", "power_watts", "energy_per_item_joules", "cost_per_million")
+    cells = [
         (
-            TableColumn("J/item", True),
-            [_figure(option, "energy_per_item_joules") for option in rows],
-        ),
-        (TableColumn(million, True), [_figure(option, "cost_per_million") for option in rows]),
-        (TableColumn("by"), _by(rows)),
-        (TableColumn(""), ["*" if option in front else "" for option in rows]),
-    )
-    cells = zip(*(cells for _, cells in named), strict=True)
-    return Table([column for column, _ in named], list(cells))
+            where(option["hardware"], option),
+            _engine(option, ways),
+            str(option["batch_size"]),
+            _time(option, time),
+            items,
+            _memory(option),
+            *(_figure(option, name) for name in measures),
+            by,
+            "*" if option in front else "",
+        )
+        for option, items, by in zip(rows, rates, _by(rows), strict=True)
+    ]
+    return Table(columns(heads, range(2, 10)), cells)
 
 
 def _figure(option: Option, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.display.documents import show
 from accelbench.cli.display.terminal import print_line
-from accelbench.cli.display.words import duration
+from accelbench.cli.display.words import duration, figure
 from accelbench.core.axes import AXES
 from accelbench.core.devices import short_of
 from accelbench.core.figures import ends_text
@@ -48,14 +48,14 @@ def show_answer(answer: PredictionAnswer) -> None:
         cells = [visible(entry["model"])] if several else []
         cells += [_place(entry, alike, short=narrow), f"{entry['batch_size']:,}"]
         cells += [
-            _figure(entry["latency_ms"]),
-            ends_text(entry["latency_low_ms"], entry["latency_high_ms"], _figure, " … "),
+            figure(entry["latency_ms"]),
+            ends_text(entry["latency_low_ms"], entry["latency_high_ms"], figure, " … "),
             _rate(entry, unit),
         ]
-        cells += [_or_no_data(entry["ttft_ms"]), _or_no_data(entry["tpot_ms"])] if parts else []
-        cells.append(_figure(entry["memory_mb"]))
+        cells += [figure(entry["ttft_ms"]), figure(entry["tpot_ms"])] if parts else []
+        cells.append(figure(entry["memory_mb"]))
         if measured:
-            cells.append(_or_no_data(entry["measured_latency_ms"]))
+            cells.append(figure(entry["measured_latency_ms"]))
         rows.append([*cells, entry["basis"]])
     first = len(words)
     numbers = range(first, first + len(heads))
@@ -78,7 +78,7 @@ def show_answer(answer: PredictionAnswer) -> None:
 
 
 def _rate(entry: PredictedFigures, unit: str) -> str:
-    rate = _figure(entry["throughput"])
+    rate = figure(entry["throughput"])
     return rate if unit else f"{rate} {entry['throughput_unit'].removesuffix('/s')}"
 
 
@@ -126,7 +126,7 @@ def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _show_table(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, Any]]) -> None:
-    cells = [(name, *(_score(row.get(figure)) for figure in names)) for name, row in rows.items()]
+    cells = [(name, *(_score(row.get(score)) for score in names)) for name, row in rows.items()]
     table = Table(columns((title, *names), range(1, len(names) + 1)), cells)
     show(Document("", [table]))
 
@@ -162,15 +162,5 @@ def _knee(knee: Knee, alike: frozenset[str], *, several: bool, sized: bool) -> s
     return f"{model}{where}: from batch {knee['batch_size']:,} on a larger batch gains under 10 %"
 
 
-def _figure(value: float) -> str:
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
-def _or_no_data(value: float | None) -> str:
-    return NO_DATA if value is None else _figure(value)
-
-
-def _score(figure: float | None) -> str:
-    return NO_DATA if figure is None else f"{figure:,}"
+def _score(value: float | None) -> str:
+    return NO_DATA if value is None else f"{value:,}"

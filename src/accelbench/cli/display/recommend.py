@@ -75,7 +75,7 @@ def _predicted_tables(scores: Mapping[str, Answer]) -> Iterator[Table]:
     several = len(units) > 1
     rows = [
         (
-            _where(name, entry),
+            where(name, entry),
             f"{entry['runtime']} {entry['precision']}",
             f"{MARK}{figure(entry['latency'])}",
             interval_text(entry["latency_low"], entry["latency"], entry["latency_high"], figure),
@@ -117,11 +117,6 @@ def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
         (one["basis"], one["held_out_error"], one["held_out_of"]) for one in told
     ):
         yield f"note: {note}"
-
-
-def _where(name: str, entry: Answer) -> str:
-    device = entry["device"]
-    return name if device in name else f"{name} ({device})"
 
 
 #: What a candidate with a figure stands on; and where some of them are of others.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.device_facts import MOST_OF_PEAK, describe_rate
-from accelbench.core.nouns import batch_text, counted
+from accelbench.core.nouns import batch_text, counted, listed
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import COMPARABLE_SQL
 
@@ -53,10 +53,8 @@ def machines_of(
 
 
 def named(machines: Sequence[str]) -> str:
-    """The first of many."""
-    more = len(machines) - _MOST
-    names = [*machines[:_MOST], *([f"and {more} more"] if more > 0 else [])]
-    return "; ".join(names) or "none"
+    """Return the first of many machines."""
+    return listed(machines, _MOST, "; ") or "none"
 
 
 def told(summary: ImportSummary) -> Iterator[str]:
@@ -141,7 +139,7 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("by provenance", _counted(summary["results_by_provenance"])),
         ("unusable results", _counted(summary["unusable_by_reason"])),
         ("runs by status", _counted(summary["runs_by_status"])),
-        ("models", _named(summary["models"])),
+        ("models", listed(summary["models"], _MOST_NAMES) or "none"),
         ("hardware", ", ".join(summary["hardware"]) or "none"),
         ("machines", named(summary["machines"])),
     ]
@@ -173,12 +171,6 @@ def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"{one['model']}, {batch}, {place}: {describe_rate(one['implausible_rate'])}"
     if more := len(results[_MOST_REFUSED:]):
         yield f"and {more} more; --json has all"
-
-
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    shown = ", ".join(names[:_MOST_NAMES]) or "none"
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _counted(counts: dict[str, int]) -> str:

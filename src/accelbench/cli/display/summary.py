@@ -37,7 +37,7 @@ from accelbench.core.figures import (
     unit_beside,
     unit_of_all,
 )
-from accelbench.core.nouns import NO_DATA, counted, reference_words
+from accelbench.core.nouns import NO_DATA, counted, listed, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import answered, simulation_of, usable, usable_launches
@@ -132,8 +132,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         columns.append((_number("launch"), [str(row.get("launch")) for row in rows]))
     if any(row.get("arm") for row in rows):
         columns.append((TableColumn("arm"), [str(row.get("arm") or "") for row in rows]))
-    cells = list(zip(*(cells for _, cells in columns), strict=True))
-    table = Table([column for column, _ in columns], cells, is_compact=True)
+    table = Table.of_columns(columns, is_compact=True)
     fixed = any(row.get("quality") == Quality.FIXED and step_ms(row) is not None for row in rows)
     notes = [f"{Quality.FIXED}: {QUALITY_SAID[Quality.FIXED]}."] if fixed else []
     show(Document("", [table, Notes(notes)] if notes else [table]), stream)
@@ -365,8 +364,7 @@ def _concerned(warning: Warned, rows: Sequence[Row]) -> str:
         name = f"{case_name(row)} {shapes(row)}".strip()
         batches.setdefault(name, {})[f"{row['batch_size']}{launch}"] = None
     named = [f"{name}: batch {', '.join(these)}" for name, these in batches.items()]
-    more = len(named) - _MOST_NAMED
-    return "; ".join([*named[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+    return listed(named, _MOST_NAMED, "; ")
 
 
 def _case(row: Row) -> tuple[Any, Any]:

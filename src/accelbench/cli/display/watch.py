@@ -70,6 +70,17 @@ class StatusLine:
             self._drawn = False
 
 
+def progress_bar(done: int, total: int) -> str:
+    """Return a bar of twelve characters with its counts."""
+    filled = round(12 * done / max(total, 1))
+    return f"{'━' * filled}{'╌' * (12 - filled)} {done}/{total}"
+
+
+def time_left(seconds: float, done: int, left: int) -> str:
+    """Return about how long the rest takes, by what was done in so many seconds."""
+    return f" · about {duration(seconds / done * left)} left" if done else ""
+
+
 class ProgressLine:
     """Line that says what is being done.
 
@@ -242,14 +253,9 @@ class LiveWatch(PlainWatch):
 
     def _draw(self, state: str) -> None:
         now = time.monotonic()
-        rest = ""
-        if self._done_here:
-            left = (now - self._began) / self._done_here * (self._total - self._done)
-            rest = f" · about {duration(left)} left"
-        filled = round(12 * self._done / max(self._total, 1))
-        bar = "━" * filled + "╌" * (12 - filled)
+        rest = time_left(now - self._began, self._done_here, self._total - self._done)
         tail = f" · {state} · {duration(now - self._case_began)}{rest}"
-        text = f"{bar} {self._done}/{self._total} {self._head}"
+        text = f"{progress_bar(self._done, self._total)} {self._head}"
         # The state is what moves: of a narrow line the case's name gives way.
         self._line.draw(text[: max(self._line.width - len(tail) - 1, 10)] + tail)
 
