@@ -19,7 +19,7 @@ from accelbench.core.vocabulary import Quality
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec, layer, named
 from accelbench.report.charts.by_batch import along_batches
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     MOST_PANELS,
     PAINTED,
@@ -276,59 +276,24 @@ _LATENCY = "latency of a batch, ms"
 
 def _chart(
     name: str,
-    title: str,
-    answers: str,
-    needs: str,
     figure: Figure = lambda point: point.latency,
     axis_title: str = _LATENCY,
     axis: str = "",
 ) -> Chart:
     comparison = Comparison(AXES[axis or name], figure, axis_title)
-    return Chart(name, title, answers, needs, lambda subject: compared(subject, comparison))
+    return declare_chart(name, lambda subject: compared(subject, comparison))
 
 
-HARDWARE_LATENCY = _chart(
-    "hardware-latency",
-    "Hardware: latency",
-    "how fast each platform is",
-    "a model on two platforms",
-    axis="hardware",
-)
+HARDWARE_LATENCY = _chart("hardware-latency", axis="hardware")
 HARDWARE_THROUGHPUT = _chart(
-    "hardware-throughput",
-    "Hardware: throughput",
-    "how many items a second each platform brings",
-    "a model on two platforms",
-    lambda point: point.throughput,
-    "throughput, items/s",
-    "hardware",
+    "hardware-throughput", lambda point: point.throughput, "throughput, items/s", "hardware"
 )
 HARDWARE_MEMORY = _chart(
-    "hardware-memory",
-    "Hardware: memory",
-    "how much memory each platform takes",
-    "a model on two platforms, with its memory",
-    lambda point: point.memory,
-    "peak memory, MB (2^20)",
-    "hardware",
+    "hardware-memory", lambda point: point.memory, "peak memory, MB (2^20)", "hardware"
 )
-PRECISIONS = _chart(
-    "precision", "Precisions", "what a narrower precision brings", "a model in two precisions"
-)
-FRAMEWORKS = _chart(
-    "framework",
-    "Frameworks",
-    "which engine is fastest on the same platform",
-    "a model by two engines on a platform",
-    axis="runtime",
-)
-MODES = _chart(
-    "training-inference",
-    "Training against inference",
-    "how much longer a training step takes than an inference step",
-    "a model in inference and in training",
-    axis="mode",
-)
+PRECISIONS = _chart("precision")
+FRAMEWORKS = _chart("framework", axis="runtime")
+MODES = _chart("training-inference", axis="mode")
 
 
 #: One step costs next to nothing, and an axis of that is read by nobody.
@@ -369,24 +334,6 @@ def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
     return replace(drawn, notes=[*notes, *drawn.notes, *stand_ins])
 
 
-HARDWARE_COST = Chart(
-    "hardware-cost",
-    "Hardware: cost",
-    "what a million items cost on each platform",
-    "a model on two platforms that have a price (--prices)",
-    _beside,
-)
-COST_BY_BATCH = Chart(
-    "cost-by-batch",
-    "Cost against batch size",
-    "how much cheaper a larger batch makes an item",
-    "a model at two batch sizes on a platform that has a price (--prices)",
-    _along_batches,
-)
-TRAINING_COST = Chart(
-    "training-cost",
-    "Training: cost",
-    "what training steps cost on each platform",
-    "a model trained on two platforms that have a price (--prices)",
-    _of_training,
-)
+HARDWARE_COST = declare_chart("hardware-cost", _beside)
+COST_BY_BATCH = declare_chart("cost-by-batch", _along_batches)
+TRAINING_COST = declare_chart("training-cost", _of_training)

@@ -17,6 +17,7 @@ from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
 from accelbench.core.worth import REASON_TEXTS, UnusableReason, launches_failed, why_unusable
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.present.texts import catalogue
 from accelbench.report.charts.axes import Spec as Spec
 from accelbench.report.charts.palette import by_device, expected_size, narrowed
 from accelbench.report.charts.theme import CONFIG, SCHEMA, wrapped
@@ -94,6 +95,16 @@ class Chart(ChartLabel):
     """One chart of results."""
 
     draw: Callable[[Subject], ChartBody | None]  # its body; None where there is nothing to show
+
+
+def label_of(name: str) -> ChartLabel:
+    """Return what a chart is called, by the catalogue of labels."""
+    return ChartLabel(name, **catalogue("chart_labels")[name])
+
+
+def declare_chart(name: str, draw: Callable[[Subject], ChartBody | None]) -> Chart:
+    """Return a chart that is called as the catalogue of labels says."""
+    return Chart(name, **catalogue("chart_labels")[name], draw=draw)
 
 
 #: Width and height in pixels, of the picture as it is and of the one in one column.

@@ -30,7 +30,7 @@ from accelbench.report.charts.axes import (
     view,
     words,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     MOST_PANELS,
     Panel,
@@ -180,13 +180,7 @@ def _layers(
     return [line, *whiskers(records, "y", coloured, scale, strokeWidth=2.4), marks]
 
 
-COLLECTIVES = Chart(
-    "collectives",
-    "Collectives over message size",
-    "what collectives among ranks bring and take, by the size of their buffer",
-    "a calibration by hardware --calibrate --processes",
-    _drawn,
-)
+COLLECTIVES = declare_chart("collectives", _drawn)
 
 
 #: Parts in the order in which they are drawn, each with its colour: they are no platforms.
@@ -262,13 +256,7 @@ def _body(records: Sequence[Record], scale: ChartAxis) -> Spec:
     return view(records, WIDE, {"step": _BAR}, segments, labels(place, align="left", dx=5))
 
 
-COMMUNICATION = Chart(
-    "communication",
-    "Communication of a step",
-    "what of a step of several processes is communication",
-    "steps of several processes",
-    _communication_drawn,
-)
+COMMUNICATION = declare_chart("communication", _communication_drawn)
 
 
 #: Figure → the head of its column; work first, as it is what tells a straggler.
@@ -420,10 +408,4 @@ def _rank_layers(records: Sequence[Record]) -> list[Spec]:
     return [layer("rect", fill, stroke=PAPER, strokeWidth=2), text]
 
 
-RANKS = Chart(
-    "ranks",
-    "Ranks of a step",
-    "which of several processes the others wait for",
-    "steps of several processes",
-    _draw_ranks,
-)
+RANKS = declare_chart("ranks", _draw_ranks)

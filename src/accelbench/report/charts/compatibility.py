@@ -8,7 +8,7 @@ from accelbench.analysis.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.core.worth import COMPARABLE
 from accelbench.report.charts.axes import Spec, grid, grouped, layer, view
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import Record, labels
 from accelbench.report.charts.words import figure, left_out, safe
 from accelbench.report.matrix import precisions
@@ -91,10 +91,4 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
     return {"encoding": place, **view(records, {"step": 82}, {"step": 24}, fields, text)}
 
 
-COMPATIBILITY = Chart(
-    "compatibility",
-    "Compatibility",
-    "what each platform is worth for each model",
-    "inference",
-    _drawn,
-)
+COMPATIBILITY = declare_chart("compatibility", _drawn)

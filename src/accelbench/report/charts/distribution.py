@@ -22,7 +22,7 @@ from accelbench.report.charts.axes import (
     view,
     words,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -198,13 +198,7 @@ _SAID = {
     "samples": "samples",
 }
 
-DISTRIBUTION = Chart(
-    "latency-distribution",
-    "Latency distribution",
-    "how steps differ from each other, and which are outliers",
-    "samples, which only our own results have",
-    _drawn,
-)
+DISTRIBUTION = declare_chart("latency-distribution", _drawn)
 
 
 #: Column → what people call it and its form. None has a colour: colours are platforms'.
@@ -281,10 +275,4 @@ def _phases_body(records: Sequence[Record]) -> Spec:
 
 _PHASE_TOOLTIP = words("cell", "phase", "kind", "quality")
 
-COLD_WARM = Chart(
-    "cold-warm",
-    "Cold against warm",
-    "what the first time costs beside the steady state",
-    "times of building, loading or a first step",
-    _draw_cold_warm,
-)
+COLD_WARM = declare_chart("cold-warm", _draw_cold_warm)

@@ -23,7 +23,7 @@ from accelbench.report.charts.by_batch import (
     side_by_side,
     way_of,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     Panel,
     Record,
@@ -198,10 +198,4 @@ def _strip(
     return view(records, 420, {"step": 22}, *layers)
 
 
-MODEL_PANELS = Chart(
-    "model-panels",
-    "One model on every device",
-    "what a model takes on each device, by each engine and precision, at each batch",
-    "two configurations of one model that have a latency",
-    _drawn,
-)
+MODEL_PANELS = declare_chart("model-panels", _drawn)

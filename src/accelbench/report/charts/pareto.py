@@ -20,7 +20,7 @@ from accelbench.report.charts.axes import (
     own_axes,
     shared,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     MOST_PANELS,
     UNUSABLE,
@@ -220,20 +220,11 @@ def _pixel(value: float, axis: ChartAxis) -> float:
     return (value - axis.low) / (axis.high - axis.low)
 
 
-PARETO = Chart(
+PARETO = declare_chart(
     "pareto",
-    "Latency against throughput",
-    "which ways of running no other one beats",
-    "a model run in three ways that differ in more than the batch",
     partial(_drawn, Tradeoff(lambda point: point.throughput, "throughput, items/s", rate=True)),
 )
 _ENERGY = Tradeoff(
     lambda point: point.energy_per_item, "energy of an item, J", lower_is_better=True
 )
-ENERGY_LATENCY = Chart(
-    "energy-latency",
-    "Latency against energy",
-    "which ways of running no other one beats in time and energy",
-    "a model run with --energy in three ways that differ in more than the batch",
-    partial(_drawn, _ENERGY),
-)
+ENERGY_LATENCY = declare_chart("energy-latency", partial(_drawn, _ENERGY))

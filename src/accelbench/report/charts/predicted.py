@@ -27,7 +27,7 @@ from accelbench.report.charts.axes import (
     words,
 )
 from accelbench.report.charts.by_batch import batch_axis, reach, way_of
-from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
+from accelbench.report.charts.chart import ChartBody, Picture, label_of, pictured
 from accelbench.report.charts.marks import (
     COLOUR,
     MOST_PANELS,
@@ -204,12 +204,7 @@ def kind_dots(place: Spec, tooltip: Sequence[Spec], size: int = 55) -> list[Spec
     ]
 
 
-PREDICTED_BY_BATCH = ChartLabel(
-    "predicted-by-batch",
-    "Predicted latency and throughput against batch size",
-    "what a larger batch would bring where it was not measured",
-    "predictions of a model at two batch sizes",
-)
+PREDICTED_BY_BATCH = label_of("predicted-by-batch")
 _KNEE_NOTE = "Ring: the predicted knee, from where on a larger batch gains under 10 %."
 _BATCH_ADVICE = "name fewer models to see"
 _LINE_ADVICE = "name the hardware, runtimes or precisions to see"
@@ -304,12 +299,7 @@ def _batch_layers(drawing: _Drawing, x: Spec, way: Mapping[str, Spec]) -> list[S
     return [band, line, *kind_dots(place, told), *rings]
 
 
-PREDICTED_PLACES = ChartLabel(
-    "predicted-places",
-    "Predicted latency and throughput",
-    "how fast each platform and engine would be",
-    "predictions of a model at one batch size",
-)
+PREDICTED_PLACES = label_of("predicted-places")
 _PREDICTED_PLACES_ADVICE = "name the hardware or the models to see"
 #: More rows than this are no picture.
 _MOST_ROWS = 24
@@ -370,12 +360,7 @@ def _layers(
     return [band, *kind_dots(place, tooltip(scale.title, records, level=LEVEL))]
 
 
-PREDICTED_MATRIX = ChartLabel(
-    "predicted-matrix",
-    "Predicted latency and throughput by model",
-    "which platform, engine and batch would suit each model",
-    "predictions of models",
-)
+PREDICTED_MATRIX = label_of("predicted-matrix")
 _ADVICE = "the JSON of --matrix has all"
 _MOST_MODELS, _MOST_COLUMNS = 60, 24
 _CELL_WIDE, _CELL_HIGH = 40, 17

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.nouns import counted, digits
 from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis, grouped, layer, view, words
 from accelbench.report.charts.axes import legend as legend_of
-from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
+from accelbench.report.charts.chart import ChartBody, Picture, label_of, pictured
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.theme import (
     DIM,
@@ -24,12 +24,7 @@ from accelbench.report.charts.words import safe
 if TYPE_CHECKING:
     from accelbench.predict.scoring import EvaluatedCases, Score
 
-PREDICTED_MEASURED = ChartLabel(
-    "predicted-measured",
-    "Predicted against measured",
-    "how far predictions were from what was measured",
-    "measured cases of several models",
-)
+PREDICTED_MEASURED = label_of("predicted-measured")
 _UNITS = {"latency": "latency of a step, ms", "memory": "peak memory, MB (2^20)"}
 #: Marks of a panel: more are a stain, and megabytes.
 _MOST_MARKS = 2000

@@ -9,7 +9,7 @@ from accelbench.core.devices import devices_of, sharing
 from accelbench.core.nouns import listed
 from accelbench.hardware.common import colour_of
 from accelbench.report.charts.axes import Spec, as_stored, axis, layer
-from accelbench.report.charts.chart import Chart, ChartBody, Roof, Subject
+from accelbench.report.charts.chart import ChartBody, Roof, Subject, declare_chart
 from accelbench.report.charts.marks import (
     COLOUR,
     Panel,
@@ -145,11 +145,4 @@ def _roofs(lines: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
     return [layer("line", line, of=lines, strokeWidth=2), {**ends, **label}]
 
 
-ROOFLINE = Chart(
-    "roofline",
-    "Roofline",
-    "how near each configuration comes to the limits of its device",
-    "models whose operations and bytes are counted, on a device whose limits are documented or "
-    "measured by accelbench hardware --calibrate",
-    _drawn,
-)
+ROOFLINE = declare_chart("roofline", _drawn)

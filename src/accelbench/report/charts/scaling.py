@@ -24,7 +24,7 @@ from accelbench.report.charts.axes import (
     layer,
     own_axes,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     COLOUR,
     MOST_PANELS,
@@ -262,10 +262,4 @@ _MORE_TOLD: list[Spec] = [
     {"field": "efficiency", "type": "quantitative", "format": ".0%"},
 ]
 
-SCALING = Chart(
-    "scaling",
-    "Scaling over processes",
-    "what more processes bring to a step, beside the ideal",
-    "steps of several processes, and of one",
-    _drawn,
-)
+SCALING = declare_chart("scaling", _drawn)

@@ -43,7 +43,15 @@ from accelbench.report.charts.axes import (
     view,
     words,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, ChartLabel, Picture, Subject, pictured
+from accelbench.report.charts.chart import (
+    ChartBody,
+    ChartLabel,
+    Picture,
+    Subject,
+    declare_chart,
+    label_of,
+    pictured,
+)
 from accelbench.report.charts.marks import (
     COLOUR,
     FORM,
@@ -253,21 +261,10 @@ def _model_layers(records: Sequence[Record], x: Spec) -> list[Spec]:
     return [marks, layer("tick", place, of=middles, **MIDDLE_TICK)]
 
 
-ARCHITECTURES = Chart(
-    "architecture",
-    "Architectures",
-    "how models of each architecture compare",
-    "models of two architectures",
-    _draw_architectures,
-)
+ARCHITECTURES = declare_chart("architecture", _draw_architectures)
 
 
-SPEED_UPS = ChartLabel(
-    "speed-ups",
-    "Speed-ups",
-    "how many times as fast one is as the other, in each configuration that both have answered",
-    "configurations that both have answered alike",
-)
+SPEED_UPS = label_of("speed-ups")
 #: So many are named beside their marks; of more than so many intervals hide each other.
 _MOST_NAMES, _WHISKERS = 36, 400
 _VERDICT_COLOURS = {

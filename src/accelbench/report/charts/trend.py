@@ -15,7 +15,7 @@ from accelbench.analysis.versions import in_short
 from accelbench.core.nouns import counted
 from accelbench.hardware.common import colour_of
 from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis, layer, words
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.font_metrics import width
 from accelbench.report.charts.marks import (
     COLOUR,
@@ -396,10 +396,4 @@ def _sizes(steps: Sequence[Record], x: Spec) -> list[Spec]:
     ]
 
 
-TREND = Chart(
-    "trend",
-    "Over time",
-    "how figures changed from run to run, and where",
-    "a question that two runs answered, at different times",
-    _drawn,
-)
+TREND = declare_chart("trend", _drawn)
