@@ -19,6 +19,7 @@ from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.present.document import DocumentSection, Notes, Table, columns
+from accelbench.present.texts import phrase
 from accelbench.select.constraints.limits import spelled
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import differing, is_imported, of_others
@@ -84,16 +85,20 @@ def _searched(search: Mapping[str, Any]) -> str:
         return f"{way}: not searched, {search['ended'].rstrip('.')}"
     settled = search["ended"] == "settled"
     if largest is None:
-        fits = "no batch fits" if settled else "no batch is known to fit"
+        fits = "no batch fits" if settled else phrase("recommend.no-batch-fits")
     elif search.get("largest_tried") == largest:
-        fits = f"batch {largest:,} fits, and no larger one is tried"
+        fits = phrase("recommend.largest-batch-fits", largest=largest)
     else:
-        fits = f"batch {largest} is the largest {'that fits' if settled else 'known to fit'}"
+        fits = phrase(
+            "recommend.largest-batch",
+            largest=largest,
+            words="that fits" if settled else "known to fit",
+        )
     missed = [b["batch_size"] for b in batches if b["fits"] is False]
     larger = [batch for batch in missed if largest is None or batch > largest]
     beyond = f", {min(larger)} does not" if larger else ""
     smaller = ", ".join(str(batch) for batch in missed if batch not in larger)
-    below = f"; {smaller} did not, though smaller" if smaller else ""
+    below = phrase("recommend.smaller-missed", smaller=smaller) if smaller else ""
     open_end = "" if settled else f"; {search['ended']}"
     odd = "".join(f"; batch {b['batch_size']}: {_odd(b)}" for b in batches if b.get("why"))
     measured = counted(len(batches), "batch", "batches")
@@ -102,25 +107,27 @@ def _searched(search: Mapping[str, Any]) -> str:
 
 def _odd(batch: Mapping[str, Any]) -> str:
     why = str(batch["why"])
-    return why if batch["fits"] is None else f"it fits, and its time is not in the answer: {why}"
+    return why if batch["fits"] is None else phrase("recommend.fits-without-time", why=why)
 
 
 def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
     able = [case for case in cases if case["command"]]
     here = next((case for case in able if case["measurable_here"]), None)
     if here is not None:
-        return f"To measure: {here['command']}, or add --verify"
+        return phrase("recommend.measure-or-verify", command=here["command"])
     if not able:
         return None
     first = able[0]
-    return f"To measure, on a machine with {where(first['hardware'], first)}: {first['command']}"
+    return phrase(
+        "recommend.measure-on", where=where(first["hardware"], first), command=first["command"]
+    )
 
 
 def _star(answer: Mapping[str, Any]) -> str:
     if len(answer["fits"]) == 1:
         return "* nothing else fits."
     *most, last = (_COMPARED[name] for name in answer["pareto_by"])
-    return f"* nothing that fits beats it in {', '.join(most)} and {last}."
+    return phrase("recommend.front-legend", most=", ".join(most), last=last)
 
 
 def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Ways) -> Table:

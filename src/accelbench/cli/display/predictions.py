@@ -15,6 +15,7 @@ from accelbench.core.figures import ends_text
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import visible
 from accelbench.present.document import Document, Notes, Table, TonedText, columns
+from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
@@ -69,8 +70,8 @@ def show_answer(answer: PredictionAnswer) -> None:
     notes += map(_file, answer.files)
     if devices := devices_told(answer.figures):
         notes.append(f"On {devices}.")
-    notes.append(f"Predicted, not measured; {answer.learned_said}.")
-    notes.append("Memory has a 90 % interval too, from held-out results like that of time: --json.")
+    notes.append(phrase("predict.predicted-not-measured", learned_said=answer.learned_said))
+    notes.append(phrase("predict.memory-interval"))
     notes += [f"note: {note}" for note in answer.brief_notes]
     show(Document("", [table, Notes(notes)]))
     for note in answer.peak_notes:
@@ -90,9 +91,12 @@ def _in_lines(heading: str) -> str:
 
 
 def _file(entry: Mapping[str, Any]) -> str:
-    return (
-        f"{visible(entry['model'])}: {entry['format']}, {entry['parameters']:,} parameters, sha256"
-        f" {entry['sha256'][:12]}"
+    return phrase(
+        "predict.model-file",
+        model=visible(entry["model"]),
+        format=entry["format"],
+        parameters=entry["parameters"],
+        sha256=entry["sha256"][:12],
     )
 
 
@@ -105,9 +109,9 @@ def show_notes(notes: Iterable[str]) -> None:
 def show_plan(plan: MeasurementPlan) -> None:
     """The measurements to make first, as commands."""
     if plan.measurements:
-        print_line(f"Before: figures may be off by about {plan.before:.1f} %. Measure first:")
+        print_line(phrase("predict.plan", before=plan.before))
     else:
-        print_line("Nothing that could be measured is left to suggest.")
+        print_line(phrase("predict.plan-empty"))
     for number, entry in enumerate(plan.measurements, start=1):
         print_line(f"{number:>3}. {entry.command}    # then about {entry.deviation:.1f} %")
     if plan.measurements:
@@ -158,8 +162,8 @@ def _knee(knee: Knee, alike: frozenset[str], *, several: bool, sized: bool) -> s
     where = " · ".join([where, *_sizes(knee["sizes"])]) if sized else where
     model = f"{knee['model']} · " if several else ""
     if knee["batch_size"] is None:
-        return f"{model}{where}: throughput still grows at the largest batch"
-    return f"{model}{where}: from batch {knee['batch_size']:,} on a larger batch gains under 10 %"
+        return phrase("predict.no-knee", model=model, where=where)
+    return phrase("predict.knee", model=model, where=where, batch_size=knee["batch_size"])
 
 
 def _score(value: float | None) -> str:

@@ -16,6 +16,7 @@ from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
+from accelbench.present.texts import phrase
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec, layer, named
 from accelbench.report.charts.by_batch import along_batches
@@ -61,7 +62,7 @@ _FURTHEST = 1.6
 _BELOW = 5.5
 
 #: Of a model the question that most places answered is drawn.
-_QUESTIONS = ("size, batch or way of these models", "sizes, batches and ways of these models")
+_QUESTIONS = (phrase("charts.other-question"), phrase("charts.other-questions"))
 
 Figure = Callable[[Point], FigureInterval | None]
 
@@ -203,7 +204,7 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
     notes = [
         *axes.own_axes(scales),
         *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
-        *left_out(len(groups) - len(shown), "panel", advice="name the models to see"),
+        *left_out(len(groups) - len(shown), "panel", advice=phrase("charts.name-models")),
         *left_out(fewer, "bar" if comparison.at_every_batch else "slower bar"),
         *left_out(others, *_QUESTIONS),
         *emulated(sum(question in asked for question in stand_ins), *why),
@@ -271,7 +272,7 @@ def _layers(records: Sequence[Record], scale: axes.ChartAxis, title: str) -> lis
     return [area, *whiskers(records, "x", place, scale, yOffset=_BELOW), *figures]
 
 
-_LATENCY = "latency of a batch, ms"
+_LATENCY = phrase("charts.axis-latency")
 
 
 def _chart(
@@ -309,7 +310,7 @@ def _along_batches(subject: Subject) -> ChartBody | None:
 
 
 def _of_training(subject: Subject) -> ChartBody | None:
-    title = f"cost of a million training steps, {subject.sign.strip()}"
+    title = phrase("charts.cost-of-million-steps", sign=subject.sign.strip())
     return _compared(subject, lambda one: one.step_cost and one.step_cost.times(_STEPS), title)
 
 
@@ -320,7 +321,7 @@ def _compared(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
 def _title(subject: Subject) -> str:
     counted = {items_of(point.row) for point in subject.points if point.cost}
     items = safe(counted.pop(), 24) if len(counted) == 1 else "items"
-    return f"cost of a million {items}, {subject.sign.strip()}"
+    return phrase("charts.cost-of-million-items", items=items, sign=subject.sign.strip())
 
 
 def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:

@@ -12,6 +12,7 @@ from accelbench.analysis.questions import AXES, Key
 from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import number
 from accelbench.hardware.common import colour_of
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     ChartAxis,
     Spec,
@@ -175,7 +176,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
     notes = [
         *own_axes(axes),
         *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
-        *left_out(len(panels) - len(shown), "panel", advice="name the models to see"),
+        *left_out(len(panels) - len(shown), "panel", advice=phrase("charts.name-models")),
         *left_out(len(lines) - len(kept), "line"),
         *emulated(like_these, *([OF_A_STAND_IN] if "memory" in title else [])),
     ]
@@ -270,7 +271,9 @@ def _chart(name: str, figure: Figure, title: str) -> Chart:
     return declare_chart(name, lambda subject: along_batches(subject, figure, title))
 
 
-LATENCY_BY_BATCH = _chart("latency-by-batch", lambda point: point.latency, "latency of a batch, ms")
+LATENCY_BY_BATCH = _chart(
+    "latency-by-batch", lambda point: point.latency, phrase("charts.axis-latency")
+)
 THROUGHPUT_BY_BATCH = _chart(
     "throughput-by-batch", lambda point: point.throughput, "throughput, items/s"
 )
