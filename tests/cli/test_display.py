@@ -60,7 +60,7 @@ ROW: dict[str, Any] = {
     [
         (None, "no data"),
         (0, "0"),
-        (0.00012, "0.00012"),
+        (0.00012, "0.000120"),
         (0.5, "0.500"),
         (1.234, "1.23"),
         (12.34, "12.3"),
@@ -151,7 +151,7 @@ def test_one_measurement_is_one() -> None:
 def test_where_only_the_mean_is_known_it_is_called_the_mean() -> None:
     stream = io.StringIO()
     PlainWatch(stream).case_finished({**ROW, "latency_p50_ms": None, "latency_mean_ms": 0.002})
-    assert "mean 0.002 ms" in stream.getvalue()
+    assert "mean 0.00200 ms" in stream.getvalue()
     assert "p50" not in stream.getvalue()
 
 
@@ -462,7 +462,7 @@ def test_a_mean_of_blocks_is_marked_among_medians() -> None:
     assert "p50 ms" in head
     assert "12.3 " in median
     assert "mean" not in median
-    assert "0.005 mean" in mean
+    assert "0.00512 mean" in mean
 
 
 def test_where_all_are_means_of_blocks_the_column_is_of_means() -> None:
@@ -472,7 +472,7 @@ def test_where_all_are_means_of_blocks_the_column_is_of_means() -> None:
     head, mean, _ = stream.getvalue().splitlines()
     assert "mean ms" in head
     assert "p50" not in head
-    assert "0.005" in mean
+    assert "0.00512" in mean
     assert "mean" not in mean
 
 

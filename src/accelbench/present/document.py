@@ -101,6 +101,14 @@ class Table:
     is_folded: bool = False  # a page shows it when a reader opens it
     row_ids: Sequence[str] = ()  # the targets of links to its rows
 
+    @classmethod
+    def of_columns(
+        cls, described: Iterable[tuple[TableColumn, Sequence[str]]], *, is_compact: bool = False
+    ) -> Table:
+        """Return a table by its columns, each with its cells."""
+        names, cells = zip(*described, strict=True)
+        return cls(names, list(zip(*cells, strict=True)), is_compact=is_compact)
+
     def filled(self) -> list[int]:
         """Return the columns that have a text in any row; all columns of a table without rows."""
         every = range(len(self.columns))

@@ -19,6 +19,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.worth import THIS_ARM_SQL
 from accelbench.evidence.measurements import cell_of, current_sql, newer_sql
 from accelbench.hardware.rooflines import is_called, rooflines_of
+from accelbench.present.texts import phrase
 from accelbench.query.calibrations import stored_collectives, stored_limits
 from accelbench.query.filters import catalogued, marks, where_of
 from accelbench.query.hardware_words import has_one_of
@@ -157,7 +158,7 @@ def subject_of(files: Sequence[Path], filters: Filters, prices: Prices | None = 
             if record.has("samples"):
                 samples[key] = _samples_in(record)
     if not rows:
-        raise UsageError("The files have no results of what was asked for.")
+        raise UsageError(phrase("report.files-without-results"))
     ordered = sorted(rows.values(), key=lambda r: (str(r.get("started_at")), r["result_id"]))
     priced = named_apart(with_costs(ordered, prices, machines))
     names = {run: str(machine) for run, machine in machines.items()}
@@ -177,7 +178,7 @@ def _samples_in(record: Record) -> list[float]:
     if record.has("sampling") and (sampling := record.of("sampling")).has("step"):
         steps = sampling.of("step").values.get("steps")
     if steps and len(steps) != len(samples):
-        record.wrong("sampling", f"it says how many steps {len(steps)} samples cover")
+        record.wrong("sampling", phrase("report.samples-of-steps", steps=len(steps)))
     return step_ms(samples, steps)
 
 
@@ -274,7 +275,7 @@ def _roofs(
     told: Mapping[tuple[str, str], Sequence[float]],
 ) -> list[Roof]:
     if limits is not None and (peak := limits.peak(precision)) is not None:
-        source = f"measured on {limits.day} by hardware --calibrate"
+        source = phrase("report.measured-roof", day=limits.day)
         return [Roof(kind, name, precision, peak, limits.bandwidth, source, limits.day)]
     if (kind, name) in told and precision == "fp32" and limits is None:
         compute, bandwidth = told[kind, name]

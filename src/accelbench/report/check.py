@@ -14,11 +14,12 @@ from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
 from accelbench.exchange.titles import title
 from accelbench.present.document import Document, GroupedTable, Notes, TableColumn, TableGroup, Tone
+from accelbench.present.texts import phrase
 
 _ORDER = list(Outcome)
 _MUCH = 10.0
 #: What is said of a change that is shown and does not count.
-WITHIN_LIMIT = "changed within the limit"
+WITHIN_LIMIT = phrase("check.changed-within-limit")
 #: Configurations of one reason that are named.
 _MOST_NAMED = 8
 
@@ -56,7 +57,9 @@ def sides(about: Json) -> str:
     """What is compared with what, and where."""
     labels = record(about, "labels")
     runs = [f"{run} ({labels[run]})" if run in labels else run for run in texts(about, "runs")]
-    return f"{', '.join(runs)} against {about['baseline']}, on {about['machine']}"
+    return phrase(
+        "check.sides", runs=", ".join(runs), baseline=about["baseline"], machine=about["machine"]
+    )
 
 
 def headline(check: Check) -> str:
@@ -65,13 +68,13 @@ def headline(check: Check) -> str:
     named = Counter(map(outcome_text, sorted(check.questions, key=_place)))
     summary = ", ".join(f"{count} {name}" for name, count in named.items())
     if not check.questions:
-        return "Can't tell: nothing was measured now that the baseline has"
+        return phrase("check.nothing-measured")
     if check.outcome is Outcome.WORSE:
         whole = f"{set_text(check.whole)}; " if check.is_set_worse else ""
-        return f"Worse than the baseline: {whole}{summary}"
+        return phrase("check.worse-baseline", whole=whole, summary=summary)
     if check.outcome is Outcome.CANNOT_TELL:
         return _open(check, counts)
-    return f"Nothing became worse: {summary}"
+    return phrase("check.nothing-became-worse", summary=summary)
 
 
 def outcome_text(question: CheckedQuestion) -> str:
@@ -100,9 +103,13 @@ def set_text(judged: JudgedSet | None) -> str:
     middle, low, high = (100.0 * (end if slower else -end) for end in ends)
     near, far = sorted((low, high))
     word = "slower" if slower else "faster"
-    return (
-        f"all {judged.configurations:,} configurations: {middle:.1f} % {word}"
-        f" ({near:.1f} … {far:.1f} %)"
+    return phrase(
+        "check.all-configurations",
+        configurations=judged.configurations,
+        middle=middle,
+        word=word,
+        near=near,
+        far=far,
     )
 
 
@@ -110,11 +117,15 @@ def _open(check: Check, counts: Mapping[Outcome, int]) -> str:
     many, left = len(check.questions), counts[Outcome.CANNOT_TELL]
     answered = [one for one in check.questions if one.outcome is not Outcome.CANNOT_TELL]
     named = Counter(map(outcome_text, sorted(answered, key=_place)))
-    parts = [f"{left} of {counted(many, 'question')} not answered"] if left and many > 1 else []
+    parts = (
+        [phrase("check.not-answered", left=left, many=counted(many, "question"))]
+        if left and many > 1
+        else []
+    )
     parts += [f"{count} {name}" for name, count in named.items()]
     parts += [f"{len(check.not_measured)} not measured"] if check.not_measured else []
     which = "anything" if many > 1 or check.not_measured else "it"
-    sentence = f"Can't tell whether {which} became worse"
+    sentence = phrase("check.inconclusive", which=which)
     return f"{sentence}: {', '.join(parts)}" if parts else sentence
 
 
@@ -165,18 +176,12 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
         before, now = (min(figure.launches[side] for figure in plain) for side in (0, 1))
         where = "on each side"
         if max(before, now) > 1:
-            where = "in the baseline" if before < now else "in what is checked"
+            where = "in the baseline" if before < now else phrase("check.side-candidate")
         limits = [figure.limit for figure in plain if figure.metric.timed]
-        shows = f"it shows a change of time from {_span(limits)} on, and" if limits else "it shows"
-        yield (
-            f"Warning: there is a single launch {where}. It does not show how another would differ:"
-            f" {shows} never that nothing changed."
-        )
+        shows = phrase("check.shows-from", limits=_span(limits)) if limits else "it shows"
+        yield phrase("check.single-launch", where=where, shows=shows)
     if pairs := [figure for figure in figures if figure.paired]:
-        yield (
-            "Judged by pairs of launches that were measured in turns (Student's t at 1 %): "
-            f"{_limits(pairs, 'pairs')}."
-        )
+        yield phrase("check.judged-pairs-launches", limits=_limits(pairs, "pairs"))
     launched = [figure for figure in figures if not figure.plain and not figure.paired]
     if launched:
         sided = ", one-sided" if any(figure.runs is not None for figure in launched) else ""
@@ -185,21 +190,19 @@ def sentences(check: Check, about: Json) -> Iterable[str]:
         if runs:
             learned = any(math.isfinite(run.freedom) for run in runs)
             yield (
-                f"Times of two runs are taken to differ by {_span(run.value for run in runs)}"
-                " without a change, "
-                + ("by what is stored of this machine." if learned else "for want of a history.")
+                phrase("check.noise-of-runs", runs=_span(run.value for run in runs))
+                + (phrase("check.noise-stored") if learned else phrase("check.noise-assumed"))
             )
     if check.together is not None:
-        yield (
-            f"All times moved together, by {check.together:+.1%}: a change of the machine does that"
-            " too. --rerun measures again."
-        )
+        yield phrase("check.all-times-moved", together=check.together)
     differs = sorted({text for question in check.questions for text in question.differs})
     if differs:
-        more = f"; and {len(differs) - 8} more, see --json" if len(differs) > 8 else ""
+        more = (
+            phrase("check.more-differences", differs=len(differs) - 8) if len(differs) > 8 else ""
+        )
         yield f"Not alike: {'; '.join(differs[:8])}{more}."
-    allow = "" if check.may_miss else ", which --allow missing lets pass"
-    of_baseline = ("of the baseline was", "of the baseline were")
+    allow = "" if check.may_miss else phrase("check.allow-missing-lets")
+    of_baseline = (phrase("check.baseline-was"), phrase("check.baseline-were"))
     for rows, verbs, words in (
         (check.not_measured, of_baseline, f"measured now{allow}"),
         (check.not_before, ("is", "are"), "in the baseline"),
@@ -233,9 +236,12 @@ def _of_the_set(judged: JudgedSet | None) -> Iterable[str]:
     if judged is None:
         return
     groups = "families" if judged.by_family else "models"
-    yield (
-        f"Judged together, {set_text(judged)}, in {judged.clusters:,} {groups}. A change of all"
-        f" counts from {_percent(judged.limit)} on, if the interval does not contain zero."
+    yield phrase(
+        "check.judged-together",
+        set_text=set_text(judged),
+        clusters=judged.clusters,
+        groups=groups,
+        limit=_percent(judged.limit),
     )
 
 
@@ -273,12 +279,12 @@ def _limits(figures: Sequence[Judged], what: str) -> str:
         own = [figure for figure in figures if figure.metric.name == name]
         known = [figure.least_shown for figure in own if figure.least_shown is not None]
         limits = f"from {_span(figure.limit for figure in own)} on"
-        limits += f", and this many {what} find one of {_span(known)}" if known else ""
+        limits += phrase("check.detectable-change", what=what, known=_span(known)) if known else ""
         metrics_by_limits.setdefault(limits, []).append(name)
     if len(metrics_by_limits) == 1:
-        return f"a change counts {next(iter(metrics_by_limits))}"
+        return phrase("check.limits-of-all", metrics_by_limits=next(iter(metrics_by_limits)))
     each = [f"{' and '.join(names)} {limits}" for limits, names in metrics_by_limits.items()]
-    return f"a change counts for {'; for '.join(each)}"
+    return phrase("check.limits-by-metric", each="; for ".join(each))
 
 
 def _span(values: Iterable[float]) -> str:

@@ -16,6 +16,7 @@ from accelbench.core.devices import title_of
 from accelbench.core.figures import is_too_wide
 from accelbench.core.nouns import NOT_KNOWN, counted, digits
 from accelbench.core.rows import Row, text
+from accelbench.present.texts import phrase
 from accelbench.report.charts.words import short_device
 
 #: Rounding may make an interval so many times as wide, before more digits are written.
@@ -49,7 +50,9 @@ def sentence(base: str, others: Sequence[SideOfRatio]) -> str:
     alone = len(refused) == 1
     if not compared:
         what = f"{refused[0].name} is not" if len(others) == 1 else "Nothing is"
-        return _begun(f"{what} compared with {base}: {_reasons(others)}.")
+        return _begun(
+            phrase("compare.not-compared", what=what, base=base, reasons=_reasons(others))
+        )
     if len(others) == 1:
         return _begun(_pair(base, compared[0]))
     which = f"{refused[0].name} is" if alone else f"{len(refused)} are"
@@ -134,19 +137,24 @@ def _pair(base: str, side: SideOfRatio) -> str:
     if ratio is None:
         return ""
     if covers_one(ratio):
-        return (
-            f"Can't tell whether {side.name} or {base} is faster: {side.name} is"
-            f" {_factor(ratio)} as fast{_single(ratio)}{_memory(side.memory)}{_doubts(side)}."
+        return phrase(
+            "compare.pair-inconclusive",
+            name=side.name,
+            base=base,
+            factor=_factor(ratio),
+            single=_single(ratio),
+            memory=_memory(side.memory),
+            doubts=_doubts(side),
         )
     slower = ratio.value < 1.0
     first, second = (base, side.name) if slower else (side.name, base)
     factor, memory = _factor(_turned(ratio) if slower else ratio), side.memory
     if not ratio.told:
-        told = f"{first} is faster than {second}, by how much can't be told: {factor}"
+        told = phrase("compare.faster-without-factor", first=first, second=second, factor=factor)
         return f"{told}{_single(ratio)}{_doubts(side)}."
     if slower:
         memory = 1.0 / memory if memory else None
-    told = f"{first} is {factor} as fast as {second}"
+    told = phrase("compare.times-as-fast", first=first, factor=factor, second=second)
     return f"{told}{_single(ratio)}{_memory(memory)}{_doubts(side)}."
 
 
@@ -159,22 +167,32 @@ def _several(base: str, compared: Sequence[SideOfRatio]) -> str:
     unknown = [side for side in compared if side.ratio is not None and not side.ratio.told]
     alone = _resting_on(compared)
     if len(rivals) > 1:
-        told = f"Can't tell which of {_named(rivals)} is fastest"
+        told = phrase("compare.fastest-inconclusive", named=_named(rivals))
         if best is not itself and best.ratio is not None and best.ratio.told:
-            told += f": {best.name} is {_factor(best.ratio)} as fast as {base}"
+            told += phrase(
+                "compare.best-times-as-fast", name=best.name, factor=_factor(best.ratio), base=base
+            )
     elif best is itself:
         next_one = every[1]
         turned = _factor(_turned(next_one.ratio)) if next_one.ratio else ""
-        told = f"{base} is the fastest of {len(every)}: {turned} as fast as {next_one.name}"
+        told = phrase(
+            "compare.base-is-fastest",
+            base=base,
+            every=len(every),
+            turned=turned,
+            name=next_one.name,
+        )
         told += _doubts(next_one)
     else:
         factor = _factor(best.ratio) if best.ratio else ""
-        told = f"{best.name} is the fastest of {len(every)}: {factor} as fast as {base}"
+        told = phrase(
+            "compare.other-is-fastest", name=best.name, every=len(every), factor=factor, base=base
+        )
         told += _memory(best.memory) + _doubts(best)
     last = every[-1]
     slowest = all(_ends(last)[1] < _ends(side)[0] for side in every[:-1])
     if slowest and last not in rivals and last not in unknown and last.ratio:
-        told += f"; {last.name} is the slowest, {_factor(last.ratio)} as fast as {base}"
+        told += phrase("compare.slowest", name=last.name, factor=_factor(last.ratio), base=base)
     return f"{told}{alone}."
 
 
@@ -185,7 +203,7 @@ def _resting_on(compared: Sequence[SideOfRatio]) -> str:
     parts = [
         f"{'all' if count == many else f'{count} of {many} ratios'} {what}"
         for count, what in (
-            (single, "without an interval: single figures"),
+            (single, phrase("compare.ratios-of-single-figures")),
             (within, "within single launches"),
         )
         if count

@@ -34,10 +34,11 @@ from accelbench.present.document import (
     Tone,
     TonedText,
 )
+from accelbench.present.texts import phrase
 
 FORMAT_VERSION = 1
 #: What a matrix without a named precision is of.
-BEST_PRECISION = "each in the best precision that ran"
+BEST_PRECISION = phrase("matrix.best-precision")
 
 #: The documents' marks; what is not available is told from what is not compatible.
 _MARKS = {Rating.HIGH: "✅ High", Rating.MEDIUM: "✅ Medium", Rating.LOW: "⚠️ Low"}
@@ -175,11 +176,7 @@ def plain_mark(cell: MatrixCell) -> str:
 #: Models of a page in a terminal, and names of models that share a reason.
 PAGE = 40
 _NAMED = 6
-_LEGEND = (
-    "A marked N/A is incompatible, a plain one not available. untried: not measured. emulated:"
-    " correct, but its times mean nothing. not verified: its outputs were not compared. not sure:"
-    " measured too roughly. runs: compatible, not rated."
-)
+_LEGEND = phrase("matrix.legend")
 
 
 def presented(
@@ -211,7 +208,7 @@ def presented(
         )
     ]
     others = [
-        f"Not in it, another machine: {machine}: --machine {machine.id}" for machine in about.others
+        phrase("matrix.other-machine", machine=machine, id=machine.id) for machine in about.others
     ]
     rule = DocumentSection("The rule", [Notes(RULE, is_list=True)])
     reasons: list[Notes | DocumentSection] = [rule]
@@ -233,10 +230,15 @@ def presented(
 
 def _page(page: int, total: int) -> str:
     first, last, pages = (page - 1) * PAGE + 1, min(page * PAGE, total), -(-total // PAGE)
-    more = f"--page {page + 1} has the next" if page < pages else "they are the last"
-    return (
-        f"Models {first:,} to {last:,} of {total:,}, page {page} of {pages}: {more}; names narrow"
-        " it, and --output matrix.html has all."
+    more = phrase("matrix.next-page", page=page + 1) if page < pages else phrase("matrix.last-page")
+    return phrase(
+        "matrix.page",
+        first=first,
+        last=last,
+        total=total,
+        page=page,
+        pages=pages,
+        more=more,
     )
 
 
@@ -282,7 +284,7 @@ def _briefly(models: Sequence[MatrixLine]) -> Iterator[Notes]:
         where = "every model" if len(names) == len(models) else listed(names, _NAMED)
         reasons.append(f"{reason} ({where})")
     yield Notes(reasons, is_list=True)
-    yield Notes(["The rule, and the reason behind every cell: --explain"])
+    yield Notes([phrase("matrix.see-explain")])
 
 
 def _reasons(

@@ -22,6 +22,7 @@ from accelbench.core.worth import (
     mostly_failed,
     reason_texts,
 )
+from accelbench.present.texts import phrase
 
 #: Columns in which another series of a question is the same.
 QUESTION = (
@@ -74,7 +75,7 @@ def left_out_text(series: Series) -> str:
     how = " or ".join(
         f"`accelbench compare {model} --by {axis}`" for axis in dict.fromkeys(commands)
     )
-    return f"Not in this series: {'; '.join(parts)}. See {how}"
+    return phrase("history.left-out", parts="; ".join(parts), how=how)
 
 
 def _others(row: Row, candidates: Iterable[Row]) -> Iterable[OtherSeries]:
@@ -218,4 +219,4 @@ def _why(
     if unusable:
         why = launches_failed([counts]) if mostly_failed([counts]) else unusable
         return ": ".join(filter(None, (f"unusable, {why}", cause)))
-    return "emulated" if emulated else f"its {metric.name} is not known"
+    return "emulated" if emulated else phrase("history.metric-unknown", name=metric.name)

@@ -14,6 +14,7 @@ from accelbench.catalog.find import known_as
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Mode
+from accelbench.present.texts import phrase
 from accelbench.report.charts.chart import ChartLabel, Picture, pictured
 from accelbench.report.charts.predicted import predicted_by_batch
 from accelbench.report.charts.predicted_measured import evaluation_picture
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 BATCH_SCALING = ChartLabel(
     "batch-scaling",
-    "Batch scaling: predicted and measured",
-    "what a larger batch brings, where it was measured and where it was not",
-    "a model at two batch sizes",
+    phrase("report.scaling-title"),
+    phrase("report.scaling-answers"),
+    phrase("report.scaling-needs"),
 )
 #: Fewer say nothing of how good predictions are: a fold has to have others to learn from.
 FEWEST_CASES, FEWEST_MODELS = 10, 3
@@ -43,8 +44,8 @@ _MOST_SCALED = 4
 _FURTHER = 4
 #: Of a case what tells it from others in a report: the model, where, and how.
 CaseKey = tuple[str, str, str, str, str, str, int]
-_LEARNED = "Each model of the database, predicted from the others."
-_SCALED = "Predicted from all that was measured, these circles among it."
+_LEARNED = phrase("report.leave-one-out")
+_SCALED = phrase("report.scaling-note")
 
 
 @dataclass(frozen=True)
@@ -106,29 +107,25 @@ def scaling_of(database: Database, model: str) -> tuple[Picture | None, str]:
     evidence = PredictionEvidence(scaling=_scaling(predictors, works))
     picture = evidence.scaling_picture if works else None
     if known is None and picture is None:
-        return None, (
-            "Nothing is predicted of it: its operators are not known, as it is no model of the"
-            " catalogue. What is measured of it stands on its own page."
-        )
-    return picture, "" if picture else "Nothing is predicted of it: no batch of it is learned from."
+        return None, (phrase("report.operators-unknown"))
+    return picture, "" if picture else phrase("report.batch-not-learned")
 
 
 def _too_few(cases: Sequence[MeasuredCase]) -> str:
     models = {entry.case.model for entry in cases}
     if len(cases) >= FEWEST_CASES and len(models) >= FEWEST_MODELS:
         return ""
-    return (
-        f"Predictions are judged by {FEWEST_CASES} measured cases of {FEWEST_MODELS}"
-        f" models or more; there are {counted(len(cases), 'case')} of"
-        f" {counted(len(models), 'model')}."
+    return phrase(
+        "report.too-few-cases",
+        fewest_cases=FEWEST_CASES,
+        fewest_models=FEWEST_MODELS,
+        cases=counted(len(cases), "case"),
+        models=counted(len(models), "model"),
     )
 
 
 def _not_learned(stored: StoredCases) -> str:
-    return (
-        f"Nothing was learned from these {len(stored.cases):,} cases yet:"
-        " accelbench predict --retrain does it."
-    )
+    return phrase("report.not-learned", cases=len(stored.cases))
 
 
 def _predictors(database: Database, stored: StoredCases) -> Predictors | None:

@@ -228,8 +228,7 @@ def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: 
         for number, (column, cells) in enumerate(columns)
         if not number or column.label == "by" or any(cell != NO_DATA for cell in cells)
     ]
-    rows = list(zip(*(cells for _, cells in known), strict=True))
-    return Table([column for column, _ in known], rows)
+    return Table.of_columns(known)
 
 
 def _in_lines(unit: str) -> str:

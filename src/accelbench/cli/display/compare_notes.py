@@ -27,21 +27,13 @@ from accelbench.core.precision import not_exact
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import launches_failed, mostly_failed, why_unusable
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.present.texts import phrase
 
-_ONE_LAUNCH = (
-    f"One launch says nothing of how far another would differ (“{NO_INTERVAL}”): for intervals"
-    " measure with --launches 5 or more."
-)
+_ONE_LAUNCH = phrase("compare.one-launch", no_interval=NO_INTERVAL)
 #: Why times are of no use of which most launches failed.
-_MOST_FAILED = "more than half of its launches failed"
-_WITHIN = (
-    "Intervals of single launches are of their samples: how far another launch would differ they do"
-    " not say; --launches 5 or more does."
-)
-_ONE_FIGURE = (
-    f"Single imported results have no interval (“{NO_INTERVAL}”): small differences between them"
-    " cannot be judged."
-)
+_MOST_FAILED = phrase("compare.most-launches-failed")
+_WITHIN = phrase("compare.intervals-single-launches")
+_ONE_FIGURE = phrase("compare.one-imported-result", no_interval=NO_INTERVAL)
 _NAMES, _PAIRS = 8, 3
 #: What tells most of how far two figures are alike.
 _FIRST = ("figure ", "unit ")
@@ -85,10 +77,7 @@ def below(
     every = [line for lines in tables for line in lines]
     held = [(line, line.ratio) for line in every if line.ratio is not None]
     if axis.name == "batch" and held:
-        yield (
-            "Percent: of a rate that grows as the batch does. The knee is the smallest batch within"
-            " a tenth of the best."
-        )
+        yield phrase("compare.knee-legend")
     if held and of_one_figure(tables):
         yield by_what(_figures(tables))
     yield from _not_told([line for line, ratio in held if not ratio.told])
@@ -101,10 +90,10 @@ def below(
     for why in sorted(
         {_MOST_FAILED if mostly_failed(rows) else why_unusable(rows) for rows in useless}
     ):
-        yield f"{UNUSABLE} is unusable, and compared with nothing: {why}."
+        yield phrase("compare.unusable-because", unusable=UNUSABLE, why=why)
     for refused in sorted({line.refused for line in every if line.refused}):
         count = sum(line.refused == refused for line in every)
-        allow = " --allow compares what is not alike." if "not alike" in refused else ""
+        allow = phrase("compare.use-allow") if "not alike" in refused else ""
         yield f"{count} not compared, {refused}.{allow}"
     yield from other_machines(others)
     yield from _costs(tables, prices)
@@ -128,14 +117,11 @@ def _ours(line: Compared) -> bool:
 def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
     if not wide:
         return
-    claim = f"{len(wide)} without a factor: {CANNOT_TELL}."
+    claim = phrase("compare.without-factor", wide=len(wide), cannot_tell=CANNOT_TELL)
     if any(map(_ours, wide)):
-        yield f"{claim} Measure again on a quiet machine with --launches 5 or more."
+        yield phrase("compare.measure-again-quiet", claim=claim)
     else:
-        yield (
-            f"{claim} The published results of a side are few and differ by as much; only more of"
-            " them would tell."
-        )
+        yield phrase("compare.published-too-few", claim=claim)
 
 
 def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
@@ -149,7 +135,7 @@ def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> It
         if texts:
             yield f"{UNLIKE} {place(line, axis, labels)}: {differences_in_short(texts)}."
     if by_threads:
-        yield f"{UNLIKE} also where the threads are not as many as the baseline's."
+        yield phrase("compare.threads-differ", unlike=UNLIKE)
 
 
 #: Statistics of which a ratio is, where their names are not words.
@@ -158,17 +144,17 @@ _WORDS = {str(Statistic.MEDIAN): "median", str(Statistic.RATE): "mean"}
 
 def by_what(figures: set[str]) -> str:
     """The figure that ratios are of."""
-    return f"Times as fast: {by_figure(figures)}."
+    return phrase("compare.ratio-statistic", by_figure=by_figure(figures))
 
 
 def by_figure(figures: Collection[str]) -> str:
     """Name the figure by which things are compared."""
     if set(figures) == {str(Statistic.RATE)}:
-        return "by the rate of items, which is the inverse of their mean time"
+        return phrase("compare.by-rate")
     named = sorted({_WORDS.get(name, name) for name in figures})
     if len(named) == 1:
-        return f"by the {named[0]} time of an item"
-    return f"by the time of an item, {', '.join(named)}"
+        return phrase("compare.by-time", named=named[0])
+    return phrase("compare.by-times", named=", ".join(named))
 
 
 def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
@@ -185,7 +171,7 @@ def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) ->
             places.setdefault(why, []).append(place(line, axis, labels))
     if places:
         listing = "; ".join(f"{', '.join(names)} ({why})" for why, names in places.items())
-        yield f"Not known to be exact: {listing}."
+        yield phrase("compare.not-known-exact", listing=listing)
 
 
 def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
@@ -195,7 +181,7 @@ def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterabl
         if (failed := launches_failed(compared.side.rows))
     ]
     if failing:
-        yield f"Not all launches came to a figure: {_some(failing)}."
+        yield phrase("compare.launches-failed", some=_some(failing))
 
 
 def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
@@ -207,29 +193,26 @@ def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[s
     ]
     if ways:
         shown = listed(ways, _PAIRS, "; ")
-        yield f"Failed in a newer run, and shown by an older one: {shown}."
+        yield phrase("compare.failed-since", shown=shown)
 
 
 def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
     faster = {(place(compared, axis), text) for compared in lines for text in compared.side.faster}
     if faster:
-        yield f"Faster, and not alike with its baseline: {_some(f'{v} ({t})' for v, t in faster)}."
+        yield phrase("compare.faster-not-alike", some=_some((f"{v} ({t})" for v, t in faster)))
     newer = sum(compared.side.newer for compared in lines)
     if newer:
         launches = "1 newer launch" if newer == 1 else f"{newer} newer launches"
-        yield (
-            f"{launches} set aside: older ones of the same software say more, or are of the run"
-            " that measured both sides."
-        )
+        yield phrase("compare.set-aside-older", launches=launches)
     if unusable := sum(compared.side.unusable for compared in lines):
         launches = "1 launch" if unusable == 1 else f"{unusable} launches"
         why = ", or ".join(sorted({c.side.why_unusable for c in lines if c.side.unusable}))
-        yield f"{launches} left out of what others of the same run show: {why}."
+        yield phrase("compare.launches-left-out", launches=launches, why=why)
     slower = {
         f"{name} at {place(compared, axis)}" for compared in lines for name in compared.side.others
     }
     if slower:
-        yield f"The fastest runtime stands for a place; slower: {_some(slower)}."
+        yield phrase("compare.slower-engines", some=_some(slower))
 
 
 def _some(texts: Iterable[str]) -> str:
@@ -241,7 +224,7 @@ def _costs(tables: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
     counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
     if counted:
         sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
-        yield f"{sign}/M: for a million {' or '.join(counted)}."
+        yield phrase("compare.cost-unit", sign=sign, counted=" or ".join(counted))
     yield from cost_notes(rows, prices)
 
 

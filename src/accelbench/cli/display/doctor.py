@@ -15,6 +15,7 @@ from accelbench.present.document import (
     Tone,
     TonedText,
 )
+from accelbench.present.texts import phrase
 
 _TONES = {
     Health.OK: Tone.GOOD,
@@ -37,13 +38,13 @@ def doctor_document(findings: Examined) -> Document:
         for title, healths in (
             ("To mend", ILL),
             ("Worth knowing", (Health.HINT,)),
-            ("What would bring the rest", (Health.MISSING,)),
+            (phrase("hardware.remedies-of-missing"), (Health.MISSING,)),
         )
         if (pairs := [(o.name, o.remedy) for o in ones if o.health in healths and o.remedy])
     ]
     counts = ", ".join(f"{sum(o.health is health for o in ones)} {health}" for health in Health)
     is_well = well(findings)
-    verdict = "Nothing that is installed is broken" if is_well else "Something needs mending"
+    verdict = phrase("hardware.nothing-installed-broken") if is_well else "Something needs mending"
     tone = Tone.GOOD if is_well else Tone.BAD
     return Document("", [*groups, *remedies], verdict=f"{verdict}: {counts}", tone=tone)
 

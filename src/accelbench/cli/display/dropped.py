@@ -12,6 +12,7 @@ from accelbench.core.plugins import ENGINES, registered
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, is_wrong
 from accelbench.evidence.launches import launches_of
+from accelbench.present.texts import phrase
 from accelbench.query.filters import by_word
 from accelbench.query.hardware_words import has_one_of
 
@@ -49,7 +50,7 @@ def not_shown(
                 continue  # another word for one of ours
             why = _why(column, matches)
             if why:
-                sentences.append(f"Not shown: {name} {value}: {why}.")
+                sentences.append(phrase("compare.not-shown", name=name, value=value, why=why))
     return sentences
 
 
@@ -67,8 +68,8 @@ def distrusted(rows: Iterable[Row]) -> list[str]:
             where = " ".join(str(run[0][name]) for name in _WAY[1:5] if run[0].get(name))
             many = f"{len(wrong)} of {counted(len(run), 'launch', 'launches')}"
             what = f"{run[0]['model']}, {where}, batch {run[0].get('batch_size')}"
-            sentences.append(f"Not shown: {what}: its outputs were wrong in {many}.")
-    more = f"Not shown: {len(sentences) - _MOST} more whose outputs were wrong."
+            sentences.append(phrase("compare.not-shown-outputs", what=what, many=many))
+    more = phrase("compare.not-shown-more", sentences=len(sentences) - _MOST)
     return sentences if len(sentences) <= _MOST else [*sentences[:_MOST], more]
 
 
@@ -79,12 +80,12 @@ def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> l
 
 def _why(column: str, matches: Sequence[Row]) -> str:
     if not matches:
-        return "no result has it beside the rest of what was asked for"
+        return phrase("compare.no-such-result")
     statuses = sorted({str(row.get("status")) for row in matches})
     if "ok" not in statuses:
-        return f"none of its results is ok ({', '.join(statuses)})"
+        return phrase("compare.no-result-ok", statuses=", ".join(statuses))
     if not any(map(answered, matches)):
-        return "its outputs failed verification"
+        return phrase("compare.outputs-failed-verification")
     if column == "runtime":
-        return "nothing beside it was asked alike, or a faster one stands for its place"
-    return "there is nothing beside it that was asked alike"
+        return phrase("compare.nothing-alike-or-slower")
+    return phrase("compare.nothing-alike")

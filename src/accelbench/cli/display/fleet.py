@@ -13,10 +13,12 @@ from accelbench.cli.display.watch import (
     QuietWatch,
     StatusLine,
     case_line,
+    progress_bar,
+    time_left,
     watch_for,
 )
-from accelbench.cli.display.words import duration
 from accelbench.core.visible import visible
+from accelbench.present.texts import phrase
 from accelbench.run.fleet.fleet_nodes import FleetNode, differences, shared_machines
 
 
@@ -37,10 +39,10 @@ def print_nodes(nodes: Sequence[FleetNode], at: Mapping[str, str], stream: IO[st
     for shared in shared_machines(nodes):
         print_line(f"Note: {shared}.", stream)
     for difference in differences(nodes):
-        print_line(f"Nodes differ in {difference}", stream)
+        print_line(phrase("run.nodes-differ", difference=difference), stream)
     usable = [node for node in nodes if not node.broken]
     if len(usable) > 1 and not differences(nodes):
-        print_line("Their versions and settings are alike.", stream)
+        print_line(phrase("run.nodes-alike"), stream)
 
 
 class FleetWatch:
@@ -64,7 +66,16 @@ class FleetWatch:
         """A run begins, of so many results."""
         self._total = total
         noun = "measurement" if total == 1 else "measurements"
-        self._say(f"Run {fleet}: {total} {noun} on {nodes} {'node' if nodes == 1 else 'nodes'}")
+        self._say(
+            phrase(
+                "run.fleet-started",
+                fleet=fleet,
+                total=total,
+                noun=noun,
+                nodes=nodes,
+                words="node" if nodes == 1 else "nodes",
+            )
+        )
 
     def note(self, text: str) -> None:
         """Something the reader should know."""
@@ -77,7 +88,7 @@ class FleetWatch:
     def node_lost(self, node: str, why: str) -> None:
         """A node that is gone."""
         self._at.pop(node, None)
-        self._say(f"Note: node {node} is lost: {why}; what it was at is tried elsewhere")
+        self._say(phrase("run.node-lost", node=node, why=why))
 
     def at(self, node: str, text: str) -> None:
         """What a node is at."""
@@ -104,9 +115,6 @@ class FleetWatch:
 
     def _state(self) -> str:
         done, total = self._done, max(self._total, self._done)
-        filled, rest = round(12 * done / total), ""
-        if done:
-            left = (monotonic() - self._began) / done * (total - done)
-            rest = f" · about {duration(left)} left"
+        rest = time_left(monotonic() - self._began, done, total - done)
         nodes = " | ".join(f"{node}: {visible(text)}" for node, text in sorted(self._at.items()))
-        return f"{'━' * filled}{'╌' * (12 - filled)} {done}/{total}{rest} · {nodes}"
+        return f"{progress_bar(done, total)}{rest} · {nodes}"

@@ -32,6 +32,7 @@ from accelbench.present.document import (
     TonedText,
     columns,
 )
+from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
     from accelbench.query.calibrations import StoredCalibrations
@@ -63,7 +64,10 @@ class ProbeProgress:
 
     def __enter__(self) -> ProbeProgress:
         if self._live is None:
-            print_line(f"Calibrating {self._name}: about {self._seconds} s", sys.stderr)
+            print_line(
+                phrase("hardware.calibrating", name=self._name, seconds=self._seconds),
+                sys.stderr,
+            )
         else:
             self._live.start()
         return self
@@ -71,7 +75,10 @@ class ProbeProgress:
     def hear(self, done: int, of: int) -> None:
         """So many probes of so many have been timed or refused."""
         if self._live is not None:
-            self._live.update(f"Calibrating {self._name}: {done} of {of} probes", refresh=True)
+            self._live.update(
+                phrase("hardware.calibrating-probes", name=self._name, done=done, of=of),
+                refresh=True,
+            )
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
@@ -90,13 +97,19 @@ def show_calibration(calibration: DeviceCalibration) -> None:
     if collectives := collective_rows(calibration):
         among = " and ".join(str(timed.ranks) for timed in calibration.collectives)
         table = Table(columns(_COLLECTIVES, (1, 2, 3, 4, 5)), collectives)
-        blocks.append(DocumentSection(f"Collectives among {among} ranks", [table]))
+        blocks.append(
+            DocumentSection(phrase("hardware.collectives-among-ranks", among=among), [table])
+        )
     kept = sum(len(entry.samples_ns) for entry in calibration.figures)
-    notes = [f"{len(calibration.figures)} probes, {kept:,} blocks, all of them kept."]
+    notes = [phrase("hardware.probes-kept", figures=len(calibration.figures), kept=kept)]
     of_collectives = [text for timed in calibration.collectives for text in timed.warnings]
     notes += [f"warning: {text}" for text in (*calibration.warnings, *of_collectives)]
     left_out = [
-        f"left out: {f'{refusal.name} {refusal.precision}'.strip()}: {refusal.reason}"
+        phrase(
+            "hardware.probe-left-out",
+            value=f"{refusal.name} {refusal.precision}".strip(),
+            reason=refusal.reason,
+        )
         for refusal in calibration.refusals
     ]
     show(Document(title, [*blocks, Notes(notes), Notes(left_out, tone=Tone.FAINT)]))
@@ -265,7 +278,7 @@ def hardware_document(
     devices = [entry for entry in entries if isinstance(entry, Device)]
     notes = []
     if any(map(_unasked, entries)):
-        notes.append(f"browser: one is installed; its adapter is {NOT_ASKED}.")
+        notes.append(phrase("hardware.browser-not-asked", not_asked=NOT_ASKED))
     sections: list[tuple[str, Sequence[tuple[str, str]]]] = []
     for device in devices:
         if device.hardware == "cpu" and "topology" in device.details:
@@ -285,7 +298,7 @@ def hardware_document(
         ]
         sections += [
             ("Calibrated: measured peaks", peaks),
-            ("Calibrated: collectives, best bus bandwidth and least time", collectives),
+            (phrase("hardware.calibrated-collectives-best"), collectives),
         ]
     absent = [
         (entry.hardware, TonedText(_sentence(entry.reason), further=(entry.remedy,)))
@@ -294,8 +307,8 @@ def hardware_document(
     ]
     sections += [
         ("Energy, by run --energy", list((meters or {}).items())),
-        ("Absent, and what would bring it", absent),
-        ("Runtimes that cannot be loaded", list(broken.items())),
+        (phrase("hardware.absent-bring"), absent),
+        (phrase("hardware.runtimes-cannot-loaded"), list(broken.items())),
     ]
     found = [DocumentSection(title, [Facts(pairs)]) for title, pairs in sections if pairs]
     return Document("", [_table(platforms, served), *([Notes(notes)] if notes else []), *found])
@@ -360,8 +373,11 @@ def _cpu(device: Device) -> list[tuple[str, str]]:
         ("model", f"{facts['model']} ({facts['architecture']})"),
         ("cores", _cores(facts["topology"])),
         ("caches", ", ".join(_cache(c) for c in facts["caches"]) or "not told"),
-        ("instruction sets", ", ".join(facts["instruction_sets"]) or "none of those looked for"),
-        ("lacks", ", ".join(_lacking(facts)) or "none of those looked for"),
+        (
+            "instruction sets",
+            ", ".join(facts["instruction_sets"]) or phrase("hardware.none-found"),
+        ),
+        ("lacks", ", ".join(_lacking(facts)) or phrase("hardware.none-found")),
         ("memory", _memory(facts)),
         *_scaling(facts["scaling"]),
         ("virtualisation", facts["virtualisation"] or "none seen"),
@@ -421,9 +437,9 @@ def _limits(facts: Mapping[str, Any]) -> str:
     limits, threads = facts["limits"], facts["topology"]["threads"]
     parts = []
     if limits["cpu_quota"] is not None:
-        parts.append(f"{limits['cpu_quota']:g} CPUs by quota")
+        parts.append(phrase("hardware.cpus-quota", cpu_quota=limits["cpu_quota"]))
     if limits["affinity"] is not None and limits["affinity"] < threads:
-        parts.append(f"{limits['affinity']} of {threads} CPUs by affinity")
+        parts.append(phrase("hardware.cpus-affinity", affinity=limits["affinity"], threads=threads))
     if limits["memory_limit_bytes"] is not None:
         parts.append(f"{size(limits['memory_limit_bytes'])} of memory")
     kind = f" (cgroup {limits['cgroup']})" if limits["cgroup"] else ""
@@ -431,7 +447,11 @@ def _limits(facts: Mapping[str, Any]) -> str:
 
 
 def _usable(facts: Mapping[str, Any]) -> str:
-    return f"{facts['effective_cpus']:g} CPUs, {size(facts['effective_memory'])} of memory"
+    return phrase(
+        "hardware.cpus-memory",
+        effective_cpus=facts["effective_cpus"],
+        size=size(facts["effective_memory"]),
+    )
 
 
 def _details(device: Device) -> list[tuple[str, str]]:

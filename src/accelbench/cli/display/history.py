@@ -14,6 +14,7 @@ from accelbench.core.nouns import counted
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 from accelbench.present.document import Document, DocumentSection, Notes
+from accelbench.present.texts import phrase
 from accelbench.report.other_series import left_out_text
 
 if TYPE_CHECKING:
@@ -86,7 +87,14 @@ def _level(series: Series) -> str:
     apart = f" {interval}" if interval.startswith("±") else f" ({interval})" if interval else ""
     since = series.points[level.since].moment[:10]
     runs = counted(level.runs, "run")
-    return f"Level: {figure(level.value)} {unit}{apart}, of {runs} since {since}"
+    return phrase(
+        "history.level-since",
+        value=figure(level.value),
+        unit=unit,
+        apart=apart,
+        runs=runs,
+        since=since,
+    )
 
 
 def spark(values: Sequence[float], least: float = 0.0) -> str:
@@ -122,15 +130,20 @@ def _lines(series: Series) -> Iterable[str]:
         yield from _happened(series, course)
     for parting in series.partings[-_MARKS:]:
         before, since = series.points[parting.at - 1], series.points[parting.at]
-        yield f"{parting.said}: between {_place(before)} and {_place(since)} nothing is compared"
+        yield phrase(
+            "history.not-alike",
+            said=parting.said,
+            before=_place(before),
+            since=_place(since),
+        )
     if again := series.carried_forward:
         results = counted(again, "later result")
-        yield f"{results} carried forward from an earlier job, and counted once"
+        yield phrase("history.carried-forward-earlier", results=results)
     if text := left_out_text(series):
         yield text
     marks = series.software_changes
     if len(marks) > _MARKS:
-        yield f"{len(marks) - _MARKS} earlier changes of software, see --json"
+        yield phrase("history.earlier-changes-software", marks=len(marks) - _MARKS)
     for at, what in marks[-_MARKS:]:
         yield f"{in_short(what)} at {_place(series.points[at])}"
 
@@ -140,7 +153,7 @@ def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
         names = dict.fromkeys(
             str(series_.row.get("device_name") or title(series_.row)) for series_ in others
         )
-        yield f"the same jobs as of {', '.join(names)}: one measurement, not several"
+        yield phrase("history.same-jobs", names=", ".join(names))
 
 
 def _capital(sentence: str) -> str:
@@ -153,24 +166,34 @@ def _happened(series: Series, course: Course) -> Iterable[str]:
         word = "worse" if worse else series.doubt_of(step.at) or "better"
         interval = changes_text(step.low, step.high, _share)
         before, since = series.points[step.at - 1], series.points[step.at]
-        yield (
-            f"{_share(step.share)} ({interval}), {word}:"
-            f" between {_place(before)} and {_place(since)}"
+        yield phrase(
+            "history.step",
+            share=_share(step.share),
+            interval=interval,
+            word=word,
+            before=_place(before),
+            since=_place(since),
         )
     for spike in series.first_off:
         at = _place(series.points[spike.at])
-        yield f"{_share(spike.share)} at {at}, a first point: those that follow are unlike it"
+        yield phrase("history.first-point-off", share=_share(spike.share), at=at)
     for spike in series.came_back:
-        yield f"{_share(spike.share)} at {_place(series.points[spike.at])} alone: it came back"
+        yield phrase(
+            "history.spike",
+            share=_share(spike.share),
+            points=_place(series.points[spike.at]),
+        )
     if course.drift is not None:
         crept = _place(series.points[course.drift.since])
-        yield f"{_share(course.drift.share)} crept in since {crept}, with no step"
+        yield phrase("history.drift", share=_share(course.drift.share), crept=crept)
     if course.unconfirmed is not None:
         last = course.unconfirmed
         again = "" if series.alone is not None else "; measure again"  # which the answer says
-        yield (
-            f"{_share(last.share)} at {_place(series.points[last.at])}, the newest point:"
-            f" it stands alone or begins a new level{again}"
+        yield phrase(
+            "history.newest-unconfirmed",
+            share=_share(last.share),
+            points=_place(series.points[last.at]),
+            again=again,
         )
 
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from accelbench.cli.display.recommend_cells import MIXED, in_a_word, time_head, way, where
+from accelbench.cli.display.recommend_cells import (
+    MIXED,
+    a_million,
+    in_a_word,
+    time_head,
+    way,
+    where,
+)
 from accelbench.cli.display.words import figure
 from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
-from accelbench.present.document import DocumentSection, Notes, Table, TableColumn, TonedText
+from accelbench.present.document import DocumentSection, Notes, Table, columns
+from accelbench.present.texts import phrase
 from accelbench.select.constraints.limits import spelled
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import differing, is_imported, of_others
@@ -77,16 +85,20 @@ def _searched(search: Mapping[str, Any]) -> str:
         return f"{way}: not searched, {search['ended'].rstrip('.')}"
     settled = search["ended"] == "settled"
     if largest is None:
-        fits = "no batch fits" if settled else "no batch is known to fit"
+        fits = "no batch fits" if settled else phrase("recommend.no-batch-fits")
     elif search.get("largest_tried") == largest:
-        fits = f"batch {largest:,} fits, and no larger one is tried"
+        fits = phrase("recommend.largest-batch-fits", largest=largest)
     else:
-        fits = f"batch {largest} is the largest {'that fits' if settled else 'known to fit'}"
+        fits = phrase(
+            "recommend.largest-batch",
+            largest=largest,
+            words="that fits" if settled else "known to fit",
+        )
     missed = [b["batch_size"] for b in batches if b["fits"] is False]
     larger = [batch for batch in missed if largest is None or batch > largest]
     beyond = f", {min(larger)} does not" if larger else ""
     smaller = ", ".join(str(batch) for batch in missed if batch not in larger)
-    below = f"; {smaller} did not, though smaller" if smaller else ""
+    below = phrase("recommend.smaller-missed", smaller=smaller) if smaller else ""
     open_end = "" if settled else f"; {search['ended']}"
     odd = "".join(f"; batch {b['batch_size']}: {_odd(b)}" for b in batches if b.get("why"))
     measured = counted(len(batches), "batch", "batches")
@@ -95,50 +107,49 @@ def _searched(search: Mapping[str, Any]) -> str:
 
 def _odd(batch: Mapping[str, Any]) -> str:
     why = str(batch["why"])
-    return why if batch["fits"] is None else f"it fits, and its time is not in the answer: {why}"
+    return why if batch["fits"] is None else phrase("recommend.fits-without-time", why=why)
 
 
 def _to_measure(cases: Sequence[Mapping[str, Any]]) -> str | None:
     able = [case for case in cases if case["command"]]
     here = next((case for case in able if case["measurable_here"]), None)
     if here is not None:
-        return f"To measure: {here['command']}, or add --verify"
+        return phrase("recommend.measure-or-verify", command=here["command"])
     if not able:
         return None
     first = able[0]
-    return f"To measure, on a machine with {where(first['hardware'], first)}: {first['command']}"
+    return phrase(
+        "recommend.measure-on", where=where(first["hardware"], first), command=first["command"]
+    )
 
 
 def _star(answer: Mapping[str, Any]) -> str:
     if len(answer["fits"]) == 1:
         return "* nothing else fits."
     *most, last = (_COMPARED[name] for name in answer["pareto_by"])
-    return f"* nothing that fits beats it in {', '.join(most)} and {last}."
+    return phrase("recommend.front-legend", most=", ".join(most), last=last)
 
 
 def _table(rows: Sequence[Option], front: Sequence[Option], sign: str, ways: _Ways) -> Table:
-    rate, rates = _rates(rows)
-    time = time_head(rows)
-    million = TonedText(sign.strip(), further=("/million",))
-    named = (
-        (TableColumn("hardware"), [where(option["hardware"], option) for option in rows]),
-        (TableColumn("engine"), [_engine(option, ways) for option in rows]),
-        (TableColumn("batch", True), [str(option["batch_size"]) for option in rows]),
-        (TableColumn(time, True), [_time(option, time) for option in rows]),
-        (TableColumn(rate, True), rates),
-        (TableColumn("MB", True), [_memory(option) for option in rows]),
-        (TableColumn("error", True), [_figure(option, "error") for option in rows]),
-        (TableColumn("W", True), [_figure(option, "power_watts") for option in rows]),
+    (rate, rates), time = _rates(rows), time_head(rows)
+    heads = ("hardware", "engine", "batch", time, rate, "MB", "error", "W", "J/item",
+             a_million(sign), "by", "")  # fmt: skip
+    measures = ("error", "power_watts", "energy_per_item_joules", "cost_per_million")
+    cells = [
         (
-            TableColumn("J/item", True),
-            [_figure(option, "energy_per_item_joules") for option in rows],
-        ),
-        (TableColumn(million, True), [_figure(option, "cost_per_million") for option in rows]),
-        (TableColumn("by"), _by(rows)),
-        (TableColumn(""), ["*" if option in front else "" for option in rows]),
-    )
-    cells = zip(*(cells for _, cells in named), strict=True)
-    return Table([column for column, _ in named], list(cells))
+            where(option["hardware"], option),
+            _engine(option, ways),
+            str(option["batch_size"]),
+            _time(option, time),
+            items,
+            _memory(option),
+            *(_figure(option, name) for name in measures),
+            by,
+            "*" if option in front else "",
+        )
+        for option, items, by in zip(rows, rates, _by(rows), strict=True)
+    ]
+    return Table(columns(heads, range(2, 10)), cells)
 
 
 def _figure(option: Option, name: str) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 from accelbench.analysis.run_noise import NoiseFloor
 from accelbench.exchange.titles import title
 from accelbench.present.document import Document, GroupedTable, Notes, TableGroup, columns
+from accelbench.present.texts import phrase
 
 
 def noise_document(floors: Sequence[NoiseFloor]) -> Document:
@@ -16,11 +17,8 @@ def noise_document(floors: Sequence[NoiseFloor]) -> Document:
         TableGroup(name, [_row(floor) for floor in several])
         for name, several in groupby(floors, key=lambda floor: title(floor.row))
     ]
-    labels = ("figure", "noise", "changes that launches detect", "against itself")
-    note = (
-        "Noise is the variation between launches of the same case. The changes are detected with"
-        " 80 % power by that many launches a side. accelbench check uses this noise from now on."
-    )
+    labels = ("figure", "noise", phrase("hardware.changes-launches-detect"), "against itself")
+    note = phrase("hardware.noise-legend")
     return Document("", (GroupedTable("what", columns(labels), groups), Notes([note])))
 
 

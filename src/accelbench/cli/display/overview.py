@@ -13,6 +13,7 @@ from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import counted
 from accelbench.core.rows import ResultRow
 from accelbench.present.document import Table, columns
+from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
     from accelbench.query.overview import StoreOverview
@@ -49,9 +50,10 @@ def unsteady_lines(found: StoreOverview) -> Iterator[str]:
     """How much of what was measured last is of no use, and the newest of it."""
     if not found.unsteady_count:
         return
-    yield (
-        f"Unsteady: {found.unsteady_count:,} of {counted(found.series_count, 'figure')}, each the"
-        " newest of its configuration:"
+    yield phrase(
+        "run.unsteady",
+        unsteady_count=found.unsteady_count,
+        series_count=counted(found.series_count, "figure"),
     )
     for row in found.unsteady:
         quality = str(row.get("quality")).replace("_", " ")
@@ -61,4 +63,4 @@ def unsteady_lines(found: StoreOverview) -> Iterator[str]:
             f"{f' {interval}' if interval else ''}, {quality}"
         )
     if (more := found.unsteady_count - len(found.unsteady)) > 0:
-        yield f"  and {more:,} more"
+        yield phrase("run.more-unsteady", more=more)

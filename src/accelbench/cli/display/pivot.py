@@ -17,6 +17,7 @@ from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import launches_failed
 from accelbench.present.document import Document, DocumentSection, Notes, Table, TableColumn
+from accelbench.present.texts import phrase
 from accelbench.report.pivot import document, records
 
 _BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
@@ -29,7 +30,7 @@ def pivoted(pivots: Sequence[Pivot], about: Mapping[str, Any]) -> Document:
     """Return pivots as a document."""
     notes = [*_below(pivots), *other_machines(about["other_machines"]), *about["not_shown"]]
     return Document(
-        f"Engines by precision and batch, on {about['machine']}",
+        phrase("compare.engines-precision-batch", machine=about["machine"]),
         (*(DocumentSection(_heading(pivot), [_table(pivot)]) for pivot in pivots), Notes(notes)),
         data=lambda: {**about, "pivots": document(pivots)},
         records=lambda: records(pivots),
@@ -131,22 +132,24 @@ def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
         if (failed := launches_failed(side.rows))
     ]
     if failures:
-        yield f"Not all launches came to a figure: {listed(failures, _MOST_TOLD, '; ')}."
+        yield phrase(
+            "compare.launches-of-lines-failed", failures=listed(failures, _MOST_TOLD, "; ")
+        )
 
 
 def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
-    yield "error: the largest of the verified outputs against their reference."
+    yield phrase("compare.error-legend")
     lines = [line for pivot in pivots for line in pivot.lines]
     figures = {str(side.statistic) for line in lines for side in line.cells.values()}
     if any(line.best for line in lines):
-        yield f"{_BEST} is the fastest at a batch, {by_figure(figures)}."
+        yield phrase("compare.fastest-batch", best=_BEST, by_figure=by_figure(figures))
     if any(line.near for line in lines):
-        yield f"{_NEAR} cannot be told from it: the interval of their ratio has 1 in it."
+        yield phrase("compare.near-legend", near=_NEAR)
     if any(not side.usable for line in lines for side in line.cells.values()):
-        yield f"{_USELESS} is unusable, and compared with nothing."
+        yield phrase("compare.unusable", useless=_USELESS)
     yield from _failed(lines)
     if otherwise := dict.fromkeys(
         text for line in lines for texts in line.differs.values() for text in texts
     ):
         listing = listed(list(otherwise), _MOST_TOLD)
-        yield f"{_OTHERWISE} ran otherwise than its line's smallest batch: {listing}."
+        yield phrase("compare.line-differs", otherwise=_OTHERWISE, listing=listing)

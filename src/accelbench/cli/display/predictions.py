@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.display.documents import show
 from accelbench.cli.display.terminal import print_line
-from accelbench.cli.display.words import duration
+from accelbench.cli.display.words import duration, figure
 from accelbench.core.axes import AXES
 from accelbench.core.devices import short_of
 from accelbench.core.figures import ends_text
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.visible import visible
 from accelbench.present.document import Document, Notes, Table, TonedText, columns
+from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
@@ -48,14 +49,14 @@ def show_answer(answer: PredictionAnswer) -> None:
         cells = [visible(entry["model"])] if several else []
         cells += [_place(entry, alike, short=narrow), f"{entry['batch_size']:,}"]
         cells += [
-            _figure(entry["latency_ms"]),
-            ends_text(entry["latency_low_ms"], entry["latency_high_ms"], _figure, " … "),
+            figure(entry["latency_ms"]),
+            ends_text(entry["latency_low_ms"], entry["latency_high_ms"], figure, " … "),
             _rate(entry, unit),
         ]
-        cells += [_or_no_data(entry["ttft_ms"]), _or_no_data(entry["tpot_ms"])] if parts else []
-        cells.append(_figure(entry["memory_mb"]))
+        cells += [figure(entry["ttft_ms"]), figure(entry["tpot_ms"])] if parts else []
+        cells.append(figure(entry["memory_mb"]))
         if measured:
-            cells.append(_or_no_data(entry["measured_latency_ms"]))
+            cells.append(figure(entry["measured_latency_ms"]))
         rows.append([*cells, entry["basis"]])
     first = len(words)
     numbers = range(first, first + len(heads))
@@ -69,8 +70,8 @@ def show_answer(answer: PredictionAnswer) -> None:
     notes += map(_file, answer.files)
     if devices := devices_told(answer.figures):
         notes.append(f"On {devices}.")
-    notes.append(f"Predicted, not measured; {answer.learned_said}.")
-    notes.append("Memory has a 90 % interval too, from held-out results like that of time: --json.")
+    notes.append(phrase("predict.predicted-not-measured", learned_said=answer.learned_said))
+    notes.append(phrase("predict.memory-interval"))
     notes += [f"note: {note}" for note in answer.brief_notes]
     show(Document("", [table, Notes(notes)]))
     for note in answer.peak_notes:
@@ -78,7 +79,7 @@ def show_answer(answer: PredictionAnswer) -> None:
 
 
 def _rate(entry: PredictedFigures, unit: str) -> str:
-    rate = _figure(entry["throughput"])
+    rate = figure(entry["throughput"])
     return rate if unit else f"{rate} {entry['throughput_unit'].removesuffix('/s')}"
 
 
@@ -90,9 +91,12 @@ def _in_lines(heading: str) -> str:
 
 
 def _file(entry: Mapping[str, Any]) -> str:
-    return (
-        f"{visible(entry['model'])}: {entry['format']}, {entry['parameters']:,} parameters, sha256"
-        f" {entry['sha256'][:12]}"
+    return phrase(
+        "predict.model-file",
+        model=visible(entry["model"]),
+        format=entry["format"],
+        parameters=entry["parameters"],
+        sha256=entry["sha256"][:12],
     )
 
 
@@ -105,9 +109,9 @@ def show_notes(notes: Iterable[str]) -> None:
 def show_plan(plan: MeasurementPlan) -> None:
     """The measurements to make first, as commands."""
     if plan.measurements:
-        print_line(f"Before: figures may be off by about {plan.before:.1f} %. Measure first:")
+        print_line(phrase("predict.plan", before=plan.before))
     else:
-        print_line("Nothing that could be measured is left to suggest.")
+        print_line(phrase("predict.plan-empty"))
     for number, entry in enumerate(plan.measurements, start=1):
         print_line(f"{number:>3}. {entry.command}    # then about {entry.deviation:.1f} %")
     if plan.measurements:
@@ -126,7 +130,7 @@ def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _show_table(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, Any]]) -> None:
-    cells = [(name, *(_score(row.get(figure)) for figure in names)) for name, row in rows.items()]
+    cells = [(name, *(_score(row.get(score)) for score in names)) for name, row in rows.items()]
     table = Table(columns((title, *names), range(1, len(names) + 1)), cells)
     show(Document("", [table]))
 
@@ -158,19 +162,9 @@ def _knee(knee: Knee, alike: frozenset[str], *, several: bool, sized: bool) -> s
     where = " · ".join([where, *_sizes(knee["sizes"])]) if sized else where
     model = f"{knee['model']} · " if several else ""
     if knee["batch_size"] is None:
-        return f"{model}{where}: throughput still grows at the largest batch"
-    return f"{model}{where}: from batch {knee['batch_size']:,} on a larger batch gains under 10 %"
+        return phrase("predict.no-knee", model=model, where=where)
+    return phrase("predict.knee", model=model, where=where, batch_size=knee["batch_size"])
 
 
-def _figure(value: float) -> str:
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
-def _or_no_data(value: float | None) -> str:
-    return NO_DATA if value is None else _figure(value)
-
-
-def _score(figure: float | None) -> str:
-    return NO_DATA if figure is None else f"{figure:,}"
+def _score(value: float | None) -> str:
+    return NO_DATA if value is None else f"{value:,}"

@@ -34,6 +34,7 @@ from accelbench.core.worth import launches_failed
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.predict.cases import poor_notes
 from accelbench.present.document import Document, DocumentSection, Notes, Table, columns
+from accelbench.present.texts import phrase
 from accelbench.select.answer.explanation import IN_THE_ANSWER, browsers_left_out, mixed_figures
 from accelbench.select.evidence.candidates import sentences_of as set_aside
 from accelbench.select.evidence.cells import (
@@ -75,7 +76,7 @@ def _predicted_tables(scores: Mapping[str, Answer]) -> Iterator[Table]:
     several = len(units) > 1
     rows = [
         (
-            _where(name, entry),
+            where(name, entry),
             f"{entry['runtime']} {entry['precision']}",
             f"{MARK}{figure(entry['latency'])}",
             interval_text(entry["latency_low"], entry["latency"], entry["latency_high"], figure),
@@ -103,15 +104,13 @@ def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
         return
     ranked = bases.count(_RANKED)
     by_them = (
-        "all of these are ranked by it"
+        phrase("recommend.all-these-ranked")
         if ranked == len(bases)
-        else "nothing is ranked by it"
+        else phrase("recommend.nothing-ranked")
         if not ranked
-        else "ranked by it is what is predicted from results there"
+        else phrase("recommend.ranked-predicted-results")
     )
-    yield (
-        f"{MARK} predicted, not measured: nine in ten such figures lie in the band, and {by_them}."
-    )
+    yield phrase("recommend.predicted-legend", mark=MARK, by_them=by_them)
     told = (score["predictions"] for score in predicted)
     for note in poor_notes(
         (one["basis"], one["held_out_error"], one["held_out_of"]) for one in told
@@ -119,15 +118,10 @@ def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
         yield f"note: {note}"
 
 
-def _where(name: str, entry: Answer) -> str:
-    device = entry["device"]
-    return name if device in name else f"{name} ({device})"
-
-
 #: What a candidate with a figure stands on; and where some of them are of others.
-_FIGURED = "measured, estimated or predicted"
-_FIGURED_IMPORTED = "measured, imported, estimated or predicted"
-_ELSEWHERE = "To measure, on a machine with"
+_FIGURED = phrase("recommend.kind-with-value")
+_FIGURED_IMPORTED = phrase("recommend.kind-with-value-imported")
+_ELSEWHERE = phrase("recommend.measure-on-machine-with")
 #: What most questions mean is not said.
 _USUAL = {"mode": "inference"}
 
@@ -174,16 +168,16 @@ def answers_section(answers: Sequence[Answer]) -> DocumentSection:
 
 def _answers_notes(answers: Sequence[Answer]) -> Iterator[str]:
     if any(answer["no_clear_winner_between"] for answer in answers):
-        yield "~ no clear winner: others may be as good; --explain says which."
+        yield phrase("recommend.unclear-legend")
     if any(_is_alone(answer) for answer in answers):
-        yield "* has a figure alone: nothing shows that it is the best."
+        yield phrase("recommend.alone-legend")
     if whose := of_others(map(_best, answers)):
         yield whose
     if machines := _machines_of(answers):
         yield of_machines(machines, BY_FASTEST)
     missing = [answer for answer in answers if answer["missing"] and not is_measured(_best(answer))]
     if missing:
-        yield f"{len(missing)} of {len(answers)} rest on no measurement of what they name."
+        yield phrase("recommend.without-measurement", missing=len(missing), answers=len(answers))
         first = min(filter(None, map(_to_measure_it, missing)), key=_is_elsewhere, default=None)
         if first:
             yield first
@@ -193,18 +187,15 @@ def _answers_notes(answers: Sequence[Answer]) -> Iterator[str]:
         if answer["measured_otherwise"] and not is_measured(_best(answer))
     ]
     if aside:
-        yield (
-            f"{len(aside)} of them were measured, though not as asked (other scenarios, sizes"
-            " or batches): ask about one by its name, or --explain."
-        )
+        yield phrase("recommend.measured-otherwise", aside=len(aside))
     moments = [str(answer["data_date"]) for answer in answers if answer["data_date"]]
     if moments:
-        yield f"Data of what is named up to {_moment(max(moments))}."
+        yield phrase("recommend.newest-data", moment=_moment(max(moments)))
 
 
 def _heading(answer: Answer) -> str:
     question = answer["question"]
-    model = question["model"] or f"any model of the family {question['family']}"
+    model = question["model"] or phrase("recommend.any-model-family", family=question["family"])
     what = [f"{model} at batch {question['batch_size']}", *size_labels(answer["sizes"])]
     what += [question[n] for n in ("precision", "mode") if question[n] not in (None, _USUAL.get(n))]
     has_task = question["task"] not in (None, question["mode"])
@@ -217,11 +208,11 @@ def _heading(answer: Answer) -> str:
     if unclear:
         *most, last = unclear
         ground = {
-            "rule": "; the rules rate them equally",
-            "predicted": f"; {first} is predicted to be the fastest",
+            "rule": phrase("recommend.tied-by-rules"),
+            "predicted": phrase("recommend.predicted-fastest", first=first),
         }
         between = f"{', '.join(most)} and {last}{ground.get(basis, '')}"
-        return f"{subject}: no clear winner between {between}"
+        return phrase("recommend.no-clear-winner", subject=subject, between=between)
     alone = {"rule": ", by rule alone", "predicted": ", by prediction alone"}
     return f"{subject}: take {first}{alone.get(basis, '')}"
 
@@ -256,7 +247,7 @@ def _kind(candidate: Answer) -> str:
     if candidate["basis"] != "rule":
         return _FIGURED
     otherwise = candidate.get("measured_otherwise")
-    runs = "measured, though not as asked" if otherwise else "by rule alone"
+    runs = phrase("recommend.kind-measured-otherwise") if otherwise else "by rule alone"
     runs += ", after a failure" if candidate.get("ruled_out") else ""
     return f"{runs}, not here" if candidate.get("present") is False else runs
 
@@ -266,7 +257,7 @@ def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
     if len(kinds) > 1:
         imported = any(map(is_imported, scores.values()))
         named = [_FIGURED_IMPORTED if imported and kind == _FIGURED else kind for kind in kinds]
-        yield f"In order: {'; '.join(named)}. Among each by score."
+        yield phrase("recommend.order", named="; ".join(named))
 
 
 def _best(answer: Answer) -> Answer:
@@ -318,20 +309,22 @@ def _briefly(answer: Answer) -> Iterator[str]:
     yield from _unclear(answer)
     yield from predicted_words({n: s for n, s in scores.items() if s["compatible"]})
     if _is_alone(answer):
-        yield "No other has a figure: nothing shows that it is the best of them."
+        yield phrase("recommend.alone")
     if any("≈" in "".join(figures(score)) for score in scores.values()):
-        yield "≈ estimated, not measured, with the bounds beside it: --explain says from what."
+        yield phrase("recommend.estimate-legend")
     missing = answer["missing"]
     if missing:
         kinds = ("measured_otherwise", "left_out", "set_aside")
         known = {entry["hardware"] for kind in kinds for entry in answer[kind]}
         yield from without_figure([gap["hardware"] for gap in missing], known)
-        yield (
-            _to_measure(answer) or f"No command measures it as it stands: {missing[0]['reason']}."
-        )
+        yield (_to_measure(answer) or phrase("recommend.no-command", reason=missing[0]["reason"]))
     yield from answer.get("cost_notes", ())
     if answer["data_date"]:
-        yield f"Data of {_moment(answer['data_date'])}; compatibility by {answer['matrix_source']}."
+        yield phrase(
+            "recommend.data-date",
+            moment=_moment(answer["data_date"]),
+            matrix_source=answer["matrix_source"],
+        )
     else:
         yield f"Compatibility by {answer['matrix_source']}."
 
@@ -339,7 +332,7 @@ def _briefly(answer: Answer) -> Iterator[str]:
 def _whose(answer: Answer) -> Iterator[str]:
     for name, candidate in answer["all_scores"].items():
         if failed := launches_failed([candidate.get("predictions") or {}]):
-            yield f"{name}: {failed}; its figures are of the others."
+            yield phrase("recommend.launches-failed", name=name, failed=failed)
     if answer["machines"]:
         yield of_machines(answer["machines"], BY_FASTEST)
 
@@ -349,9 +342,11 @@ def _left_out(answer: Answer) -> Iterator[str]:
     for entry in answer["left_out"]:
         by_reason.setdefault((entry["precision"], entry["reason"]), []).append(entry["hardware"])
     for (precision, reason), names in by_reason.items():
-        yield (
-            f"{precision} of {', '.join(names)} does not count: {reason}."
-            f" --precision {precision} counts it."
+        yield phrase(
+            "recommend.precision-left-out",
+            precision=precision,
+            names=", ".join(names),
+            reason=reason,
         )
 
 
@@ -360,12 +355,11 @@ def _unclear(answer: Answer) -> Iterator[str]:
     absent = [name for name in unclear if name not in answer["measurable_here"]]
     if absent:
         names = ", ".join(where(name, answer["all_scores"][name]) for name in absent)
-        yield (
-            f"{why_unclear(_best(answer))} To tell them apart, measure them in turns on a machine"
-            f" that has them: {names}."
+        yield phrase(
+            "recommend.verify-elsewhere", why_unclear=why_unclear(_best(answer)), names=names
         )
     elif unclear:
-        yield f"{why_unclear(_best(answer))} --verify measures them in turns."
+        yield phrase("recommend.verify-here", why_unclear=why_unclear(_best(answer)))
 
 
 def _to_measure(answer: Answer) -> str | None:
@@ -397,20 +391,20 @@ def _together(answer: Answer) -> Iterator[str]:
     spread = answer.get("distributed")
     if not spread:
         return
-    fits = {True: "fits", False: "does not fit", None: "may or may not fit"}[spread["fits"]]
-    yield (
-        f"On {spread['gpu_count']} devices: {spread['strategy']}, which {fits}:"
-        f" {spread['reason']}. Speed {spread['speed']}."
+    fits = {True: "fits", False: "does not fit", None: phrase("recommend.may-fit")}[spread["fits"]]
+    yield phrase(
+        "recommend.distributed",
+        gpu_count=spread["gpu_count"],
+        strategy=spread["strategy"],
+        fits=fits,
+        reason=spread["reason"],
+        speed=spread["speed"],
     )
 
 
 #: Models of a ranking that are shown.
 _MOST_RANKED = 20
-_ORDER = (
-    "Each on the hardware that is first for it. What counts the same stands together, what most"
-    " models count first: measured before estimated, and among them the most a second. What only a"
-    " rule speaks for comes last."
-)
+_ORDER = phrase("recommend.ranking-order")
 
 
 def ranking_document(
@@ -419,8 +413,10 @@ def ranking_document(
     """Return models in order for a task; `unknown` are those of no known family."""
     left_out = Notes(list(_unknown(unknown, task)))
     if not ranked:
-        which = "that says what it is for " if unknown else ""
-        return Document("", [left_out, Notes([f"No model with results {which}is for {task}."])])
+        which = phrase("recommend.of-known-task") if unknown else ""
+        return Document(
+            "", [left_out, Notes([phrase("recommend.no-model-results", which=which, task=task)])]
+        )
     shown = ranked if explain else ranked[:_MOST_RANKED]
     answers = [{"predictions": entry} for entry in shown]
     units, time = units_of(answers), time_head(answers)
@@ -442,16 +438,21 @@ def ranking_document(
     if len(shown) < len(ranked):
         notes.append(f"and {len(ranked) - len(shown)} more: --explain shows all.")
     notes += [_ORDER] if explain else []
-    section = DocumentSection(f"For {task} at batch {batch}", [table, Notes(notes)])
+    section = DocumentSection(
+        phrase("recommend.ranking-title", task=task, batch=batch), [table, Notes(notes)]
+    )
     return Document("", [left_out, section] if left_out.sentences else [section])
 
 
 def _unknown(names: Sequence[str], task: str) -> Iterator[str]:
     if names:
         listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-        yield (
-            f"{counted(len(names), 'model')} of no known family may be for {task} too, and"
-            f" {'is' if len(names) == 1 else 'are'} left out: {listed}"
+        yield phrase(
+            "recommend.unknown-families",
+            names=counted(len(names), "model"),
+            task=task,
+            words="is" if len(names) == 1 else "are",
+            listed=listed,
         )
 
 
@@ -472,5 +473,14 @@ def _sentence(result: Measured) -> str:
         else f", {name_of(Statistic(result['figure']))} {rounded(result['latency'])} ms"
     )
     outcome = result["outcome"]
-    verdict = outcome if outcome == IN_THE_ANSWER else f"not in the answer: {outcome}"
-    return f"Measured now: {where} {way}, batch {result['batch_size']}{time}; {verdict}."
+    verdict = (
+        outcome if outcome == IN_THE_ANSWER else phrase("recommend.outside-answer", outcome=outcome)
+    )
+    return phrase(
+        "recommend.measured-now",
+        where=where,
+        way=way,
+        batch_size=result["batch_size"],
+        time=time,
+        verdict=verdict,
+    )

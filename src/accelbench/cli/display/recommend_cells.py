@@ -13,6 +13,7 @@ from accelbench.core.devices import mark_of, short_of
 from accelbench.core.figures import Statistic, interval_text, name_of, spread_in
 from accelbench.core.vocabulary import Provenance
 from accelbench.present.document import TonedText
+from accelbench.present.texts import phrase
 from accelbench.select.evidence.cells import is_imported, threads_said
 
 Answer = Mapping[str, Any]
@@ -117,10 +118,10 @@ def within(candidate: Answer) -> str:
 def why_unclear(first: Answer) -> str:
     """Return why the first of several candidates does not clearly win."""
     reasons = {
-        "rule": "The rules rate them equally.",
-        "predicted": "Their predicted ranges overlap.",
+        "rule": phrase("recommend.unclear-rules"),
+        "predicted": phrase("recommend.unclear-predicted"),
     }
-    return reasons.get(first["basis"], "They differ by less than is known of them.")
+    return reasons.get(first["basis"], phrase("recommend.unclear-measured"))
 
 
 def units_of(several: Iterable[Answer]) -> set[str]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.device_facts import MOST_OF_PEAK, describe_rate
-from accelbench.core.nouns import batch_text, counted
+from accelbench.core.nouns import batch_text, counted, listed
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
     from accelbench.exchange.imports.reading import ImportedResults
@@ -53,10 +54,8 @@ def machines_of(
 
 
 def named(machines: Sequence[str]) -> str:
-    """The first of many."""
-    more = len(machines) - _MOST
-    names = [*machines[:_MOST], *([f"and {more} more"] if more > 0 else [])]
-    return "; ".join(names) or "none"
+    """Return the first of many machines."""
+    return listed(machines, _MOST, "; ") or "none"
 
 
 def told(summary: ImportSummary) -> Iterator[str]:
@@ -68,18 +67,25 @@ def told(summary: ImportSummary) -> Iterator[str]:
         say, are, have, them = "say", "they are", "have", "them"
         if summary.undated == 1:
             say, are, have, them = "says", "it is", "has", "it"
-        yield (
-            f"{counted(summary.undated, 'result')} {say} no moment: {are} compared, but {have} no"
-            f" place in a history; --measured-at gives {them} one, in a database without {them}"
+        yield phrase(
+            "store.undated",
+            undated=counted(summary.undated, "result"),
+            say=say,
+            are=are,
+            have=have,
+            them=them,
         )
 
 
 def kept_theirs(number: int) -> str:
     """The sentence about results for which a source was named, and that have one."""
     say, they_are, keep = ("says", "it is", "keeps") if number == 1 else ("say", "they are", "keep")
-    return (
-        f"{counted(number, 'result')} {say} whose {they_are}, and {keep} it: --source names the"
-        " source of results that have none"
+    return phrase(
+        "store.source-kept",
+        number=counted(number, "result"),
+        say=say,
+        they_are=they_are,
+        keep=keep,
     )
 
 
@@ -87,41 +93,38 @@ def copies_kept(number: int) -> str:
     """Return the sentence about measured results of which imported copies came first."""
     are, copies = ("is", "an imported copy") if number == 1 else ("are", "imported copies")
     stay = "stays" if number == 1 else "stay"
-    return (
-        f"{counted(number, 'measured result')} {are} here already as {copies}, which {stay}"
-        " imported: merge before importing to keep them as measured"
+    return phrase(
+        "store.copies-kept",
+        number=counted(number, "measured result"),
+        are=are,
+        copies=copies,
+        stay=stay,
     )
 
 
 def samples_left(files: Sequence[Path]) -> str:
     """The sentence about tables that have samples, which only a result file brings along."""
     named = str(files[0]) if len(files) == 1 else f"{len(files)} files"
-    return (
-        f"The samples in {named} are not read, the results are: `accelbench db export x.json"
-        " --samples` and `db merge` bring samples along"
-    )
+    return phrase("store.samples-not-read", named=named)
 
 
 def without_figures(number: int) -> str:
     """The sentence about lines of a table that have no figure, and are no results."""
     have, are, they = ("has", "is", "it") if number == 1 else ("have", "are", "they")
     lines = counted(number, "more line", "more lines")
-    return f"{lines} {have} no figure: {they} did not run, and {are} left out"
+    return phrase("store.lines-without-result", lines=lines, have=have, they=they, are=are)
 
 
 def repeated(number: int) -> str:
     """The sentence about what stands in the files more than once, equal in everything."""
     say, are = ("repeats", "is") if number == 1 else ("repeat", "are")
-    return (
-        f"{counted(number, 'line')} {say} another in everything and {are} taken once: the file"
-        " does not say whether they are separate launches or copies of one"
-    )
+    return phrase("store.repeated-lines", number=counted(number, "line"), say=say, are=are)
 
 
 def known_already(number: int, *, dated: bool) -> str:
     """The sentence about what was found here, where a moment was given perhaps."""
-    sentence = f"{number:,} more {'was' if number == 1 else 'were'} there already"
-    return f"{sentence}; what is there keeps the moment it has, or none" if dated else sentence
+    sentence = phrase("store.already-stored", number=number, words="was" if number == 1 else "were")
+    return phrase("store.moment-kept", sentence=sentence) if dated else sentence
 
 
 #: As many as a few lines hold: somebody else's tables have thousands of models.
@@ -141,7 +144,7 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("by provenance", _counted(summary["results_by_provenance"])),
         ("unusable results", _counted(summary["unusable_by_reason"])),
         ("runs by status", _counted(summary["runs_by_status"])),
-        ("models", _named(summary["models"])),
+        ("models", listed(summary["models"], _MOST_NAMES) or "none"),
         ("hardware", ", ".join(summary["hardware"]) or "none"),
         ("machines", named(summary["machines"])),
     ]
@@ -165,7 +168,7 @@ def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     if results:
         count = counted(len(results), "imported result")
-        yield f"{count} above {MOST_OF_PEAK:g} times the documented peak; not used in rankings"
+        yield phrase("store.implausible", count=count, most_of_peak=MOST_OF_PEAK)
     for one in results[:_MOST_REFUSED]:
         where = " ".join(str(one[name]) for name in ("runtime", "precision") if one[name])
         place = f"{where} on {one['device_name']}"
@@ -173,12 +176,6 @@ def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"{one['model']}, {batch}, {place}: {describe_rate(one['implausible_rate'])}"
     if more := len(results[_MOST_REFUSED:]):
         yield f"and {more} more; --json has all"
-
-
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    shown = ", ".join(names[:_MOST_NAMES]) or "none"
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _counted(counts: dict[str, int]) -> str:

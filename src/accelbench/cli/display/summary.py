@@ -37,12 +37,13 @@ from accelbench.core.figures import (
     unit_beside,
     unit_of_all,
 )
-from accelbench.core.nouns import NO_DATA, counted, reference_words
+from accelbench.core.nouns import NO_DATA, counted, listed, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import answered, simulation_of, usable, usable_launches
 from accelbench.evidence.launches import launches_of
 from accelbench.present.document import Document, Notes, Table, TableColumn
+from accelbench.present.texts import phrase
 from accelbench.run.plan.targets import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
 
@@ -90,7 +91,8 @@ def _unverified(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if row.get("verification") == "not_done" and why and why != NOT_ASKED_FOR:
             models.setdefault(str(why), []).append(f"{row['model']} {row['runtime']}")
     return [
-        f"Not verified: {', '.join(dict.fromkeys(names))}: {why}" for why, names in models.items()
+        phrase("run.not-verified", names=", ".join(dict.fromkeys(names)), why=why)
+        for why, names in models.items()
     ]
 
 
@@ -132,8 +134,7 @@ def print_summary(rows: Sequence[Mapping[str, Any]], stream: IO[str]) -> None:
         columns.append((_number("launch"), [str(row.get("launch")) for row in rows]))
     if any(row.get("arm") for row in rows):
         columns.append((TableColumn("arm"), [str(row.get("arm") or "") for row in rows]))
-    cells = list(zip(*(cells for _, cells in columns), strict=True))
-    table = Table([column for column, _ in columns], cells, is_compact=True)
+    table = Table.of_columns(columns, is_compact=True)
     fixed = any(row.get("quality") == Quality.FIXED and step_ms(row) is not None for row in rows)
     notes = [f"{Quality.FIXED}: {QUALITY_SAID[Quality.FIXED]}."] if fixed else []
     show(Document("", [table, Notes(notes)] if notes else [table]), stream)
@@ -182,8 +183,15 @@ def accuracies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         within = f" ({accuracy.interval})" if accuracy.interval else ""
         name = " ".join(filter(None, (model, f"{runtime}/{hardware}", precision, arm)))
         lines.append(
-            f"{name}: {accuracy.metric.heading} {accuracy.shown}{within}"
-            f" of {accuracy.samples:,} {accuracy.metric.item}"
+            phrase(
+                "run.accuracy",
+                name=name,
+                heading=accuracy.metric.heading,
+                shown=accuracy.shown,
+                within=within,
+                samples=accuracy.samples,
+                item=accuracy.metric.item,
+            )
         )
         base = cells.get((model, runtime, hardware, "fp32", arm))
         cost = accuracy_against(launches, base) if base and precision != "fp32" else None
@@ -203,7 +211,7 @@ def _worth(row: Mapping[str, Any]) -> str:
 #: Operators in a table; the JSON document and the files have all of them.
 TOP = 10
 
-_APART = "Profiled apart from what was measured: these times carry the profiler's cost."
+_APART = phrase("run.profile-legend")
 
 #: Steps that differ by more were not of one kind.
 _ALIKE = 2.0
@@ -227,14 +235,19 @@ def heading(row: Mapping[str, Any]) -> list[str]:
         f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}{marks(row)} {size}"
     )
     if row["why_not"] is not None:
-        return [f"No profile of {case}: {row['why_not']}"]
+        return [phrase("run.no-profile", case=case, why_not=row["why_not"])]
     steps = "1 step" if row["steps"] == 1 else f"{row['steps']} steps"
     emulated = ", on an emulation" if row["emulated"] else ""
     return [
-        f"Where the time goes: {case}{emulated}",
+        phrase("run.profile-title", case=case, emulated=emulated),
         (
-            f"{row['profiler']}, mean of {steps}: {figure(row['wall_ms'])} ms, of which operators"
-            f" explain {row['explained']:.0%}"
+            phrase(
+                "run.profile-mean",
+                profiler=row["profiler"],
+                steps=steps,
+                wall_ms=figure(row["wall_ms"]),
+                explained=row["explained"],
+            )
         ),
         *_unlike(row["walls_ms"]),
     ]
@@ -244,12 +257,7 @@ def _unlike(walls: Sequence[float]) -> list[str]:
     low, high = min(walls), max(walls)
     if high <= _ALIKE * low:
         return []
-    return [
-        (
-            f"! The steps took from {figure(low)} to {figure(high)} ms: something else had the"
-            " machine, or the engine waited."
-        )
-    ]
+    return [(phrase("run.profile-uneven", low=figure(low), high=figure(high)))]
 
 
 def _print_table(profile: Mapping[str, Any], stream: IO[str]) -> None:
@@ -311,15 +319,23 @@ def _said(known: Ratio, first: str, second: str) -> str:
     if not known.told:
         why = f"{CANNOT_TELL}; {launches}"
         if known.direction is Faster.UNSURE:
-            return f"which of {first} and {second} is faster cannot be told; {why}"
+            return phrase("run.faster-unknown", first=first, second=second, why=why)
         slower = second if known.direction is Faster.FASTER else first
-        return f"{slower} takes longer, by how much cannot be told; {why}"
+        return phrase("run.slower-without-factor", slower=slower, why=why)
     about = [launches, known.otherwise] if known.otherwise else [launches]
     if known.of == LAUNCHES and known.low is not None and known.high is not None:
         about = [f"95 % interval {known.ends_text('{:.2f}'.format, ' … ')}", *about]
         if known.direction is Faster.UNSURE:
-            return f"which of {first} and {second} is faster cannot be told ({'; '.join(about)})"
-    return f"{second} takes {known.value:.2f} times as long as {first} ({'; '.join(about)})"
+            return phrase(
+                "run.faster-inconclusive", first=first, second=second, about="; ".join(about)
+            )
+    return phrase(
+        "run.times-as-long",
+        second=second,
+        value=known.value,
+        first=first,
+        about="; ".join(about),
+    )
 
 
 def _size(row: Row) -> str:
@@ -365,8 +381,7 @@ def _concerned(warning: Warned, rows: Sequence[Row]) -> str:
         name = f"{case_name(row)} {shapes(row)}".strip()
         batches.setdefault(name, {})[f"{row['batch_size']}{launch}"] = None
     named = [f"{name}: batch {', '.join(these)}" for name, these in batches.items()]
-    more = len(named) - _MOST_NAMED
-    return "; ".join([*named[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+    return listed(named, _MOST_NAMED, "; ")
 
 
 def _case(row: Row) -> tuple[Any, Any]:

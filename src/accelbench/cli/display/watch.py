@@ -27,6 +27,7 @@ from accelbench.core.figures import interval_text
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible
 from accelbench.core.worth import simulation_of
+from accelbench.present.texts import phrase
 from accelbench.run.process.worker_client import Progress
 
 if TYPE_CHECKING:
@@ -68,6 +69,17 @@ class StatusLine:
             self._stream.write(_WIPE)
             self._stream.flush()
             self._drawn = False
+
+
+def progress_bar(done: int, total: int) -> str:
+    """Return a bar of twelve characters with its counts."""
+    filled = round(12 * done / max(total, 1))
+    return f"{'━' * filled}{'╌' * (12 - filled)} {done}/{total}"
+
+
+def time_left(seconds: float, done: int, left: int) -> str:
+    """Return about how long the rest takes, by what was done in so many seconds."""
+    return f" · about {duration(seconds / done * left)} left" if done else ""
 
 
 class ProgressLine:
@@ -131,7 +143,7 @@ def _limits(row: Mapping[str, Any], simulation: Mapping[str, Any]) -> list[str]:
         f"{figure(step_ms(row))} ms",
         f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
         f"bound by {simulation['binds']}",
-        f"from the document of {simulation['device']}, not measured",
+        phrase("run.simulated", device=simulation["device"]),
     ]
 
 
@@ -139,8 +151,8 @@ def verified(row: Mapping[str, Any]) -> str:
     """What is said of a case that was not timed."""
     error, tolerance = row.get("verification_error"), row.get("verification_tolerance")
     if error is None or tolerance is None:
-        return "not timed; it is the reference itself"
-    return f"not timed; outputs {error:.2g} off, {tolerance:.2g} allowed"
+        return phrase("run.not-timed-reference")
+    return phrase("run.not-timed-outputs", error=error, tolerance=tolerance)
 
 
 def device_lines(devices: Sequence[Device | Absent]) -> list[str]:
@@ -150,7 +162,7 @@ def device_lines(devices: Sequence[Device | Absent]) -> list[str]:
         if isinstance(device, Device):
             lines += [f"Device: {device.name}", f"  Type: {device.hardware}", "  Available: yes"]
             if device.emulated:
-                lines.append("  Emulated: its times are not comparable")
+                lines.append(phrase("run.emulated"))
         else:
             lines += [f"Device: {device.hardware}", f"  Type: {device.hardware}", "  Available: no"]
             lines.append(f"  Reason: {device.reason}")
@@ -180,7 +192,9 @@ class PlainWatch:
         rough = ""
         if estimate is not None:
             low, high = map(duration, estimate)
-            rough = f", roughly {low} to {high}" if low != high else f", roughly {low}"
+            rough = (
+                phrase("run.estimate", low=low, high=high) if low != high else f", roughly {low}"
+            )
         noun = "measurement" if launches == 1 else "measurements"
         self.say(f"Run {run_id}: {launches} {noun}{rough}")
 
@@ -242,14 +256,9 @@ class LiveWatch(PlainWatch):
 
     def _draw(self, state: str) -> None:
         now = time.monotonic()
-        rest = ""
-        if self._done_here:
-            left = (now - self._began) / self._done_here * (self._total - self._done)
-            rest = f" · about {duration(left)} left"
-        filled = round(12 * self._done / max(self._total, 1))
-        bar = "━" * filled + "╌" * (12 - filled)
+        rest = time_left(now - self._began, self._done_here, self._total - self._done)
         tail = f" · {state} · {duration(now - self._case_began)}{rest}"
-        text = f"{bar} {self._done}/{self._total} {self._head}"
+        text = f"{progress_bar(self._done, self._total)} {self._head}"
         # The state is what moves: of a narrow line the case's name gives way.
         self._line.draw(text[: max(self._line.width - len(tail) - 1, 10)] + tail)
 
@@ -311,4 +320,10 @@ def words_of(pace: CrawlPace) -> str:
     """Pages, and about how long the rest takes."""
     left = pace.seconds_left
     rest = f", about {duration(left)} left" if left is not None else ""
-    return f"page {pace.pages:,} of {pace.known:,} known, {duration(pace.seconds)} so far{rest}"
+    return phrase(
+        "run.page-pace",
+        pages=pace.pages,
+        known=pace.known,
+        seconds=duration(pace.seconds),
+        rest=rest,
+    )

@@ -11,7 +11,7 @@ from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
 from accelbench.core.devices import sharing
 from accelbench.core.figures import Statistic, interval_text
-from accelbench.core.nouns import NO_DATA
+from accelbench.core.nouns import NO_DATA, digits, listed
 from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 from accelbench.core.worth import THIS_ARM, simulation_of
@@ -22,23 +22,9 @@ _MACHINES = 8
 _SIZES = axes_of(Part.INPUT, Part.PASSES)
 
 
-def figure(value: float | None, digits: int = 3) -> str:
-    """Three significant digits, thousands separated; no data where nothing was measured."""
-    if value is None:
-        return NO_DATA
-    if value == 0:
-        return "0"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    if abs(value) >= 100:
-        return f"{value:.0f}" if digits <= 3 else f"{value:.1f}"
-    if abs(value) >= 10:
-        return f"{value:.1f}"
-    if abs(value) >= 1:
-        return f"{value:.2f}"
-    if abs(value) >= 0.001:
-        return f"{value:.{digits}f}"
-    return f"{value:.2g}"
+def figure(value: float | None) -> str:
+    """Return three significant digits, or "no data" without a value."""
+    return NO_DATA if value is None else digits(value)
 
 
 def mean_note(rows: Sequence[Row]) -> str:
@@ -54,11 +40,9 @@ def parameters_in_short(parameters: int) -> str:
 
 
 def other_machines(names: Sequence[str]) -> Iterable[str]:
-    """The sentence that names the machines that were not asked about, where there are any."""
+    """Yield the sentence that names the machines that were not asked about, if there are any."""
     if names:
-        more = len(names) - _MACHINES
-        listing = "; ".join([*names[:_MACHINES], *([f"and {more} more"] if more > 0 else [])])
-        yield f"Other machines, by --machine: {listing}."
+        yield f"Other machines, by --machine: {listed(names, _MACHINES, '; ')}."
 
 
 def duration(seconds: float) -> str:

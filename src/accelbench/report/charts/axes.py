@@ -13,6 +13,7 @@ from typing import Any
 
 from accelbench.core.figures import ITEMS, unit_of_all
 from accelbench.core.rows import Row
+from accelbench.present.texts import phrase
 
 #: A specification of Vega-Lite, or a part of one: a tree of plain values that charts write down as
 #: literals and put together by their names; its form is Vega-Lite's, and no type of ours.
@@ -108,7 +109,7 @@ def shared(title: str, groups: Sequence[Sequence[float | None]], **more: bool) -
 
 def own_axes(axes: Sequence[ChartAxis]) -> list[str]:
     """What has to be said where panels do not share theirs."""
-    return ["Panels have axes of their own."] if len(set(axes)) > 1 else []
+    return [phrase("charts.own-axes")] if len(set(axes)) > 1 else []
 
 
 def decades(low: float, high: float) -> list[float]:

@@ -16,10 +16,11 @@ from accelbench.analysis.questions import AXES, ComparisonAxis
 from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
+from accelbench.present.texts import phrase
 from accelbench.report.charts import axes
 from accelbench.report.charts.axes import Spec, layer, named
 from accelbench.report.charts.by_batch import along_batches
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     MOST_PANELS,
     PAINTED,
@@ -61,7 +62,7 @@ _FURTHEST = 1.6
 _BELOW = 5.5
 
 #: Of a model the question that most places answered is drawn.
-_QUESTIONS = ("size, batch or way of these models", "sizes, batches and ways of these models")
+_QUESTIONS = (phrase("charts.other-question"), phrase("charts.other-questions"))
 
 Figure = Callable[[Point], FigureInterval | None]
 
@@ -203,7 +204,7 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
     notes = [
         *axes.own_axes(scales),
         *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
-        *left_out(len(groups) - len(shown), "panel", advice="name the models to see"),
+        *left_out(len(groups) - len(shown), "panel", advice=phrase("charts.name-models")),
         *left_out(fewer, "bar" if comparison.at_every_batch else "slower bar"),
         *left_out(others, *_QUESTIONS),
         *emulated(sum(question in asked for question in stand_ins), *why),
@@ -271,57 +272,29 @@ def _layers(records: Sequence[Record], scale: axes.ChartAxis, title: str) -> lis
     return [area, *whiskers(records, "x", place, scale, yOffset=_BELOW), *figures]
 
 
-_LATENCY = "latency of a batch, ms"
+_LATENCY = phrase("charts.axis-latency")
 
 
 def _chart(
     name: str,
-    title: str,
-    answers: str,
-    needs: str,
     figure: Figure = lambda point: point.latency,
     axis_title: str = _LATENCY,
     axis: str = "",
 ) -> Chart:
     comparison = Comparison(AXES[axis or name], figure, axis_title)
-    return Chart(name, title, answers, needs, lambda subject: compared(subject, comparison))
+    return declare_chart(name, lambda subject: compared(subject, comparison))
 
 
-HARDWARE_LATENCY = _chart(
-    "hardware-latency",
-    "Hardware: latency",
-    "how fast each platform is",
-    "a model on two platforms",
-    axis="hardware",
-)
+HARDWARE_LATENCY = _chart("hardware-latency", axis="hardware")
 HARDWARE_THROUGHPUT = _chart(
-    "hardware-throughput",
-    "Hardware: throughput",
-    "how many items a second each platform brings",
-    "a model on two platforms",
-    lambda point: point.throughput,
-    "throughput, items/s",
-    "hardware",
+    "hardware-throughput", lambda point: point.throughput, "throughput, items/s", "hardware"
 )
 HARDWARE_MEMORY = _chart(
-    "hardware-memory",
-    "Hardware: memory",
-    "how much memory each platform takes",
-    "a model on two platforms, with its memory",
-    lambda point: point.memory,
-    "peak memory, MB (2^20)",
-    "hardware",
+    "hardware-memory", lambda point: point.memory, "peak memory, MB (2^20)", "hardware"
 )
-PRECISIONS = _chart(
-    "precision", "Precisions", "what a narrower precision brings", "a model in two precisions"
-)
-MODES = _chart(
-    "training-inference",
-    "Training against inference",
-    "how much longer a training step takes than an inference step",
-    "a model in inference and in training",
-    axis="mode",
-)
+PRECISIONS = _chart("precision")
+FRAMEWORKS = _chart("framework", axis="runtime")
+MODES = _chart("training-inference", axis="mode")
 
 
 #: One step costs next to nothing, and an axis of that is read by nobody.
@@ -337,7 +310,7 @@ def _along_batches(subject: Subject) -> ChartBody | None:
 
 
 def _of_training(subject: Subject) -> ChartBody | None:
-    title = f"cost of a million training steps, {subject.sign.strip()}"
+    title = phrase("charts.cost-of-million-steps", sign=subject.sign.strip())
     return _compared(subject, lambda one: one.step_cost and one.step_cost.times(_STEPS), title)
 
 
@@ -348,7 +321,7 @@ def _compared(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
 def _title(subject: Subject) -> str:
     counted = {items_of(point.row) for point in subject.points if point.cost}
     items = safe(counted.pop(), 24) if len(counted) == 1 else "items"
-    return f"cost of a million {items}, {subject.sign.strip()}"
+    return phrase("charts.cost-of-million-items", items=items, sign=subject.sign.strip())
 
 
 def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
@@ -362,24 +335,6 @@ def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
     return replace(drawn, notes=[*notes, *drawn.notes, *stand_ins])
 
 
-HARDWARE_COST = Chart(
-    "hardware-cost",
-    "Hardware: cost",
-    "what a million items cost on each platform",
-    "a model on two platforms that have a price (--prices)",
-    _beside,
-)
-COST_BY_BATCH = Chart(
-    "cost-by-batch",
-    "Cost against batch size",
-    "how much cheaper a larger batch makes an item",
-    "a model at two batch sizes on a platform that has a price (--prices)",
-    _along_batches,
-)
-TRAINING_COST = Chart(
-    "training-cost",
-    "Training: cost",
-    "what training steps cost on each platform",
-    "a model trained on two platforms that have a price (--prices)",
-    _of_training,
-)
+HARDWARE_COST = declare_chart("hardware-cost", _beside)
+COST_BY_BATCH = declare_chart("cost-by-batch", _along_batches)
+TRAINING_COST = declare_chart("training-cost", _of_training)

@@ -12,6 +12,7 @@ from accelbench.analysis.questions import AXES, Key
 from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
 from accelbench.core.rows import number
 from accelbench.hardware.common import colour_of
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     ChartAxis,
     Spec,
@@ -22,7 +23,7 @@ from accelbench.report.charts.axes import (
     own_axes,
     shared,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import Chart, ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     COLOUR,
     MOST_PANELS,
@@ -175,7 +176,7 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
     notes = [
         *own_axes(axes),
         *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
-        *left_out(len(panels) - len(shown), "panel", advice="name the models to see"),
+        *left_out(len(panels) - len(shown), "panel", advice=phrase("charts.name-models")),
         *left_out(len(lines) - len(kept), "line"),
         *emulated(like_these, *([OF_A_STAND_IN] if "memory" in title else [])),
     ]
@@ -266,37 +267,14 @@ def line_layers(
     return [*([band] if banded else []), line, *whiskers(solid, "y", coloured, scale), marks]
 
 
-def _chart(quantity: str, name: str, answers: str, needs: str, figure: Figure, title: str) -> Chart:
-    return Chart(
-        f"{name}-by-batch",
-        f"{quantity} against batch size",
-        answers,
-        needs,
-        lambda subject: along_batches(subject, figure, title),
-    )
+def _chart(name: str, figure: Figure, title: str) -> Chart:
+    return declare_chart(name, lambda subject: along_batches(subject, figure, title))
 
 
 LATENCY_BY_BATCH = _chart(
-    "Latency",
-    "latency",
-    "how long a step takes as its batch grows",
-    "a model at two batch sizes",
-    lambda point: point.latency,
-    "latency of a batch, ms",
+    "latency-by-batch", lambda point: point.latency, phrase("charts.axis-latency")
 )
 THROUGHPUT_BY_BATCH = _chart(
-    "Throughput",
-    "throughput",
-    "how many items a second a larger batch brings",
-    "a model at two batch sizes",
-    lambda point: point.throughput,
-    "throughput, items/s",
+    "throughput-by-batch", lambda point: point.throughput, "throughput, items/s"
 )
-MEMORY_BY_BATCH = _chart(
-    "Memory",
-    "memory",
-    "how much memory a larger batch takes",
-    "a model at two batch sizes, with its memory",
-    lambda point: point.memory,
-    "peak memory, MB (2^20)",
-)
+MEMORY_BY_BATCH = _chart("memory-by-batch", lambda point: point.memory, "peak memory, MB (2^20)")

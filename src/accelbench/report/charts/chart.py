@@ -17,6 +17,7 @@ from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
 from accelbench.core.worth import REASON_TEXTS, UnusableReason, launches_failed, why_unusable
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.present.texts import catalogue, phrase
 from accelbench.report.charts.axes import Spec as Spec
 from accelbench.report.charts.palette import by_device, expected_size, narrowed
 from accelbench.report.charts.theme import CONFIG, SCHEMA, wrapped
@@ -96,6 +97,16 @@ class Chart(ChartLabel):
     draw: Callable[[Subject], ChartBody | None]  # its body; None where there is nothing to show
 
 
+def label_of(name: str) -> ChartLabel:
+    """Return what a chart is called, by the catalogue of labels."""
+    return ChartLabel(name, **catalogue("chart_labels")[name])
+
+
+def declare_chart(name: str, draw: Callable[[Subject], ChartBody | None]) -> Chart:
+    """Return a chart that is called as the catalogue of labels says."""
+    return Chart(name, **catalogue("chart_labels")[name], draw=draw)
+
+
 #: Width and height in pixels, of the picture as it is and of the one in one column.
 Sizes = tuple[tuple[int, int], tuple[int, int]]
 
@@ -162,14 +173,16 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
             f"{sum(known):,} samples" + ("" if len(known) == len(samples) else " and more")
         )
     elif samples:
-        facts.append("sample count not said")
+        facts.append(phrase("charts.sample-count-unknown"))
     medians = sum(point.latency_by is Statistic.MEDIAN for point in points)
     if any(point.latency_by for point in points) and medians in (0, len(points)):
         facts.append("medians" if medians else "means")
     places = sorted({point.machine for point in points if point.machine}) or [machine]
     facts += [safe(listed(places, 2), 90), *days([point.row for point in points])]
     if 0 < medians < len(points):
-        facts.append(f"{counted(len(points) - medians, 'mean')} where no median is known")
+        facts.append(
+            phrase("charts.means-without-median", points=counted(len(points) - medians, "mean"))
+        )
     facts += newer_set_aside(points)
     foreign = {point.kind for point in points} - {"measured"}
     marked = [f"{kind}: {meaning}" for kind, meaning in _MARKS.items() if kind in foreign]
@@ -181,7 +194,11 @@ def _about(drawn: ChartBody, machine: str) -> list[str]:
     if lost:
         why = dict.fromkeys(launches_failed(point.rows) for point in lost)
         marked.append(
-            f"{counted(len(lost), 'configuration')} of runs with failures: {listed(list(why), 2)}"
+            phrase(
+                "charts.runs-with-failures",
+                lost=counted(len(lost), "configuration"),
+                why=listed(list(why), 2),
+            )
         )
     return [" · ".join(filter(None, facts)), *([" · ".join(marked)] if marked else [])]
 

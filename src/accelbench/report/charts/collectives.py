@@ -16,6 +16,7 @@ from accelbench.core.calibration import ProbeFigure, TimedCollectives
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import number
 from accelbench.measure.launches import typical
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     NUMBER,
     ChartAxis,
@@ -30,7 +31,7 @@ from accelbench.report.charts.axes import (
     view,
     words,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     MOST_PANELS,
     Panel,
@@ -54,11 +55,7 @@ from accelbench.report.charts.words import (
     unique,
 )
 
-_MEANT = (
-    "Bus bandwidth as nccl-tests defines it: bytes ÷ time, × 2 (n − 1) ÷ n for all_reduce,"
-    " × (n − 1) ÷ n for all_gather and reduce_scatter, × 1 for broadcast, of n ranks. Bytes are of"
-    " the whole buffer; rules are 95 % intervals of the median."
-)
+_MEANT = phrase("charts.collectives-legend")
 _RATE, _TIME = "bus bandwidth, GB/s", "time, µs"
 _BYTES = "buffer, bytes"
 #: Lines across: 1 KiB, 16 KiB, 256 KiB and on.
@@ -96,7 +93,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
         *(f"{_device(timed)}, {timed.ranks} ranks: {safe(warning, 160)}"
           for timed in shown for warning in timed.warnings),
         *left_out(len(every) - len(shown), "pair of panels", "pairs of panels",
-                  "accelbench hardware lists all"),
+                  phrase("charts.see-hardware")),
     ]  # fmt: skip
     table = [
         _row(rate, time)
@@ -114,7 +111,12 @@ def _rests_on(shown: Sequence[TimedCollectives]) -> str:
     figures = [entry for timed in shown for entry in timed.figures]
     samples = sum(len(entry.samples_ns) for entry in figures)
     runs = sorted({f"{timed.day} with {safe(timed.engine)}" for timed in shown})
-    return f"{counted(len(figures), 'probe')}, {samples:,} samples; {listed(runs, 3)}."
+    return phrase(
+        "charts.probes-and-samples",
+        figures=counted(len(figures), "probe"),
+        samples=samples,
+        runs=listed(runs, 3),
+    )
 
 
 def _about(timed: TimedCollectives, entry: ProbeFigure) -> Record:
@@ -180,13 +182,7 @@ def _layers(
     return [line, *whiskers(records, "y", coloured, scale, strokeWidth=2.4), marks]
 
 
-COLLECTIVES = Chart(
-    "collectives",
-    "Collectives over message size",
-    "what collectives among ranks bring and take, by the size of their buffer",
-    "a calibration by hardware --calibrate --processes",
-    _drawn,
-)
+COLLECTIVES = declare_chart("collectives", _drawn)
 
 
 #: Parts in the order in which they are drawn, each with its colour: they are no platforms.
@@ -195,10 +191,7 @@ _PARTS = {
     "overlapped communication": GROUP_COLOURS[5],
     "exposed communication": GROUP_COLOURS[1],
 }
-_COMMUNICATION_MEANT = (
-    "The mean of the ranks over steps under a profiler, which makes steps longer. A collective"
-    " lasts from its call to its result, waiting for other ranks included; computation is the rest."
-)
+_COMMUNICATION_MEANT = phrase("charts.communication-legend")
 _MOST_BARS = 16
 _LONGEST_NAME = 72
 #: Beside the longest bar there has to be room for its words.
@@ -262,13 +255,7 @@ def _body(records: Sequence[Record], scale: ChartAxis) -> Spec:
     return view(records, WIDE, {"step": _BAR}, segments, labels(place, align="left", dx=5))
 
 
-COMMUNICATION = Chart(
-    "communication",
-    "Communication of a step",
-    "what of a step of several processes is communication",
-    "steps of several processes",
-    _communication_drawn,
-)
+COMMUNICATION = declare_chart("communication", _communication_drawn)
 
 
 #: Figure → the head of its column; work first, as it is what tells a straggler.
@@ -281,11 +268,7 @@ _FIGURES: Mapping[str, str] = {
 }
 #: A rank whose own work is this many times the median rank's is marked.
 _SLOW = 1.05
-_RANKS_MEANING = (
-    "Colour: the ratio to the median rank. Own work: the profiled step without exposed"
-    " communication; the others wait for the rank that has most of it, marked ► from"
-    f" {_SLOW:g}× on."
-)
+_RANKS_MEANING = phrase("charts.ranks-legend", slow=_SLOW)
 #: Where colours end: a rank that takes half as much again, or a third less.
 _FURTHEST = 1.5
 _COLOURS = ("#5aa5d6", "#f7f7f7", "#f08a3c")
@@ -352,7 +335,7 @@ def _draw_ranks(subject: Subject) -> ChartBody | None:
         _RANKS_MEANING,
         *in_common(abouts.together),
         *left_out(len(known) - len(shown), "configuration"),
-        *left_out(more, "rank", advice="those with the least work; the evidence has them"),
+        *left_out(more, "rank", advice=phrase("charts.ranks-left-out")),
         *emulated(len(every) - len(known)),
     ]
     return ChartBody(arranged(panels, columns=1), points, notes, everything)
@@ -362,7 +345,7 @@ def _straggler(point: Point, lines: Sequence[RankLine]) -> str:
     work = {line.rank: line.figures["work_ms"] for line in lines if "work_ms" in line.figures}
     ratio = point.metric("straggler_ratio")
     if not work or ratio is None:
-        return "no step was profiled"
+        return phrase("charts.no-step-profiled")
     slowest = max(work, key=lambda rank: work[rank])
     return f"slowest: rank {slowest} · straggler ratio {ratio.value:.2f}"
 
@@ -407,7 +390,7 @@ def _rank_layers(records: Sequence[Record]) -> list[Spec]:
         "field": "ratio",
         "type": "quantitative",
         "scale": {"type": "log", "domain": domain, "range": list(_COLOURS), "clamp": True},
-        "legend": {"title": "ratio to the median rank", "format": ".2f", **gradient},
+        "legend": {"title": phrase("charts.axis-rank-ratio"), "format": ".2f", **gradient},
     }
     figures: Spec = {"type": "quantitative"}
     tips = [
@@ -420,10 +403,4 @@ def _rank_layers(records: Sequence[Record]) -> list[Spec]:
     return [layer("rect", fill, stroke=PAPER, strokeWidth=2), text]
 
 
-RANKS = Chart(
-    "ranks",
-    "Ranks of a step",
-    "which of several processes the others wait for",
-    "steps of several processes",
-    _draw_ranks,
-)
+RANKS = declare_chart("ranks", _draw_ranks)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from accelbench.analysis.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.analysis.points import EMULATED, Point
 from accelbench.core.worth import COMPARABLE
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import Spec, grid, grouped, layer, view
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import Record, labels
 from accelbench.report.charts.words import figure, left_out, safe
 from accelbench.report.matrix import precisions
@@ -63,9 +64,11 @@ def _drawn(subject: Subject) -> ChartBody | None:
         for name, cell in line.cells.items()
     ]
     notes = [
-        "Of inference, each platform in the best precision that ran.",
-        "×: times the throughput of that machine's CPU. –: not available or not measured.",
-        *left_out(len(lines) - len(lines[:_MOST_LINES]), "line", advice="name the models to see"),
+        phrase("charts.matrix-scope"),
+        phrase("charts.matrix-legend"),
+        *left_out(
+            len(lines) - len(lines[:_MOST_LINES]), "line", advice=phrase("charts.name-models")
+        ),
     ]
     column = "model" if matrix.models else "family"
     names = {line.name for line in lines[:_MOST_LINES]}
@@ -91,10 +94,4 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
     return {"encoding": place, **view(records, {"step": 82}, {"step": 24}, fields, text)}
 
 
-COMPATIBILITY = Chart(
-    "compatibility",
-    "Compatibility",
-    "what each platform is worth for each model",
-    "inference",
-    _drawn,
-)
+COMPATIBILITY = declare_chart("compatibility", _drawn)

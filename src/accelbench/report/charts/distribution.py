@@ -11,6 +11,7 @@ from statistics import median, quantiles
 from accelbench.analysis.points import Point
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     Spec,
     axis,
@@ -22,7 +23,7 @@ from accelbench.report.charts.axes import (
     view,
     words,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     COLOUR,
     DASHED,
@@ -44,19 +45,13 @@ from accelbench.report.charts.words import (
     unique,
 )
 
-_TITLE = "latency of a batch, ms"
+_TITLE = phrase("charts.axis-latency")
 #: More launches than this are not told apart.
 MOST_LAUNCHES = 12
 #: More samples of one are drawn thinned.
 _MOST_SAMPLES = 600
-_LEGEND = (
-    "A mark is a step, or the mean of steps too short to be timed singly; a cross lies beyond"
-    " Tukey's outer fences. Box: the middle half. Tick: the median. Rule: its 95 % interval, within"
-    " the launch."
-)
-_THINNED = (
-    f"Of more than {_MOST_SAMPLES} steps some are drawn, and each that lies beyond the fences."
-)
+_LEGEND = phrase("charts.distribution-legend")
+_THINNED = phrase("charts.samples-thinned", most_samples=_MOST_SAMPLES)
 #: Tukey's outer fences, as `outlier_count` has them.
 _FENCE = 3.0
 
@@ -95,7 +90,9 @@ def _drawn(subject: Subject) -> ChartBody | None:
     more = max(len(known), sum(map(_countable, subject.points))) - len(shown)
     one_cell = len(subject.points) == 1
     advice = (
-        "accelbench db export --samples has all" if one_cell else "name models or platforms to see"
+        "accelbench db export --samples has all"
+        if one_cell
+        else phrase("charts.name-models-platforms")
     )
     notes = [
         _LEGEND,
@@ -198,18 +195,12 @@ _SAID = {
     "samples": "samples",
 }
 
-DISTRIBUTION = Chart(
-    "latency-distribution",
-    "Latency distribution",
-    "how steps differ from each other, and which are outliers",
-    "samples, which only our own results have",
-    _drawn,
-)
+DISTRIBUTION = declare_chart("latency-distribution", _drawn)
 
 
 #: Column → what people call it and its form. None has a colour: colours are platforms'.
 _PHASES = {
-    "first_visit_ms": ("first visit of a page", "triangle-up"),
+    "first_visit_ms": (phrase("charts.first-visit"), "triangle-up"),
     "build_ms": ("build", "square"),
     "load_ms": ("load", "diamond"),
     "compile_ms": ("compile", "triangle-down"),
@@ -249,7 +240,7 @@ def _draw_cold_warm(subject: Subject) -> ChartBody | None:
                     about["paint"] = PAPER
                 records.append(about)
     notes = [
-        "In its platform's colour: a step in the steady state.",
+        phrase("charts.cold-warm-legend"),
         *in_common(named.together),
         *left_out(len(known) - len(shown), "configuration"),
         *emulated(len(first) - len(known)),
@@ -281,10 +272,4 @@ def _phases_body(records: Sequence[Record]) -> Spec:
 
 _PHASE_TOOLTIP = words("cell", "phase", "kind", "quality")
 
-COLD_WARM = Chart(
-    "cold-warm",
-    "Cold against warm",
-    "what the first time costs beside the steady state",
-    "times of building, loading or a first step",
-    _draw_cold_warm,
-)
+COLD_WARM = declare_chart("cold-warm", _draw_cold_warm)

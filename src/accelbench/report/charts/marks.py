@@ -12,6 +12,7 @@ from accelbench.core.figures import unit_of
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.common import colour_of
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     ChartAxis,
     Spec,
@@ -219,7 +220,7 @@ def beyond(records: Sequence[Row], scale: ChartAxis) -> bool:
 
 def cut_off(flags: Iterable[bool]) -> list[str]:
     """What a triangle at the edge is, where there is one."""
-    return ["A triangle at the edge: the interval goes further."] if any(flags) else []
+    return [phrase("charts.interval-cut-off")] if any(flags) else []
 
 
 def _leaves(datum: Row, scale: ChartAxis, high: bool) -> bool:

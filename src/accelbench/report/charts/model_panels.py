@@ -12,6 +12,7 @@ from accelbench.analysis.points import Point, alike_of_each
 from accelbench.analysis.questions import Key, physical
 from accelbench.core.nouns import counted
 from accelbench.core.rows import number
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import ChartAxis, Spec, axis, grouped, layer, legend, named, view
 from accelbench.report.charts.by_batch import (
     Line,
@@ -23,7 +24,7 @@ from accelbench.report.charts.by_batch import (
     side_by_side,
     way_of,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     Panel,
     Record,
@@ -57,7 +58,7 @@ _FEWEST = 2
 #: More panels, or devices below each other, are no picture any more.
 _MOST_PANELS, _MOST_DEVICES = 12, 40
 _COLUMNS = 3
-_LATENCY = "latency of a batch, ms"
+_LATENCY = phrase("charts.axis-latency")
 
 
 def _drawn(subject: Subject) -> ChartBody | None:
@@ -78,7 +79,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     notes = [
         f"{model}: {about}." if about else f"{model}.",
         *body.notes,
-        *left_out(len(works) - 1, "question", advice="name the model, mode and size to see"),
+        *left_out(len(works) - 1, "question", advice=phrase("charts.name-model-mode")),
         *emulated(sum(not point.timed for point in known)),
     ]
     return ChartBody(body.body, body.points, notes, body.records)
@@ -174,10 +175,10 @@ def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
     batches = {datum["batch"] for datum in records}
     grey = len(common) - len(colours)
     notes = [
-        *([f"All at batch {batches.pop()}."] if len(batches) == 1 else []),
+        *([phrase("charts.all-at-batch", batches=batches.pop())] if len(batches) == 1 else []),
         *cut_off([beyond(records, scale)]),
         *left_out(len(devices) - len(shown), "device"),
-        *([f"{counted(grey, 'way')} of running in grey."] if grey > 0 else []),
+        *([phrase("charts.ways-in-grey", grey=counted(grey, "way"))] if grey > 0 else []),
     ]
     return ChartBody(_strip(records, scale, colours, shapes), drawn, notes, records)
 
@@ -198,10 +199,4 @@ def _strip(
     return view(records, 420, {"step": 22}, *layers)
 
 
-MODEL_PANELS = Chart(
-    "model-panels",
-    "One model on every device",
-    "what a model takes on each device, by each engine and precision, at each batch",
-    "two configurations of one model that have a latency",
-    _drawn,
-)
+MODEL_PANELS = declare_chart("model-panels", _drawn)

@@ -11,6 +11,7 @@ from accelbench.analysis.points import FigureInterval, Point
 from accelbench.analysis.questions import Key
 from accelbench.core.figures import kind_of_unit, unit_of
 from accelbench.core.worth import COMPARABLE
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     ChartAxis,
     Spec,
@@ -20,7 +21,7 @@ from accelbench.report.charts.axes import (
     own_axes,
     shared,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     MOST_PANELS,
     UNUSABLE,
@@ -49,7 +50,7 @@ from accelbench.report.charts.words import (
     vary,
 )
 
-_LATENCY = "latency of a batch, ms"
+_LATENCY = phrase("charts.axis-latency")
 #: A front of more has its fastest named.
 _MOST_NAMED = 6
 #: Numbers nearer to each other than this, in pixels, would lie on each other.
@@ -124,9 +125,9 @@ def _drawn(tradeoff: Tradeoff, subject: Subject) -> ChartBody | None:
         for title, panel, records, x, y in zip(titles, shown, groups, across, named, strict=True)
     ]
     notes = [
-        "On the line, numbered: the Pareto front, which no other one measured beats in both.",
+        phrase("charts.front-legend"),
         *(own_axes(across) or own_axes(up)),
-        *left_out(len(several) - len(shown), "panel", advice="name the models to see"),
+        *left_out(len(several) - len(shown), "panel", advice=phrase("charts.name-models")),
         *emulated(sum(not point.timed and _work(point) in jobs for point in known)),
     ]
     everything = [datum for group in groups for datum in group]
@@ -220,20 +221,11 @@ def _pixel(value: float, axis: ChartAxis) -> float:
     return (value - axis.low) / (axis.high - axis.low)
 
 
-PARETO = Chart(
+PARETO = declare_chart(
     "pareto",
-    "Latency against throughput",
-    "which ways of running no other one beats",
-    "a model run in three ways that differ in more than the batch",
     partial(_drawn, Tradeoff(lambda point: point.throughput, "throughput, items/s", rate=True)),
 )
 _ENERGY = Tradeoff(
-    lambda point: point.energy_per_item, "energy of an item, J", lower_is_better=True
+    lambda point: point.energy_per_item, phrase("charts.axis-energy"), lower_is_better=True
 )
-ENERGY_LATENCY = Chart(
-    "energy-latency",
-    "Latency against energy",
-    "which ways of running no other one beats in time and energy",
-    "a model run with --energy in three ways that differ in more than the batch",
-    partial(_drawn, _ENERGY),
-)
+ENERGY_LATENCY = declare_chart("energy-latency", partial(_drawn, _ENERGY))

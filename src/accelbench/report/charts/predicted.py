@@ -15,6 +15,7 @@ from accelbench.core.axes import AXES
 from accelbench.core.figures import ITEMS
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.common import colour_of
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     ChartAxis,
     Spec,
@@ -27,7 +28,7 @@ from accelbench.report.charts.axes import (
     words,
 )
 from accelbench.report.charts.by_batch import batch_axis, reach, way_of
-from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
+from accelbench.report.charts.chart import ChartBody, Picture, label_of, pictured
 from accelbench.report.charts.marks import (
     COLOUR,
     MOST_PANELS,
@@ -52,9 +53,9 @@ if TYPE_CHECKING:
 _IS_PREDICTED = f"datum.kind === '{Provenance.PREDICTED.value}'"
 #: Nine in ten are meant to lie in a prediction's interval.
 LEVEL = "90 %"
-_PREDICTED_NOTE = "Predicted: pale squares, with a band that nine of ten are meant to lie in."
-_MEASURED_NOTE = "Measured, of the same cases: filled circles."
-_BEYOND_NOTE = "A band that reaches the edge goes further."
+_PREDICTED_NOTE = phrase("charts.predicted-legend")
+_MEASURED_NOTE = phrase("charts.measured-legend")
+_BEYOND_NOTE = phrase("charts.band-reaches-edge")
 #: Letters of a line below a panel's title.
 _LONGEST_WAY = 60
 
@@ -204,15 +205,10 @@ def kind_dots(place: Spec, tooltip: Sequence[Spec], size: int = 55) -> list[Spec
     ]
 
 
-PREDICTED_BY_BATCH = ChartLabel(
-    "predicted-by-batch",
-    "Predicted latency and throughput against batch size",
-    "what a larger batch would bring where it was not measured",
-    "predictions of a model at two batch sizes",
-)
-_KNEE_NOTE = "Ring: the predicted knee, from where on a larger batch gains under 10 %."
-_BATCH_ADVICE = "name fewer models to see"
-_LINE_ADVICE = "name the hardware, runtimes or precisions to see"
+PREDICTED_BY_BATCH = label_of("predicted-by-batch")
+_KNEE_NOTE = phrase("charts.knee-legend")
+_BATCH_ADVICE = phrase("charts.name-fewer-models")
+_LINE_ADVICE = phrase("charts.name-hardware-runtimes")
 #: More ways of running, each a line with a band, are a tangle.
 MOST_WAYS = 8
 #: A band is drawn this many times further than all figures reach.
@@ -304,13 +300,8 @@ def _batch_layers(drawing: _Drawing, x: Spec, way: Mapping[str, Spec]) -> list[S
     return [band, line, *kind_dots(place, told), *rings]
 
 
-PREDICTED_PLACES = ChartLabel(
-    "predicted-places",
-    "Predicted latency and throughput",
-    "how fast each platform and engine would be",
-    "predictions of a model at one batch size",
-)
-_PREDICTED_PLACES_ADVICE = "name the hardware or the models to see"
+PREDICTED_PLACES = label_of("predicted-places")
+_PREDICTED_PLACES_ADVICE = phrase("charts.name-hardware-models")
 #: More rows than this are no picture.
 _MOST_ROWS = 24
 _ROW = 26
@@ -370,12 +361,7 @@ def _layers(
     return [band, *kind_dots(place, tooltip(scale.title, records, level=LEVEL))]
 
 
-PREDICTED_MATRIX = ChartLabel(
-    "predicted-matrix",
-    "Predicted latency and throughput by model",
-    "which platform, engine and batch would suit each model",
-    "predictions of models",
-)
+PREDICTED_MATRIX = label_of("predicted-matrix")
 _ADVICE = "the JSON of --matrix has all"
 _MOST_MODELS, _MOST_COLUMNS = 60, 24
 _CELL_WIDE, _CELL_HIGH = 40, 17
@@ -389,11 +375,11 @@ _WIDE_INTERVAL = 2.0
 #: Share of the best throughput, from none to all of it.
 _PALE, _FULL = "#f4f6f8", "#4fa3b5"
 _TILDE = "~"
-_NUMBER_NOTE = "Number: predicted ms of a step."
-_WIDE_NOTE = "~: its 90 % interval reaches further than twice or half of it."
-_ALL_WIDE = "Every 90 % interval reaches further than twice or half of its figure."
-_COLOUR_NOTE = "Colour: predicted throughput as a share of the best of the row."
-_FRAME_NOTE = "Frame: this very case was measured, and the number is what was measured."
+_NUMBER_NOTE = phrase("charts.predicted-number")
+_WIDE_NOTE = phrase("charts.wide-interval-marked")
+_ALL_WIDE = phrase("charts.all-intervals-wide")
+_COLOUR_NOTE = phrase("charts.throughput-colour")
+_FRAME_NOTE = phrase("charts.measured-frame")
 
 
 def predicted_matrix(
@@ -536,7 +522,7 @@ def _view(
     share: Spec = {
         "field": "share",
         "type": "quantitative",
-        "title": "throughput, share of the row's best",
+        "title": phrase("charts.axis-throughput-share"),
         "scale": {"domain": [0, 1], "range": [_PALE, _FULL]},
         "legend": {"format": ".0%", **gradient, "titleLimit": 300},
     }

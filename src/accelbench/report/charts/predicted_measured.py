@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.core.nouns import counted, digits
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis, grouped, layer, view, words
 from accelbench.report.charts.axes import legend as legend_of
-from accelbench.report.charts.chart import ChartBody, ChartLabel, Picture, pictured
+from accelbench.report.charts.chart import ChartBody, Picture, label_of, pictured
 from accelbench.report.charts.marks import Record
 from accelbench.report.charts.theme import (
     DIM,
@@ -24,20 +25,15 @@ from accelbench.report.charts.words import safe
 if TYPE_CHECKING:
     from accelbench.predict.scoring import EvaluatedCases, Score
 
-PREDICTED_MEASURED = ChartLabel(
-    "predicted-measured",
-    "Predicted against measured",
-    "how far predictions were from what was measured",
-    "measured cases of several models",
-)
-_UNITS = {"latency": "latency of a step, ms", "memory": "peak memory, MB (2^20)"}
+PREDICTED_MEASURED = label_of("predicted-measured")
+_UNITS = {"latency": phrase("charts.axis-step-latency"), "memory": "peak memory, MB (2^20)"}
 #: Marks of a panel: more are a stain, and megabytes.
 _MOST_MARKS = 2000
 #: Of more marks intervals would hide each other.
 _MOST_INTERVALS = 150
 _SIDE = 300
 _OTHERS = "others"
-_LINES_NOTE = "On the diagonal a prediction was right; dashed: 25 % more and 25 % less."
+_LINES_NOTE = phrase("charts.diagonal-legend")
 _INTERVALS_NOTE = "Thin lines: 90 % intervals."
 
 
@@ -60,7 +56,7 @@ def predicted_against_measured(shown: Sequence[EvaluatedCases], about: str = "")
         everything += records
         panels.append(_panel(cases, records, names, legend=several))
     more = [
-        f"{_MOST_MARKS:,} of {len(cases.rows):,} are drawn; figures are of all."
+        phrase("charts.marks-thinned", most_marks=_MOST_MARKS, rows=len(cases.rows))
         for cases in shown
         if len(cases.rows) > _MOST_MARKS
     ][:1]

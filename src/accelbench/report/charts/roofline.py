@@ -8,8 +8,9 @@ from accelbench.analysis.points import Point
 from accelbench.core.devices import devices_of, sharing
 from accelbench.core.nouns import listed
 from accelbench.hardware.common import colour_of
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import Spec, as_stored, axis, layer
-from accelbench.report.charts.chart import Chart, ChartBody, Roof, Subject
+from accelbench.report.charts.chart import ChartBody, Roof, Subject, declare_chart
 from accelbench.report.charts.marks import (
     COLOUR,
     Panel,
@@ -34,7 +35,7 @@ from accelbench.report.charts.words import (
     told,
 )
 
-_X, _Y = "operations a byte, FLOP/B", "operations a second, GFLOP/s"
+_X, _Y = phrase("charts.axis-intensity"), phrase("charts.axis-operations")
 _MOST = 400
 #: So many of them are numbered and named.
 _MOST_NAMED = 8
@@ -57,12 +58,12 @@ def _drawn(subject: Subject) -> ChartBody | None:
         return None
     reach = [datum["intensity"] for datum in records]
     lines = [line for roof in roofs for line in _roof(roof, reach)]
-    notes = ["Operations and bytes are counted from the model, not measured."]
+    notes = [phrase("charts.operations-counted")]
     notes += sorted({f"{safe(roof.name)}, {roof.precision}: {roof.source}" for roof in roofs})
     if bare := sorted(hardware - {roof.hardware for roof in roofs}):
-        notes.append(f"No roof, as its limits are not known: {listed(bare)}.")
+        notes.append(phrase("charts.no-roof", bare=listed(bare)))
     if any("devices" in datum and datum["hardware"] != "cpu" for datum in records):
-        notes.append("Of several devices: the operations of each.")
+        notes.append(phrase("charts.operations-of-each-device"))
     notes += left_out(len(timed) - _MOST, "configuration")
     notes += emulated(len(known) - len(timed))
     notes += _names(shown, records, subject.devices)
@@ -93,7 +94,7 @@ def _names(shown: Sequence[Point], records: Sequence[Record], devices: Devices) 
     names = told(named, EVERYTHING, ("model",), 72, devices=devices)
     lines = [f"{number}  {name}" for number, name in enumerate(names.apart[:_MOST_NAMED], 1)]
     more = len(shown) - len(lines)
-    rest = [f"and {more} more, in the table of figures"] if more else []
+    rest = [phrase("charts.more-in-table", more=more)] if more else []
     return [*in_common(names.together), *lines, *rest]
 
 
@@ -145,11 +146,4 @@ def _roofs(lines: Sequence[Record], x: Spec, y: Spec) -> list[Spec]:
     return [layer("line", line, of=lines, strokeWidth=2), {**ends, **label}]
 
 
-ROOFLINE = Chart(
-    "roofline",
-    "Roofline",
-    "how near each configuration comes to the limits of its device",
-    "models whose operations and bytes are counted, on a device whose limits are documented or "
-    "measured by accelbench hardware --calibrate",
-    _drawn,
-)
+ROOFLINE = declare_chart("roofline", _drawn)

@@ -14,6 +14,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import ITEMS
 from accelbench.core.identity import canonical
 from accelbench.core.rows import number, record
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     ChartAxis,
     Spec,
@@ -24,7 +25,7 @@ from accelbench.report.charts.axes import (
     layer,
     own_axes,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.marks import (
     COLOUR,
     MOST_PANELS,
@@ -43,14 +44,8 @@ from accelbench.report.charts.marks import record as mark_of
 from accelbench.report.charts.theme import DIM, HIGH, LINE_WIDTHS, PANEL_HIGH
 from accelbench.report.charts.words import emulated, left_out, safe, told
 
-_MEANT = (
-    "Dotted: ideal, the throughput of one process times the processes. Percent: time of one"
-    " process ÷ (processes × time of all), measured in one run."
-)
-_APART = (
-    "A line without a percentage was measured in another run than the one process drawn, under"
-    " other conditions."
-)
+_MEANT = phrase("charts.scaling-legend")
+_APART = phrase("charts.scaling-other-run")
 _TITLE = f"throughput, {ITEMS}"
 #: Of options, how processes share the work; threads are compared by how many each has.
 _OF_SHARING = frozenset(("strategy", "accumulate", "threads"))
@@ -159,7 +154,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
         *([_APART] if apart else []),
         *own_axes(axes),
         *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
-        *left_out(len(ordered) - len(shown), "panel", advice="name the models to see"),
+        *left_out(len(ordered) - len(shown), "panel", advice=phrase("charts.name-models")),
         *emulated(sum(len(line.together) for line in stand_ins)),
     ]
     return ChartBody(arranged(views, kind_legend(everything)), drawn, notes, everything)
@@ -262,10 +257,4 @@ _MORE_TOLD: list[Spec] = [
     {"field": "efficiency", "type": "quantitative", "format": ".0%"},
 ]
 
-SCALING = Chart(
-    "scaling",
-    "Scaling over processes",
-    "what more processes bring to a step, beside the ideal",
-    "steps of several processes, and of one",
-    _drawn,
-)
+SCALING = declare_chart("scaling", _drawn)

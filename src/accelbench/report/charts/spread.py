@@ -32,6 +32,7 @@ from accelbench.core.nouns import counted, digits
 from accelbench.core.precision import is_exact
 from accelbench.core.rows import Row, text
 from accelbench.hardware.common import colour_of
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import (
     Spec,
     axis,
@@ -43,7 +44,15 @@ from accelbench.report.charts.axes import (
     view,
     words,
 )
-from accelbench.report.charts.chart import Chart, ChartBody, ChartLabel, Picture, Subject, pictured
+from accelbench.report.charts.chart import (
+    ChartBody,
+    ChartLabel,
+    Picture,
+    Subject,
+    declare_chart,
+    label_of,
+    pictured,
+)
 from accelbench.report.charts.marks import (
     COLOUR,
     FORM,
@@ -74,11 +83,8 @@ from accelbench.report.charts.words import emulated, left_out, safe
 #: More groups than this are no picture: those with the most models are drawn.
 MOST_GROUPS = 24
 _STEP = 22
-_LEGEND = (
-    "Line: 5 % to 95 % of the configurations. Box: the middle half. Tick: the median. Each group"
-    " has models of its own: this is how figures are spread, and not which group is faster."
-)
-_HOLLOW = "Hollow: figures that others measured alone."
+_LEGEND = phrase("charts.spread-legend")
+_HOLLOW = phrase("charts.hollow-legend")
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ def spread_picture(
         *notes,
         _LEGEND,
         *([_HOLLOW] if any(group.imported for group in shown) else []),
-        *left_out(len(groups) - len(shown), "group", advice="filter to see others"),
+        *left_out(len(groups) - len(shown), "group", advice=phrase("charts.filter-to-see")),
     ]
     return pictured(label, ChartBody(_body(records, title), (), about, records))
 
@@ -158,7 +164,7 @@ def _body(records: Sequence[Row], title: str) -> Spec:
     return view(records, WIDE, {"step": _STEP}, *layers)
 
 
-_ITEM_LATENCY = "latency of an item, ms"
+_ITEM_LATENCY = phrase("charts.axis-item-latency")
 #: More models than this share their architecture's line.
 _MOST_LINES = 20
 #: Precisions that the note names.
@@ -183,7 +189,9 @@ def _rank(point: Point) -> tuple[bool, bool, float]:
 
 def _architecture(point: Point) -> str:
     row = point.row
-    return safe(row.get("architecture") or row.get("family") or "of no known architecture")
+    return safe(
+        row.get("architecture") or row.get("family") or phrase("charts.no-known-architecture")
+    )
 
 
 def _draw_architectures(subject: Subject) -> ChartBody | None:
@@ -205,16 +213,16 @@ def _draw_architectures(subject: Subject) -> ChartBody | None:
         panels.append(
             Panel(title, (), several, _model_layers(several, scale.of("value")), {"step": 22})
         )
-    notes = ["Of each model and platform its fastest way and batch."]
+    notes = [phrase("charts.fastest-of-each")]
     precisions = Counter(
         str(point.row["precision"]) for point in best if point.row.get("precision")
     )
     if len(precisions) > 1:
         listing = ", ".join(f"{safe(name)} {n}" for name, n in precisions.most_common(_MOST_NAMED))
         more = "" if len(precisions) <= _MOST_NAMED else " and others"
-        notes.append(f"Marks are of several precisions: {listing}{more}.")
+        notes.append(phrase("charts.several-precisions", listing=listing, more=more))
     if len(models) > _MOST_LINES:
-        notes.append("A mark is a model; a tick the median of its line.")
+        notes.append(phrase("charts.architecture-legend"))
     notes += emulated(
         len(
             _best_of_models(
@@ -253,21 +261,10 @@ def _model_layers(records: Sequence[Record], x: Spec) -> list[Spec]:
     return [marks, layer("tick", place, of=middles, **MIDDLE_TICK)]
 
 
-ARCHITECTURES = Chart(
-    "architecture",
-    "Architectures",
-    "how models of each architecture compare",
-    "models of two architectures",
-    _draw_architectures,
-)
+ARCHITECTURES = declare_chart("architecture", _draw_architectures)
 
 
-SPEED_UPS = ChartLabel(
-    "speed-ups",
-    "Speed-ups",
-    "how many times as fast one is as the other, in each configuration that both have answered",
-    "configurations that both have answered alike",
-)
+SPEED_UPS = label_of("speed-ups")
 #: So many are named beside their marks; of more than so many intervals hide each other.
 _MOST_NAMES, _WHISKERS = 36, 400
 _VERDICT_COLOURS = {
@@ -298,8 +295,8 @@ def speed_ups_picture(made: SpeedUps, base: str, other: str) -> Picture | None:
     reach = any(datum["low"] is not None for datum in records) and len(records) <= _WHISKERS
     lines = " Lines: 95 % intervals." if reach else ""
     notes = [
-        f"{safe(other)} against {safe(base)}: right of 1 it is faster.",
-        f"Dashed: the median, {digits(made.median)}× of {many}.{lines}",
+        phrase("charts.faster-right-of-one", other=safe(other), base=safe(base)),
+        phrase("charts.median-legend", median=digits(made.median), many=many, lines=lines),
     ]
     return pictured(
         SPEED_UPS, ChartBody(_ratio_body(records, made.median, few), (), notes, records)

@@ -14,8 +14,9 @@ from accelbench.analysis.points import Point
 from accelbench.analysis.versions import in_short
 from accelbench.core.nouns import counted
 from accelbench.hardware.common import colour_of
+from accelbench.present.texts import phrase
 from accelbench.report.charts.axes import NUMBER, ChartAxis, Spec, axis, layer, words
-from accelbench.report.charts.chart import Chart, ChartBody, Subject
+from accelbench.report.charts.chart import ChartBody, Subject, declare_chart
 from accelbench.report.charts.font_metrics import width
 from accelbench.report.charts.marks import (
     COLOUR,
@@ -171,24 +172,24 @@ def _drawn(subject: Subject) -> ChartBody | None:
     records = [record for panel in panels for record in panel.records]
     notes = _about(shown)
     if any(series_.course and series_.course.steps for series_ in shown):
-        notes.append("Dashed: a step, with its size; blue where that is better, red where worse.")
+        notes.append(phrase("charts.steps-legend"))
     if any(one.course and any(one.doubt_of(s.at) for s in one.course.steps) for one in shown):
-        notes.append("Black: the outputs are not known to be what they were.")
+        notes.append(phrase("charts.outputs-doubted"))
     notes += _of_software(shown)
     if any(series_.partings for series_ in shown):
-        notes.append("Dotted, “not alike”: across it nothing is compared.")
+        notes.append(phrase("charts.not-alike-legend"))
     if again := sum(series_.carried_forward for series_ in shown):
-        notes.append(f"{counted(again, 'later result')} carried forward, and counted once.")
+        notes.append(phrase("charts.carried-forward", again=counted(again, "later result")))
     notes += _answers(shown)
     if bare := sum(
         not step["said"] and step["verdict"] != _SOFTWARE
         for series_ in shown
         for step in _steps(series_, moments, wide)
     ):
-        notes.append(f"{counted(bare, 'step')} not named by size: too near to others.")
+        notes.append(phrase("charts.steps-without-size", bare=counted(bare, "step")))
     if any(record["alone"] for record in records):
-        notes.append("Crosses: single points that came back.")
-    notes += left_out(len(known) - len(shown), "panel", advice="name the models to see")
+        notes.append(phrase("charts.spikes-legend"))
+    notes += left_out(len(known) - len(shown), "panel", advice=phrase("charts.name-models"))
     notes += emulated(len(several) - len(known))
     legends = [*kind_legend(records, bars=True), *hardware_legend(records)]
     return ChartBody(arranged(panels, legends), (), notes, records)
@@ -215,7 +216,7 @@ def _of_software(shown: Sequence[Series]) -> list[str]:
     marks = [len(series_.software_changes) for series_ in shown]
     left = sum(max(count - _MOST_MARKS, 0) for count in marks)
     more = f"; {counted(left, 'earlier change')} not marked" if left else ""
-    return [f"Dotted: the software changed{more}."] if any(marks) else []
+    return [phrase("charts.software-changed", more=more)] if any(marks) else []
 
 
 def _answers(shown: Sequence[Series]) -> list[str]:
@@ -286,7 +287,7 @@ def _x(moments: Sequence[str], wide: int) -> Spec:
     return {
         "field": "moment",
         "type": "temporal",
-        "title": "time of the run, UTC",
+        "title": phrase("charts.axis-time"),
         # A run has one moment, however long it took; runs are as far apart as they were in time.
         "scale": {"type": "utc", "domain": [moments[0], moments[-1]], "padding": _PADDING},
         "axis": {"labelOverlap": "greedy", "grid": False, **time_axis(moments, wide // 60)},
@@ -396,10 +397,4 @@ def _sizes(steps: Sequence[Record], x: Spec) -> list[Spec]:
     ]
 
 
-TREND = Chart(
-    "trend",
-    "Over time",
-    "how figures changed from run to run, and where",
-    "a question that two runs answered, at different times",
-    _drawn,
-)
+TREND = declare_chart("trend", _drawn)

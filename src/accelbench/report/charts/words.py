@@ -19,6 +19,7 @@ from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
+from accelbench.present.texts import phrase
 
 #: A name longer than this is cut in its middle: ends tell names apart.
 _LONGEST = 42
@@ -48,7 +49,7 @@ def in_common(together: str) -> list[str]:
 
 
 #: Where all that pictures leave out stands: no filter tells two devices of a platform apart.
-_ALL = "accelbench report lists all"
+_ALL = phrase("charts.see-report")
 
 
 def left_out(number: int, noun: str, many: str = "", advice: str = _ALL) -> list[str]:
@@ -57,13 +58,13 @@ def left_out(number: int, noun: str, many: str = "", advice: str = _ALL) -> list
     return [f"{count} not drawn: {advice}."] if number > 0 else []
 
 
-def emulated(number: int, because: str = "such times mean nothing") -> list[str]:
+def emulated(number: int, because: str = phrase("charts.emulated-times")) -> list[str]:
     """That some were measured on a stand-in for their device, and are on no axis of times."""
     return [f"{counted(number, 'emulated configuration')} not drawn: {because}."] * (number > 0)
 
 
 #: Why a figure of memory of such a cell is not drawn.
-OF_A_STAND_IN = "they ran on a stand-in for their device"
+OF_A_STAND_IN = phrase("charts.ran-on-stand-in")
 
 
 def days(rows: Iterable[Row]) -> list[str]:

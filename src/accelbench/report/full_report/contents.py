@@ -15,6 +15,7 @@ from accelbench.present.document import (
     Table,
     columns,
 )
+from accelbench.present.texts import phrase
 from accelbench.query.findings.collected import NOTHING, Findings
 from accelbench.query.findings.finding import (
     FindingKind,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 #: Writes the rows that a table leaves out.
-EXPORT = "accelbench db export csv"
+EXPORT = phrase("report.export-command")
 #: The sections that findings lead to.
 RESULTS, FAILURES = "results", "without-a-figure"
 VERIFICATION = "verification-and-workarounds"
@@ -83,9 +84,7 @@ def task_section(findings: Findings) -> list[DocumentSection]:
         for task in findings.tasks
     ]
     headers = ("task", "among", "fastest", "cheapest", "most precise")
-    caption = (
-        "At the batch size that most devices ran, of as many devices as most have, like with like"
-    )
+    caption = phrase("report.task-caption")
     return [DocumentSection("By task", [Table(columns(headers), rows, caption=caption)])]
 
 
@@ -148,17 +147,10 @@ def text_of(value: object) -> str:
 
 
 AGAINST_MEASURED = "Predicted against measured"
-_LEFT_OUT = (
-    "Each figure was predicted by accelbench's own predictor from the measurements of other models"
-    " of the database alone; what was measured of the same case says how far it was off. Predicted"
-    " figures stand in this section and in the next one, and in no comparison."
-)
-_SCALING = (
-    "Lines and bands are predicted from all that was measured of these models and others; circles"
-    " are measured."
-)
+_LEFT_OUT = phrase("report.predictions-about")
+_SCALING = phrase("report.scaling-about")
 HEADERS = ("target", "engine", "cases", "median error, %", "inside 25 %, %", "coverage, %")
-CAPTION = "By engine; coverage is the share inside the 90 % interval"
+CAPTION = phrase("report.scores-caption")
 
 
 def predictions(evidence: PredictionEvidence | None) -> Iterable[DocumentSection]:

@@ -38,6 +38,7 @@ from accelbench.present.document import (
     Table,
     columns,
 )
+from accelbench.present.texts import phrase
 from accelbench.query.findings.collected import Findings as StoreFindings
 from accelbench.query.findings.collected import findings_of
 from accelbench.report.charts import CHARTS
@@ -55,11 +56,7 @@ from accelbench.report.full_report.contents import (
 from accelbench.report.matrix import BEST_PRECISION, mark, precisions
 from accelbench.report.prediction_evidence import PredictionEvidence
 
-_WHAT = (
-    "What outputs are worth against labelled data, by the sessions that were timed: of each the"
-    " newest result that has an accuracy. Intervals are of the samples, 95 %; a difference is of"
-    " the same samples, pair by pair."
-)
+_WHAT = phrase("report.accuracy-about")
 _HEADERS = (
     *("model", "engine", "precision", "metric", "accuracy", "95 % interval", "samples"),
     "measured, UTC",
@@ -100,7 +97,7 @@ def _costs(accuracies: Mapping[AccuracyPlace, Sequence[Row]]) -> Iterable[str]:
         if cost is not None:
             yield cost_sentence(_name(place), "fp32", cost)
         elif known:
-            yield f"{_name(place)}: accuracy is not compared with fp32: it is of other weights."
+            yield phrase("report.accuracy-not-compared", name=_name(place))
 
 
 def _other_weights(
@@ -112,10 +109,7 @@ def _other_weights(
         timed.setdefault(place, set()).update(row.get("weights_digest") for row in point.rows)
     for place, rows in accuracies.items():
         if place in timed and rows[0].get("weights_digest") not in timed[place]:
-            yield (
-                f"{_name(place)}: its accuracy is of other weights than its figures, which a later"
-                " run without labelled data measured."
-            )
+            yield phrase("report.accuracy-other-weights", name=_name(place))
 
 
 def _name(place: AccuracyPlace) -> str:
@@ -173,16 +167,16 @@ def results(every: Sequence[Point], points: Sequence[Point]) -> DocumentSection:
         _result_lines_cell(point, name, unit)
         for point, name in zip(points, names.apart, strict=True)
     ]
-    caption = "Every configuration: the geometric mean of its launches"
+    caption = phrase("report.results-caption")
     aside = newer_set_aside(points)
-    caption += f"; {aside[0]}, of the same software, that say less" if aside else ""
+    caption += phrase("report.newer-set-aside", aside=aside[0]) if aside else ""
     caption += f". All: {names.together}" if names.together else ""
     more = len(every) - len(points)
     if more:
         caption = caption.replace("Every configuration", f"{len(points):,} configurations", 1)
-        caption += f". {more:,} more, slower ways of the same models, are in the files of"
+        caption += phrase("report.slower-left-out", more=more)
     if not rows:
-        return DocumentSection("Results", [Notes(["There are no figures."])])
+        return DocumentSection("Results", [Notes([phrase("report.no-results")])])
     table = Table(
         columns(headers, range(2, 9)),
         rows,
@@ -247,22 +241,9 @@ _MOST_OPEN = 40
 #: Other places whose cheapest is told beside the cheapest of all.
 _OTHERS = 3
 COMPUTED = (
-    (
-        "A million items cost the price of an hour ÷ 3,600 ÷ items a second × 1,000,000; a training"
-        " step costs the price of an hour ÷ 3,600 × its seconds, by the mean of all steps. What"
-        " an item is stands in the table: an inference, or an image, a token, a second of sound."
-    ),
-    (
-        "Prices are the user's: the most specific name counts, a machine's before a device's before"
-        " a platform's. A device's or a platform's price is of one device, so several cost several"
-        " times as much; a machine's is of the whole machine. The interval is that of the"
-        " throughput, as a price has none."
-    ),
-    (
-        "The device is taken to be busy all the time: what stands idle, storage, transfer and"
-        " whoever runs it are not in the figure. What is emulated, predicted or simulated has no"
-        " cost."
-    ),
+    (phrase("report.cost-formula")),
+    (phrase("report.cost-prices")),
+    (phrase("report.cost-busy")),
 )
 
 
@@ -306,10 +287,16 @@ def _cheapest(several: Sequence[Point], sign: str) -> str:
     others = list(places.values())[1:]
     beside = f"; elsewhere {', '.join(others[:_OTHERS])}" if others else ""
     row = first.row
-    return (
-        f"{row.get('model')}, {row.get('mode')}: cheapest is {way},"
-        f" {sign}{money(_value(first.cost))} for a million {items_of(row)}{beside}."
-        f"{_unsure(ordered)}"
+    return phrase(
+        "report.cheapest",
+        model=row.get("model"),
+        mode=row.get("mode"),
+        way=way,
+        sign=sign,
+        value=money(_value(first.cost)),
+        items_of=items_of(row),
+        beside=beside,
+        unsure=_unsure(ordered),
     )
 
 
@@ -318,10 +305,10 @@ def _unsure(ordered: Sequence[tuple[Point, str]]) -> str:
         return ""
     (first, _), (second, name) = ordered[:2]
     if min(len(first.rows), len(second.rows)) < 2 or first.cost is None or second.cost is None:
-        return " A single launch does not show how sure it is."
+        return phrase("report.cheapest-single-launch")
     if first.cost.sure and second.cost.sure and first.cost.sure[1] < second.cost.sure[0]:
         return ""
-    return f" Launches do not tell it from {name}."
+    return phrase("report.cheapest-inconclusive", name=name)
 
 
 def _value(span: FigureInterval | None) -> float:
@@ -343,7 +330,7 @@ def _table(priced: Sequence[Point], sign: str) -> Table:
     return Table(
         columns(headers, {2, 4, 5, 6}),
         rows,
-        caption="Every configuration that has a price",
+        caption=phrase("report.costs-caption"),
         is_folded=len(ordered) > _MOST_OPEN,
     )
 
@@ -409,7 +396,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Document:
     about = [
         f"{known.subject.machine} · {without_homes(known.source)}",
         f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
-        *(f"Not in this report: {other}" for other in known.others),
+        *(phrase("report.other-report", other=other) for other in known.others),
     ]
     foremost = Findings(foremost_findings(findings, row_ids_of(shown)))
     return Document(title, [Notes(about), foremost, *sections])
@@ -481,7 +468,7 @@ def _verification(known: ReportData) -> DocumentSection:
 def _capped(table: Table, more: int, caption: str = "Every cell") -> Table:
     if not more:
         return replace(table, caption=caption)
-    caption = f"{caption}: the worst first; {more:,} more are in the files of"
+    caption = phrase("report.worst-first", caption=caption, more=more)
     return replace(table, caption=caption, command=EXPORT)
 
 
@@ -551,7 +538,7 @@ def _environment(known: ReportData) -> DocumentSection:
         rows = [[name, " · ".join(sorted(values))] for name, values in sorted(facts.items())]
         table = Table(columns(("what", "value")), rows, caption="Machine and software")
         blocks.append(table)
-    return DocumentSection("Environment", blocks or [Notes(["Nothing is known of it."])])
+    return DocumentSection("Environment", blocks or [Notes([phrase("report.environment-unknown")])])
 
 
 def _flat(values: Json, before: str = "") -> Iterable[tuple[str, str]]:
@@ -562,35 +549,13 @@ def _flat(values: Json, before: str = "") -> Iterable[tuple[str, str]]:
             yield f"{before}{name}".replace("_", " "), str(value)
 
 
-_OUTPUTS = (
-    "Outputs are compared with PyTorch's in fp32 on the CPU, with the same weights and inputs;"
-    " those of a file with the file as it is, those of a callable with its own reference. An error"
-    " is in parts of what other inputs change; a workaround is a declared change that made a"
-    " configuration run."
-)
+_OUTPUTS = phrase("report.verification-about")
 _METHOD = (
-    (
-        "A configuration is a model at a size, on a device, by an engine, in a precision."
-        " Its figure is the geometric mean of the launches that stand for it, each a fresh process:"
-        " of the newest software, those of the run that says most."
-    ),
-    (
-        "With two launches and more the interval is of them: Student's t on the logarithms of their"
-        " latencies, 95 %. With one it is of the samples within it, corrected for how alike"
-        " neighbours are, and says nothing of how launches differ."
-    ),
-    (
-        "Outliers are marked, never dropped. A speed-up compares the time of an item, with Welch's"
-        " interval on logarithms. Emulated times mean nothing and are not shown."
-    ),
-    (
-        "Over time a point is the median of a run's launches, not their geometric mean: one bad"
-        " launch is no step."
-    ),
-    (
-        "Imported figures are others' own; predicted and simulated ones were not measured, and they"
-        " are in no comparison."
-    ),
+    (phrase("report.method-configuration")),
+    (phrase("report.method-intervals")),
+    (phrase("report.method-outliers")),
+    (phrase("report.method-history")),
+    (phrase("report.method-imported")),
 )
 #: The columns whose figures a report shows.
 _SHOWN = (
@@ -604,4 +569,4 @@ def _computed() -> DocumentSection:
     shown = [(name, BY_NAME[name]) for name in _SHOWN]
     rows = [[column.header or name, column.unit or "", column.doc] for name, column in shown]
     table = Table(columns(("figure", "unit", "what it is")), rows, caption="Columns")
-    return DocumentSection("How each figure was computed", [Notes(_METHOD), table])
+    return DocumentSection(phrase("report.method-title"), [Notes(_METHOD), table])

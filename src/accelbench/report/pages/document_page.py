@@ -16,6 +16,7 @@ from accelbench.present.document import (
     Tone,
     TonedText,
 )
+from accelbench.present.texts import phrase
 from accelbench.report.pages.rendering import Drawn, rendered
 
 #: The names within an SVG, which must be unique in a page.
@@ -59,7 +60,7 @@ def notebook_table(
         attribute: of the object, which has all of them.
         notes: sentences below the table.
     """
-    left_out = [f"{more} more; {attribute} has them all."] if more > 0 else []
+    left_out = [phrase("report.more-rows", more=more, attribute=attribute)] if more > 0 else []
     return rendered("notebook.html", table=table, notes=[*left_out, *notes], signs=_SIGNS)
 
 

@@ -30,6 +30,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes, visible
 from accelbench.hardware.common import colour_of
+from accelbench.present.texts import phrase
 from accelbench.report.dashboard import words
 from accelbench.report.dashboard.asked import AS_THEY_LIE
 from accelbench.report.dashboard.entities.lists import COUNTS, DEVICE
@@ -222,16 +223,17 @@ class ChosenPages:
     def sentence(self) -> str:
         """Which are left out, in words; "" where none is."""
         parts = [
-            f"{len(self.addresses[kind]):,} of {counted(self.counts[kind], noun)}"
+            phrase(
+                "publish.some-of",
+                addresses=len(self.addresses[kind]),
+                counts=counted(self.counts[kind], noun),
+            )
             for kind, noun in NOUNS.items()
             if self.left_out(kind)
         ]
         if not parts:
             return ""
-        return (
-            f"Pages of their own: {', '.join(parts)}; those measured here come first."
-            " The table of results has every configuration."
-        )
+        return phrase("publish.pages-of-their-own", parts=", ".join(parts))
 
 
 def chosen_pages(snapshot: Snapshot, most: int) -> ChosenPages:
@@ -278,13 +280,13 @@ def check_folder(folder: Path) -> None:
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise UsageError(f"{folder} is a file.", "Name a folder, which is made.")
+        raise UsageError(f"{folder} is a file.", phrase("publish.use-folder"))
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if _holds(path)}
     if not there and not any(folder.iterdir()):
         return
-    advice = "Name a folder that is empty or not there, or that has an earlier bundle alone."
+    advice = phrase("publish.use-empty-folder")
     if MARKER not in there:
-        raise UsageError(f"{folder} is not empty, and what is in it is no bundle.", advice)
+        raise UsageError(phrase("publish.not-a-bundle", folder=folder), advice)
     try:
         ours = set(json.loads((folder / MARKER).read_text(encoding="utf-8"))["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -292,8 +294,12 @@ def check_folder(folder: Path) -> None:
     foreign = sorted(there - ours - {MARKER})
     if foreign:
         raise UsageError(
-            f"{folder} has what no bundle wrote: {in_quotes(foreign[0])}, and {len(foreign)} in"
-            " all.",
+            phrase(
+                "publish.foreign-files",
+                folder=folder,
+                in_quotes=in_quotes(foreign[0]),
+                foreign=len(foreign),
+            ),
             advice,
         )
 
@@ -333,7 +339,9 @@ def publish(
         with SnapshotKeeper(copy, prices=prices, at=recorded_until(copy)) as keeper:
             snapshot = keeper.newest(_PATIENCE)
             if snapshot is None:
-                raise SurroundingsError(f"{database.name} could not be read in {_PATIENCE:g} s.")
+                raise SurroundingsError(
+                    phrase("publish.not-read", name=database.name, patience=_PATIENCE)
+                )
             rows = rows_of_table(snapshot)
             modules = sorted(path.name for path in reader.glob("*.js"))
             chosen = chosen_pages(snapshot, most)
@@ -380,7 +388,8 @@ def _placed(
             staging.close()
     except OSError as error:
         raise SurroundingsError(
-            f"{folder} could not be written: {error.strerror or error}.", "Name another folder."
+            phrase("publish.not-written", folder=folder, value=error.strerror or error),
+            "Name another folder.",
         ) from error
     return Bundle(folder, pages, len(files) + 1, size, len(rows), left_out)
 

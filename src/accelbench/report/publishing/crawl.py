@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from accelbench.core.errors import SurroundingsError
+from accelbench.present.texts import phrase
 from accelbench.report.publishing.rewriting import (
     Address,
     address_of,
@@ -208,7 +209,7 @@ async def _finished(app: ASGIApp, address: Address) -> PageAnswer:
     while answer.comes_again:
         if waited > PATIENCE:
             raise SurroundingsError(
-                f"The page {address.target} was not worked out in {PATIENCE:g} s."
+                phrase("publish.page-timeout", target=address.target, patience=PATIENCE)
             )
         await asyncio.sleep(_PAUSE)
         waited += _PAUSE
@@ -257,6 +258,6 @@ async def asked(app: ASGIApp, target: str) -> PageAnswer:
 
     await app(scope, receive, send)
     if not status:
-        raise SurroundingsError(f"The page {target} gave no answer.")
+        raise SurroundingsError(phrase("publish.no-answer", target=target))
     # Names are escaped: only a page's own element has such quotes.
     return PageAnswer(status, kind, bytes(body), again or b'http-equiv="refresh"' in body)

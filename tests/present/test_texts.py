@@ -1,0 +1,56 @@
+"""Sentences by their codes: each is in its catalogue, is used, and gets the values it names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from accelbench.present.texts import catalogue, phrase
+
+SOURCES = Path(__file__).parents[2] / "src" / "accelbench"
+CATALOGUES = SOURCES / "present" / "texts"
+SUBJECTS = sorted(file.stem for file in CATALOGUES.glob("*.toml"))
+#: Tables of labels, not of templates.
+LABELS = {"chart_labels"}
+
+
+def calls() -> Iterator[tuple[str, set[str], str]]:
+    """Every code that the program names, with the names of its values and its place."""
+    for file in sorted(SOURCES.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        if "phrase(" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "phrase":
+                code = ast.literal_eval(node.args[0])
+                values = {str(keyword.arg) for keyword in node.keywords}
+                yield code, values, f"{file.relative_to(SOURCES)}:{node.lineno}"
+
+
+def fields(template: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(template) if name}
+
+
+def test_every_code_is_in_its_catalogue_and_gets_the_values_that_its_template_names() -> None:
+    for code, values, place in calls():
+        subject, _, name = code.partition(".")
+        assert name in catalogue(subject), (code, place)
+        assert fields(catalogue(subject)[name]) == values, (code, place)
+
+
+@pytest.mark.parametrize("subject", [name for name in SUBJECTS if name not in LABELS])
+def test_every_template_is_used_and_there_is_no_second_one_of_its_text(subject: str) -> None:
+    used = {code for code, _, _ in calls()}
+    assert {f"{subject}.{name}" for name in catalogue(subject)} <= used
+    templates = list(catalogue(subject).values())
+    assert len(set(templates)) == len(templates)
+
+
+def test_a_code_that_is_not_there_is_an_error() -> None:
+    assert phrase("charts.own-axes") == "Panels have axes of their own."
+    with pytest.raises(KeyError):
+        phrase("charts.no-such-sentence")
