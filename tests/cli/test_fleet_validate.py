@@ -114,11 +114,11 @@ def test_a_plan_is_measured_in_place_of_the_usual(
     asked, options = started[0]
     (request,) = asked.parts
     assert ([m.id for m in request.models], request.batch_sizes) == (["vit-tiny"], (2, 4))
-    assert (asked.settings.launches, asked.settings.iterations) == (2, 7)
-    assert (asked.label, options.each) == ("fleet validate", True)
+    assert (asked.spec.launches, asked.spec.iterations) == (2, 7)
+    assert (asked.spec.label, options.each) == ("fleet validate", True)
     code, _, err = fleet("validate", "--plan", "plan.yaml", "--launches", "4", "--quiet")
     assert code == 0, err
-    assert started[1][0].settings.launches == 4
+    assert started[1][0].spec.launches == 4
     code, _, err = fleet("validate", "--quiet")  # the usual
     assert [m.id for m in started[2][0].requests[0].models] == ["bert-tiny", "resnet-tiny"]
 
@@ -147,7 +147,7 @@ def test_nodes_that_agree_by_unusable_times_cannot_be_told(
 
 def test_what_is_no_plan_or_is_of_one_machine_is_refused(fleet: Command) -> None:
     code, _, err = fleet("validate", "--plan", "night.txt")
-    assert (code, "'night.txt' is no plan file." in err) == (2, True)
+    assert (code, "'night.txt' is not a plan file." in err) == (2, True)
     Path("plan.yaml").write_text(PLAN.replace("run:", "run:\n  simulate: true"))
     code, _, err = fleet("validate", "--plan", "plan.yaml")
     assert (code, "which a fleet's run does not have" in err) == (2, True)
@@ -158,7 +158,7 @@ def test_what_is_no_plan_or_is_of_one_machine_is_refused(fleet: Command) -> None
     [
         (("--rdzv-endpoint", "a:1"), "A fleet chooses the nodes that make a step together"),
         (("--node-rank", "1"), "--nnodes says how many nodes"),
-        (("--each",), "--each has every node measure by itself"),
+        (("--each",), "--each measures on every node separately"),
     ],
 )
 def test_what_a_fleet_says_of_several_nodes_is_not_typed(
@@ -175,4 +175,4 @@ def test_a_plan_of_several_nodes_together_validates_none(fleet: Command) -> None
     Path("plan.yaml").write_text(plan.replace("run:", "run:\n  distributed: true\n  nnodes: 2"))
     code, _, err = fleet("validate", "--plan", "plan.yaml")
     assert code == 2, err
-    assert "What is validated is each node by itself" in err
+    assert "Each node is validated separately" in err

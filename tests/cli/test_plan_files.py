@@ -14,12 +14,11 @@ import pytest
 import yaml
 from shells import SCRIPTED, Command, Shell
 
-from accelbench.cli.arguments.plan_keys import options_of, plan_keys
-from accelbench.cli.commands.run import app
+from accelbench.cli.arguments.run_options import reference_page
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.facts import RUN_STARTED
-from accelbench.core.run_spec import JobSettings, RunSettings
-from accelbench.exchange.plans.document import PlanSection, schema_of
+from accelbench.core.run_spec import PlanSection, RunSettings, plan_fields, run_fields
+from accelbench.exchange.plans.document import plan_schema
 from accelbench.store.journal import read
 from own_onnx import renamed
 
@@ -138,8 +137,7 @@ EVERY = {
 
 
 def test_every_key_of_the_matrix_is_tried() -> None:
-    keys = plan_keys(options_of(app)).of(PlanSection.MATRIX)
-    assert {key.name for key in keys} == EVERY.keys()
+    assert {one.key for one in plan_fields(PlanSection.MATRIX)} == EVERY.keys()
 
 
 @pytest.mark.parametrize("key", EVERY)
@@ -211,7 +209,9 @@ def test_several_files_are_one_run(run: Command) -> None:
     assert (code, document["launches"]) == (0, 3)
     with Path("b.toml").open("a") as file:
         file.write("[run]\nlaunches = 2\n")
-    assert "b.toml, line 6, 'launches'" in " ".join(run("a.yaml", "b.toml", "--dry-run")[2].split())
+    assert "b.toml, line 6, 'run.launches'" in " ".join(
+        run("a.yaml", "b.toml", "--dry-run")[2].split()
+    )
 
 
 def test_a_run_keeps_its_file_and_measures_with_each_case_s_threads(shell: Shell) -> None:
@@ -245,19 +245,31 @@ def test_paths_are_taken_from_the_file_s_folder(run: Command) -> None:
 
 
 HOSTILE = {
-    "no such key": ("models: bert-tiny\nmatrix: {batchsizes: 1}", "line 2, 'batchsizes': no plan"),
+    "no such key": (
+        "models: bert-tiny\nmatrix: {batchsizes: 1}",
+        "line 2, 'matrix.batchsizes': no plan",
+    ),
     "a near name": ("models: bert-tiny\nmatrix: {batchsizes: 1}", "Did you mean batch_sizes"),
-    "elsewhere": ("models: bert-tiny\nmatrix:\n  launches: 2", "line 3, 'launches': it stands"),
+    "elsewhere": (
+        "models: bert-tiny\nmatrix:\n  launches: 2",
+        "line 3, 'matrix.launches': it stands",
+    ),
     "at its top": ("models: bert-tiny\nprecision: fp16", "line 2, 'precision': it stands under"),
     "GitHub's place": ("models: a\nmatrix:\n  exclude: []", "it stands beside matrix"),
     "twice": ("models: bert-tiny\nmodels: vit-tiny", "line 2, 'models': it is there twice"),
     "two names of one": ("models: a\nmatrix: {batch_size: 1, batch_sizes: 2}", "the same as"),
     "no models": ("matrix: {hardware: cpu}", "it names no models"),
     "no such model": ("name: x\nmodels: bert-tny", "line 2, 'models': There is no model named"),
-    "no such precision": ("models: bert-tiny\nmatrix: {precision: fp23}", "line 2, 'precision'"),
-    "no number": ("models: bert-tiny\nmatrix: {batch_sizes: many}", "'many' is no whole number"),
+    "no such precision": (
+        "models: bert-tiny\nmatrix: {precision: fp23}",
+        "line 2, 'matrix.precision'",
+    ),
+    "no number": ("models: bert-tiny\nmatrix: {batch_sizes: many}", "'many' is not a whole number"),
     "too small": ("models: bert-tiny\nrun: {launches: 0}", "0 is not from 1"),
-    "many digits": (f"models: bert-tiny\nmatrix: {{threads: {'9' * 5000}}}", "no whole number"),
+    "many digits": (
+        f"models: bert-tiny\nmatrix: {{threads: {'9' * 5000}}}",
+        "is not a whole number",
+    ),
     "no truth": ("models: bert-tiny\nmatrix: {compile: perhaps}", "it is true or false"),
     "an object": ("models: {a: b}", "a word or a number was expected"),
     "an empty value": ("models:", "it is empty"),
@@ -279,7 +291,7 @@ HOSTILE = {
     "excluded without an axis": ("models: bert-tiny\nexclude: [{precision: fp16}]", "matrix does"),
     "excluded in vain": (
         "models: bert-tiny\nmatrix: {precision: fp16}\nexclude:\n  - {precision: bf16}",
-        "line 4, 'precision': 'bf16' is no value of the matrix. It has: fp16.",
+        "line 4, 'exclude[0].precision': 'bf16' is no value of the matrix. It has: fp16.",
     ),
     "all excluded": ("models: bert-tiny\nexclude: [{model: bert-tiny}]", "is excluded"),
     "added without a model": (
@@ -301,7 +313,10 @@ def test_what_is_wrong_gets_a_sentence(run: Command, kind: str) -> None:
     ("text", "sentence"),
     [
         ("models = [", "plan.toml"),
-        ('models = "a"\n[matrix]\nbatchsizes = 1', "line 3, 'batchsizes': no plan has such a key"),
+        (
+            'models = "a"\n[matrix]\nbatchsizes = 1',
+            "line 3, 'matrix.batchsizes': no plan has such a key",
+        ),
         ('models = "a"\nmodels = "b"', "cannot overwrite a value"),
         ("models = " + "[" * 5000, "nested deeper"),
         ("models = 1979-05-27", "a word or a number was expected"),
@@ -323,21 +338,29 @@ def test_the_published_schema_is_the_one_of_the_options(run: Command) -> None:
     assert SCHEMA.read_text(encoding="utf-8") == out
 
 
+def test_the_reference_page_is_made_of_the_fields() -> None:
+    assert (DOCS / "run-options.md").read_text(encoding="utf-8") == reference_page()
+    fields = [one for one in run_fields() if one.kind != "truth" and one.axis is None]
+    assert [one.name for one in fields if not (one.about and one.example)] == []
+
+
+def test_what_is_wrong_is_named_by_its_path(run: Command) -> None:
+    text = "models: bert-tiny\ninclude:\n  - {batch_sizes: 1}\n  - {batch_sizes: [2, 0]}"
+    assert "line 4, 'include[1].batch_sizes[1]': 0 is not from 1" in refusal(run, text)
+
+
 def test_every_setting_of_a_run_has_a_key() -> None:
     """But for what starts a program or runs code, and the id that a run is given."""
-    options = {option.parameter: option.key for option in options_of(app)}
-    keys = {key.name for key in plan_keys(options_of(app))}
+    names = {one.name for one in plan_fields()}
     spelt = {"fix": "no_fix"}
     for name in RunSettings.names():
         if name not in ("run_id", "trust_remote_code"):
-            assert options[spelt.get(name, name)] in keys, name
-    jobs = {options[name] for name in JobSettings.names() if name != "trust_remote_code"}
-    assert jobs <= keys
+            assert spelt.get(name, name) in names, name
 
 
 def test_the_schema_knows_what_may_stand_where() -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    schema = schema_of(plan_keys(options_of(app)))
+    schema = plan_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(yaml.safe_load(PLAN), schema)
     for wrong in ({"matrix": {"launches": 1}}, {"run": {"launches": 0}}, {"model": "a"}):
@@ -348,9 +371,7 @@ def test_the_schema_knows_what_may_stand_where() -> None:
 def test_the_page_s_example_is_what_it_says(run: Command) -> None:
     page = (DOCS / "plans.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    assert (
-        set(yaml.safe_load(example)) <= schema_of(plan_keys(options_of(app)))["properties"].keys()
-    )
+    assert set(yaml.safe_load(example)) <= plan_schema()["properties"].keys()
     Path("nightly.yaml").write_text(example, encoding="utf-8")
     compiled = [c["options"].get("compile") for c in cases(run, "nightly.yaml")]
     assert (len(compiled), compiled.count(True)) == (13, 2)

@@ -94,7 +94,7 @@ def test_text_that_is_written_and_what_is_trained(run: Command) -> None:
     [
         (
             "backend: {name: vllm, device: cuda, model: gpt2-tiny}",
-            "line 11, 'framework': There is no runtime named 'vllm'.",
+            "line 11, 'matrix.framework': There is no runtime named 'vllm'.",
         ),
         (
             "backend: {device: cpu, model: gpt2-tiny, quantization_config: {bits: 4}}",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from shells import Command
 
-from accelbench.cli.services.plan_files import project_file
+from accelbench.cli.services.project_file import project_file
 
 FILE = Path("accelbench.toml")
 DEFAULTS = """\
@@ -90,11 +90,11 @@ def test_hardware_of_the_project_asks_for_nothing_by_itself(run: Command) -> Non
     ("text", "sentence"),
     [
         ("databse = 'x'", "line 1, 'databse': there is no such key. Did you mean database"),
-        ("launches = 'many'", "line 1, 'launches': a whole number was expected"),
-        ("launches = 0", "line 1, 'launches': 0 is not from 1 on"),
-        ("hardware = [[]]", "a word or a list of words was expected"),
+        ("launches = 'many'", "line 1, 'launches': 'many' is not a whole number"),
+        ("launches = 0", "line 1, 'launches': 0 is not from 1 to"),
+        ("hardware = [[]]", "a word or a number was expected"),
         ("launches = ", "invalid value"),
-        ("[run]\nlaunchs = 2", "line 2, 'launchs': `accelbench run` has no such option"),
+        ("[run]\nlaunchs = 2", "line 2, 'run.launchs': `accelbench run` has no such option"),
         ("dry_run = true", "there is no such key"),
         ("x = " + "[" * 5000, "nested deeper"),
     ],

@@ -80,7 +80,7 @@ def test_a_dry_run_says_both(shell: Shell) -> None:
         (("--against", "threads=1", "--threshold", "0"), "0 is no threshold"),
         (("--against", "threads=1", "--profile"), "--against and --profile contradict"),
         (("--against", "threads=1", "--verify-only"), "--against and --verify-only contradict"),
-        (("--threshold", "0.1"), "--threshold is of --against"),
+        (("--threshold", "0.1"), "--threshold requires --against"),
     ],
 )
 def test_wrong_words_are_refused(

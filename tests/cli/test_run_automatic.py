@@ -67,7 +67,7 @@ def test_the_documents_spellings_of_the_runner_are_taken(shell: Shell) -> None:
     ("words", "said"),
     [
         (("--hardware", "auto,cpu"), "--hardware auto and cpu contradict each other"),
-        (("--hardware", "auto", "--simulate"), "--simulate needs --hardware"),
+        (("--hardware", "auto", "--simulate"), "--simulate requires --hardware"),
         (("--hardware", "cpu", "--model-family", "vision"), "No model is left after the filters"),
     ],
 )

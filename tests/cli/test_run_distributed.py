@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from accelbench.cli.arguments.distributed_options import _NAMES, distributed_run
+from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments.run_words import request_of
 from accelbench.cli.services.asked import TRAINING_NOTE
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE
+from accelbench.core.run_spec import RunSpec
 
 TRAINED = ("bert-tiny", "--mode", "training", "--distributed")
 
@@ -81,12 +83,12 @@ def test_two_processes_write_tokens_by_tensor_parallelism(command: Callable[...,
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("bert-tiny", "--gpu-count", "2"), "--gpu-count is of --distributed"),
+        (("bert-tiny", "--gpu-count", "2"), "--gpu-count requires --distributed"),
         ((*TRAINED, "--processes", "1"), "one was asked for"),
         ((*TRAINED, "--gpu-count", "2", "--processes", "3"), "contradict each other"),
         ((*TRAINED, "--strategy", "magic"), "There is no strategy 'magic'"),
         ((*TRAINED, "--max-memory-gb", "0"), "0 GiB of memory is impossible"),
-        ((*TRAINED, "--node-rank", "1"), "are of several machines. Add --nnodes"),
+        ((*TRAINED, "--node-rank", "1"), "require --nnodes. Add --nnodes"),
         ((*TRAINED, "--nnodes", "2"), "Give --rdzv-endpoint HOST:PORT"),
     ],
 )
@@ -118,17 +120,12 @@ def test_distributed_means_training_unless_a_mode_is_named(
     assert (TRAINING_NOTE in document["notes"]) is not bool(words)
 
 
-def test_whoever_counts_gpus_means_gpus() -> None:
-    typed = dict.fromkeys(_NAMES) | {
-        "distributed": True,
-        "gpu_count": 4,
-        "nodes": 1,
-        "rendezvous": None,
-    }
-    assert distributed_run(typed, named=False).hardware == ("gpu",)
-    assert distributed_run(typed, named=True).hardware == ()
-    counted = {**typed, "gpu_count": None, "processes": 4}
-    assert distributed_run(counted, named=False).hardware == ()
+def test_whoever_counts_gpus_means_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_arguments, "platforms", tuple)
+    spec = RunSpec(distributed=True, gpu_count=4)
+    assert request_of(spec, ()).hardware == ("gpu",)
+    assert request_of(spec.with_values(hardware=("cpu",)), ()).hardware == ("cpu",)
+    assert request_of(spec.with_values(gpu_count=None, processes=4), ()).hardware == ()
 
 
 def test_what_is_absent_is_refused_and_not_replaced(command: Callable[..., Any]) -> None:

@@ -27,8 +27,8 @@ def document(path: Path) -> Any:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "--simulate needs --hardware"),
-        (("--hardware", "all"), "--simulate needs --hardware"),
+        ((), "--simulate requires --hardware"),
+        (("--hardware", "all"), "--simulate requires --hardware"),
         (("--hardware", "tpu:abacus"), "Documented for tpu: v4, v5e, v5p, v6e."),
         (("--hardware", "tpu", "--verify-only"), "--verify-only contradict"),
         (("--hardware", "tpu", "--verify", "require"), "--verify require contradict"),

@@ -13,8 +13,6 @@ import pytest
 from accelbench.catalog import weights
 from accelbench.catalog.data import folder
 from accelbench.catalog.selection import models_in
-from accelbench.cli.arguments.plan_keys import options_of, plan_keys
-from accelbench.cli.commands.run import app
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.jsonc import DEEPEST, JsonError, is_too_deep, loads, parse
 from accelbench.exchange.aggregate import _read as aggregated
@@ -72,7 +70,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "a cell": cell,
     "a result file": aggregated,
     "a baseline": read_baseline,
-    "a plan": lambda path: read_plan(path, plan_keys(options_of(app))),
+    "a plan": read_plan,
     **{
         kind: lambda path, kind=kind: read_import(kind, path)  # type: ignore[misc]
         for kind in ("aihub", "mlperf", "optimum", "benchmark-app", "pytest-benchmark")

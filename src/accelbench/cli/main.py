@@ -21,10 +21,9 @@ import typer
 from typer.core import TyperCommand
 
 from accelbench import __version__
-from accelbench.cli.arguments.lists import NamedCommands
-from accelbench.cli.arguments.plan_keys import command_for_option, command_for_script
+from accelbench.cli.arguments.lists import NamedCommands, command_for_option, command_for_script
 from accelbench.cli.display.terminal import complain, guarded, log_everything, print_traceback
-from accelbench.cli.services.plan_files import defaults_of, project_defaults
+from accelbench.cli.services.project_file import defaults_of, project_defaults
 from accelbench.core.errors import (
     EXIT_ENVIRONMENT,
     EXIT_NO,

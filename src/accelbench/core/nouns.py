@@ -134,6 +134,14 @@ def seconds(text: str | None, option: str) -> float | None:
     return value
 
 
+def duration_word(value: float) -> str:
+    """Return a duration as `seconds` reads it: 90s, 10m, 2h."""
+    for unit, size in (("h", 3600.0), ("m", 60.0)):
+        if value % size == 0:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}s"
+
+
 #: How like a name has to be. Names of platforms are short: one slip in four letters is a quarter.
 LIKE = 0.5
 #: Names that are offered.

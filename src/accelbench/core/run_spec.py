@@ -388,7 +388,7 @@ def run_fields() -> tuple[RunField, ...]:
 
 def _fields_of(info: FieldInfo) -> list[RunField]:
     if info.name == "sizes":
-        return list(map(_size_field, AXES))
+        return list(map(size_field, AXES))
     metas = [one for one in getattr(info.type, "__metadata__", ()) if one.extra]
     if not metas:
         return []
@@ -427,7 +427,8 @@ def _value_of(type_: Any) -> tuple[bool, Any]:
     return several, info.item_type if several else info
 
 
-def _size_field(axis: Axis) -> RunField:
+def size_field(axis: Axis) -> RunField:
+    """Return the option of an axis of sizes."""
     return RunField(
         name=axis.asked,
         names=(axis.option,),

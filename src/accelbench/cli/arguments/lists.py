@@ -1,8 +1,9 @@
-"""Parsing of list options, command names and thresholds."""
+"""Parsing of list options, names of commands and scripts, and thresholds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -113,3 +114,61 @@ def refuse_threshold(threshold: float | None) -> None:
     """What is no share of a change."""
     if threshold is not None and not 0 < threshold < 10:
         raise UsageError(f"{threshold:g} is no threshold.", "0.1 stands for 10 %.")
+
+
+def refuse_beside(given: Mapping[str, object], sentence: str, remedy: str) -> None:
+    """Refuse options of which any has a value.
+
+    Args:
+        given: values by option.
+        sentence: what is wrong; `{}` stands for the options with a value.
+        remedy: the advice.
+    """
+    options = ", ".join(option for option, value in given.items() if value)
+    if options:
+        raise UsageError(sentence.format(options), remedy)
+
+
+_SCRIPTS = {
+    "benchmark_all_key_models": "run --set key",
+    "benchmark_visualizer": "plot",
+    "create_hardware_model_benchmark_database": "run",
+    "enhanced_hardware_benchmark_runner": "run",
+    "hardware_model_predictor": "predict",
+    "hardware_selector": "recommend",
+    "model_benchmark_runner": "run",
+    "run_benchmark_suite": "run --set key",
+    "run_hardware_benchmark": "run",
+    "run_model_benchmarks": "run --set key",
+    "runner": "run",
+    "setup_benchmark_db": "db init",
+    "visualize_benchmarks": "plot",
+}
+_OPTIONS = {
+    "--analyze": "compare",
+    "--compare-training-inference": "compare --by mode",
+    "--init-db": "db init",
+    "--recommendations": "recommend",
+    "--status": "db status",
+    "--visualize": "plot",
+}
+
+
+def command_for_script(word: str, more: Iterable[str] = ()) -> str | None:
+    """Return the command that does a script's work; None if no document names the script.
+
+    Args:
+        more: the words after it, whose options may mean another command.
+    """
+    name = PurePosixPath(word.lower().replace("\\", "/")).name.removesuffix(".py")
+    command = _SCRIPTS.get(name.replace("-", "_"))
+    if command is None:
+        return None
+    by_option = (known for option in more if (known := command_for_option(option)))
+    return f"accelbench {next(by_option, command).removeprefix('accelbench ')}"
+
+
+def command_for_option(option: str) -> str | None:
+    """Return the command that does what an option of a script did; None if it is not known."""
+    command = _OPTIONS.get(option.partition("=")[0])
+    return None if command is None else f"accelbench {command}"

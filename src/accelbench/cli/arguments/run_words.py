@@ -1,100 +1,36 @@
-"""The options of `accelbench run` as a request and settings; contradictions are refused."""
+"""What the options of a run mean together: a RunSpec, its request, and contradictions."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping
 from typing import Any
 
-import typer
-
 from accelbench.cli.arguments import run_arguments
-from accelbench.cli.arguments.distributed_options import distributed_run
-from accelbench.core.axes import AXES, Axis, numbered
+from accelbench.cli.arguments.run_options import SPELLINGS
+from accelbench.core.axes import AXES
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import numbers, seconds, words
-from accelbench.core.run_spec import DEFAULT_TIMEOUT, JobSettings, RunSettings
+from accelbench.core.run_spec import DISTRIBUTED, RunField, RunSpec, run_fields
+from accelbench.core.visible import in_quotes
+from accelbench.hardware.detect import GPU
 from accelbench.query.filters import model_words
-from accelbench.run.plan.request import Request
+from accelbench.run.plan.request import AUTO_STRATEGY, STRATEGIES, Distribution, Request
 from accelbench.runtimes.shared.names import runtimes_named
 
-#: The lists that were typed, by the fields of a request.
-Sizes = Mapping[str, "list[str] | None"]
-#: Stands in a command's parameters where its options of sizes stand in its help.
-OPTIONS: Sizes = {}
-
-
-def with_size_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each axis in place of its parameter `sizes`."""
-    return _with_options_of(AXES, command)
-
-
-def with_numbered_sizes(command: Callable[..., None]) -> Callable[..., None]:
-    """The same, without those whose sizes are a file's own: of commands that measure nothing."""
-    return _with_options_of(numbered(), command)
-
-
-def _with_options_of(axes: Sequence[Axis], command: Callable[..., None]) -> Callable[..., None]:
-    signature = inspect.signature(command)
-    parameters = [
-        option
-        for parameter in signature.parameters.values()
-        for option in (map(_option, axes) if parameter.name == "sizes" else (parameter,))
-    ]
-
-    @wraps(command)
-    def wrapper(**typed: Any) -> None:
-        command(sizes={axis.asked: typed.pop(axis.asked) for axis in axes}, **typed)
-
-    hints = {name: hint for name, hint in command.__annotations__.items() if name != "sizes"}
-    wrapper.__annotations__ = hints | {axis.asked: list[str] | None for axis in axes}
-    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return wrapper
-
-
-def sizes_of(typed: Sizes) -> dict[str, Any]:
-    """The sizes in those lists, as a request takes them."""
-    return {
-        axis.asked: combinations(typed[axis.asked])
-        if axis.text
-        else numbers(typed[axis.asked], axis.option, least=axis.least)
-        for axis in AXES
-        if axis.asked in typed
-    }
-
-
-def _option(axis: Axis) -> inspect.Parameter:
-    return inspect.Parameter(
-        axis.asked,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=typer.Option(None, axis.option, help=axis.help),
-        annotation=list[str] | None,
-    )
-
-
-#: Of the command's parameters their values.
+#: The values of a command's parameters, by name.
 Typed = Mapping[str, Any]
-#: The documents' spellings of lists, and what they are spellings of.
-_SPELLINGS = {
-    "batch_size": "batch_sizes",
-    "device": "hardware",
-    "model_families": "category",
-    "model_id": "models",
-    "training": "mode",
-    "small_models": "set_name",
-}
 
 
 def in_one_spelling(typed: Typed, given: frozenset[str]) -> tuple[dict[str, Any], frozenset[str]]:
-    """The same by the options of the help page, and which of those were typed.
+    """Return the values and the typed names without the documents' spellings.
 
     What was typed goes before a default of the project's, whichever spelling it was typed in.
     """
     whole = dict(typed)
-    for spelling, name in _SPELLINGS.items():
+    names = {field.name: name for field, name in SPELLINGS.items() if name}
+    for spelling, name in names.items():
         value = whole.pop(spelling)
         if spelling not in given:
             continue
@@ -106,44 +42,42 @@ def in_one_spelling(typed: Typed, given: frozenset[str]) -> tuple[dict[str, Any]
         if spelling == "small_models":
             value = "small"
         whole[name] = [*(before or ()), *value] if isinstance(value, (list, tuple)) else value
-    return whole, frozenset(_SPELLINGS.get(name, name) for name in given)
+    return whole, frozenset(names.get(name, name) for name in given)
 
 
-def means_training(typed: Typed) -> bool:
-    """Return whether --distributed means training: no mode is named, nor tokens to generate."""
-    named = any(typed[name] for name in ("mode", "new_tokens", "prompt_tokens") if name in typed)
-    return bool(typed.get("distributed")) and not named
+def sizes_of(typed: Mapping[str, list[str] | None]) -> dict[str, Any]:
+    """Return the sizes in lists of words, by the fields of a request."""
+    return {
+        axis.asked: combinations(typed[axis.asked])
+        if axis.text
+        else numbers(typed[axis.asked], axis.option, least=axis.least)
+        for axis in AXES
+        if axis.asked in typed
+    }
 
 
-def request_of(typed: Typed, models: tuple[ModelSpec, ...]) -> Request:
-    """What is asked for."""
-    precisions = words(typed["precision"])
-    run_arguments.refuse_pure_autocast(typed["pure"], precisions)
-    named = words(typed["hardware"])
-    modes = run_arguments.modes(words(typed["mode"]), training=means_training(typed))
-    together = distributed_run(typed, bool(named))
-    return Request(
-        models=models,
-        hardware=run_arguments.platforms(named or together.hardware),
-        runtimes=runtimes_named(words(typed["framework"])),
-        batch_sizes=numbers(typed["batch_sizes"], "--batch-sizes"),
-        **sizes_of({axis.asked: typed[axis.asked] for axis in AXES}),
-        precisions=run_arguments.precisions(precisions),
-        modes=modes,
-        options=run_arguments.options(typed["compiled"], typed["threads"]),
-        runtime_options=run_arguments.runtime_options(typed["runtime_options"]),
-        training_options=run_arguments.training_options(
-            typed["optimizer"], typed["checkpointing"], typed["pure"]
-        ),
-        distribution=together.how,
-        simulate=typed["simulate"],
-    )
+def _read(field: RunField, value: Any) -> Any:
+    """Return the value of a field of RunSpec for that of an option."""
+    if field.kind == "duration":
+        return seconds(value, field.option)
+    if not field.several:
+        return value
+    if field.kind == "number":
+        return numbers(value, field.option, least=field.least or 0)
+    return tuple(value or ()) if field.whole or not field.names else words(value)
 
 
-def settings_of(typed: Typed) -> RunSettings:
-    """How the run goes about it."""
-    only, never = typed["verify_only"], typed["benchmark_only"]
-    own = {name: typed[name] for name in JobSettings.names()}
+def with_block(spec: RunSpec, block: Typed) -> RunSpec:
+    """Return a spec with other values of some options."""
+    own = {f.name: _read(f, block[f.name]) for f in run_fields() if f.name in block and not f.axis}
+    return spec.with_values(**own, sizes={**spec.sizes, **sizes_of(block)})
+
+
+def spec_of(typed: Typed) -> RunSpec:
+    """Return what the options of a command line ask for."""
+    read = {f.name: _read(f, typed[f.name]) for f in run_fields() if not f.axis}
+    unset = [f.name for f in run_fields() if f.several is False and read.get(f.name, 0) is None]
+    own = {name: value for name, value in read.items() if name not in unset}
     own["weights"] = run_arguments.weights(typed["weights"])
     own["data"] = run_arguments.data_folder(typed["data"])
     own["accuracy"] = run_arguments.accuracy_metric(typed["accuracy"])
@@ -151,108 +85,164 @@ def settings_of(typed: Typed) -> RunSettings:
     if typed["input_file"] is not None:
         own["accuracy"] = "off"  # its arrays are fed as they are
         own["data"] = str(typed["input_file"].expanduser().absolute())
-    return RunSettings(
-        **own,
-        launches=run_arguments.launches(
-            typed["launches"], words(typed["framework"]), typed["against"]
+    own["launches"] = run_arguments.launches(
+        typed["launches"], words(typed["framework"]), typed["against"]
+    )
+    own["verify"] = run_arguments.verification(
+        typed["verify"], typed["verify_only"], typed["benchmark_only"]
+    )
+    own["label"] = run_arguments.label(typed["label"])
+    return RunSpec(**own, sizes=sizes_of(typed), fix=not typed["no_fix"])
+
+
+def means_training(spec: RunSpec) -> bool:
+    """Return whether --distributed means training: no mode is named, nor tokens to generate."""
+    named = spec.mode or spec.sizes.get("new_tokens") or spec.sizes.get("prompt_tokens")
+    return spec.distributed and not named
+
+
+def request_of(spec: RunSpec, models: tuple[ModelSpec, ...]) -> Request:
+    """Return the request for these models."""
+    run_arguments.refuse_pure_autocast(spec.pure, spec.precision)
+    how = distribution_of(spec)
+    # Whoever counts GPUs means GPUs: a processor is not taken in their place.
+    usual = (GPU,) if how and spec.gpu_count else ()
+    sizes: dict[str, Any] = spec.sizes
+    return Request(
+        models=models,
+        hardware=run_arguments.platforms(spec.hardware or usual),
+        runtimes=runtimes_named(spec.framework),
+        batch_sizes=spec.batch_sizes,
+        **sizes,
+        precisions=run_arguments.precisions(spec.precision),
+        modes=run_arguments.modes(spec.mode, training=means_training(spec)),
+        options=run_arguments.options(spec.compiled, spec.threads),
+        runtime_options=run_arguments.runtime_options(spec.runtime_options),
+        training_options=run_arguments.training_options(
+            spec.optimizer, spec.checkpointing, spec.pure
         ),
-        iterations=typed["iterations"],
-        warmup=typed["warmup"],
-        timeout=seconds(typed["timeout"], "--timeout") or DEFAULT_TIMEOUT,
-        budget=seconds(typed["budget"], "--budget"),
-        fix=not typed["no_fix"],
-        verify=run_arguments.verification(typed["verify"], only, never),
-        profile=typed["profile"],
+        distribution=how,
+        simulate=spec.simulate,
     )
 
 
-#: What may stand beside --resume: everything else was settled when the run began.
-_BESIDE_RESUME = frozenset(
+_MEETING = "--rdzv-endpoint HOST:PORT, the same on every machine; HOST is machine 0."
+
+
+def distribution_of(spec: RunSpec) -> Distribution | None:
+    """Return how several processes make each step; None if one process does."""
+    if not spec.distributed:
+        usual = RunSpec()
+        for field in run_fields():
+            name = field.name
+            if field.group == DISTRIBUTED and getattr(spec, name) != getattr(usual, name):
+                raise UsageError(f"{field.option} requires --distributed.", "Add it.")
+        return None
+    if spec.gpu_count and spec.processes and spec.gpu_count != spec.processes:
+        raise UsageError("--gpu-count and --processes contradict each other.", "Leave one out.")
+    count = (spec.gpu_count or spec.processes or 2) * spec.nodes
+    if count < 2:
+        raise UsageError(
+            "--distributed requires several processes, and one was asked for.",
+            "Use 2 or more, or leave out --distributed.",
+        )
+    _check_meeting(spec)
+    known, strategy = (AUTO_STRATEGY, *STRATEGIES), (spec.strategy or AUTO_STRATEGY).lower()
+    if strategy not in known:
+        raise UsageError(f"There is no strategy {in_quotes(strategy)}.", f"Use {', '.join(known)}.")
+    gib = spec.max_memory_gb
+    if gib is not None and not 0 < gib < 2**20:
+        raise UsageError(f"{gib:g} GiB of memory is impossible.", "Use more than 0.")
+    return Distribution(
+        processes=count,
+        strategy=strategy,
+        accumulate=spec.accumulate,
+        memory_bytes=None if gib is None else int(gib * 2**30),
+        baseline=not spec.no_baseline,
+        nodes=spec.nodes,
+    )
+
+
+def _check_meeting(spec: RunSpec) -> None:
+    rank, place = spec.node_rank, spec.rendezvous
+    if spec.nodes == 1:
+        if place or rank is not None:
+            raise UsageError("--node-rank and --rdzv-endpoint require --nnodes.", "Add --nnodes.")
+        return
+    if place is not None and (":" not in place or not place.rpartition(":")[2].isdecimal()):
+        raise UsageError(f"{in_quotes(place)} is not HOST:PORT.", f"Give {_MEETING}")
+    if rank is not None and rank >= spec.nodes:
+        raise UsageError(
+            f"There is no machine {rank} of {spec.nodes}.",
+            f"--node-rank is 0 to {spec.nodes - 1}.",
+        )
+
+
+def refuse_no_meeting(spec: RunSpec) -> None:
+    """Refuse several machines without a place where they meet."""
+    if spec.nodes > 1 and not spec.rendezvous:
+        raise UsageError("Several machines need a place where they meet.", f"Give {_MEETING}")
+
+
+#: What may be given with --resume: everything else was settled when the run began.
+_WITH_RESUME = frozenset(
     {"resume", "db", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
     | {"save", "compare", "create_report", "prices", "threshold"}
+)
+#: Options that exclude each other, and why.
+_CONFLICTS = (
+    ("profile", "verify_only", "without timing there is no profile"),
+    ("energy", "verify_only", "without timed steps there is no energy to measure"),
+    ("against", "profile", "--against compares times"),
+    ("against", "verify_only", "--against compares times"),
+    ("against", "simulate", "--against compares times"),
+    ("simulate", "verify_only", "without a run there are no outputs"),
+    ("input_file", "data", "both are inputs"),
+    ("no_database", "db", "one stores results, the other does not"),
+)
+#: Options that require one of others.
+_REQUIREMENTS = (
+    ("threshold", ("against", "resume"), "--against; `accelbench check` judges other runs"),
+    ("prices", ("compare", "create_report"), "--compare or --create-report"),
+    ("accuracy", ("data",), "labelled data, named with --data"),
+    ("accuracy_samples", ("data",), "labelled data, named with --data"),
+    ("preprocessing", ("data",), "labelled data, named with --data"),
 )
 
 
 def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
-    """Refuse what contradicts itself.
+    """Refuse options that contradict each other.
 
     Args:
         given: the parameters that were given, and how each is named to people.
+        typed: the values of all parameters.
     """
-    settled = [option for name, option in given.items() if name not in _BESIDE_RESUME]
+    settled = [option for name, option in given.items() if name not in _WITH_RESUME]
     if "resume" in given and settled:
         raise UsageError(
-            f"A resumed run keeps what it began with: {settled[0]} cannot be given anew.",
+            f"A resumed run keeps its settings: {settled[0]} cannot be given anew.",
             "Leave it out, or start a new run.",
         )
-    if "profile" in given and "verify_only" in given:
+    for one, other, why in _CONFLICTS:
+        if one in given and other in given:
+            raise UsageError(
+                f"{given[one]} and {given[other]} contradict each other: {why}.", "Leave one out."
+            )
+    for name, others, what in _REQUIREMENTS:
+        if name in given and not given.keys() & set(others):
+            raise UsageError(f"{given[name]} requires {what}.", "Add it, or leave this out.")
+    if "simulate" in given and typed["verify"] == "require":
         raise UsageError(
-            "--profile and --verify-only contradict each other: what is not timed has no profile.",
-            "Leave one out.",
-        )
-    _refuse_unlike_fed(given)
-    if "energy" in given and "verify_only" in given:
-        raise UsageError(
-            "--energy and --verify-only contradict each other: what does not step takes no energy.",
-            "Leave one out.",
-        )
-    if "against" in given and (beside := given.keys() & {"profile", "verify_only", "simulate"}):
-        word = given[min(beside)]
-        raise UsageError(
-            f"--against and {word} contradict each other: it compares times with each other.",
-            "Leave one out.",
-        )
-    if "threshold" in given and not given.keys() & {"against", "resume"}:
-        raise UsageError(
-            "--threshold is of --against: a run alone is compared with nothing.",
-            "Name what it is compared with, or check it afterwards with `accelbench check`.",
-        )
-    if "prices" in given and not given.keys() & {"compare", "create_report"}:
-        raise UsageError("--prices shows in --compare and --create-report.", "Add one of them.")
-    if "simulate" in given:
-        _refuse_unlike_simulating(given, typed)
-    if "no_database" in given and "db" in given:
-        raise UsageError("--no-database and --db contradict each other.", "Leave one out.")
-
-
-def _refuse_unlike_fed(given: Mapping[str, str]) -> None:
-    """What is fed comes from one place, and labels come with it."""
-    if "input_file" in given and "data" in given:
-        raise UsageError(
-            "--input-file and --data contradict each other: both are what is fed.", "Leave one out."
-        )
-    beside = given.keys() & {"accuracy", "accuracy_samples", "preprocessing"}
-    if beside and "data" not in given:
-        raise UsageError(
-            f"{given[min(beside)]} is of labelled data, and none is named.", "Name it with --data."
-        )
-
-
-def _refuse_unlike_simulating(given: Mapping[str, str], typed: Typed) -> None:
-    if "verify_only" in given or typed["verify"] == "require":
-        word = "--verify-only" if "verify_only" in given else "--verify require"
-        raise UsageError(
-            f"--simulate and {word} contradict each other: what is not run has no outputs.",
+            "--simulate and --verify require contradict each other: without a run there are no"
+            " outputs.",
             "Leave one out.",
         )
 
 
-def refuse_simulating_all(simulate: bool, hardware: list[str] | None) -> None:
-    """Only what is named can be missed, and is then simulated."""
-    named = [name.lower() for name in words(hardware)]
-    if simulate and (not named or named in (["all"], ["auto"])):
+def refuse_simulating_all(spec: RunSpec) -> None:
+    """Refuse --simulate without a platform: only named hardware can be absent and simulated."""
+    if spec.simulate and [name.lower() for name in spec.hardware] in ([], ["all"], ["auto"]):
         raise UsageError(
-            "--simulate needs --hardware: only what is named, and is not here, is simulated.",
+            "--simulate requires --hardware: only hardware that is named and absent is simulated.",
             "Name it, such as --hardware cuda:a100-80gb.",
         )
-
-
-def refuse_beside(given: Mapping[str, object], sentence: str, remedy: str) -> None:
-    """Refuse options of which any has a value.
-
-    Args:
-        sentence: what is wrong; `{}` stands for those that were given.
-    """
-    options = ", ".join(option for option, value in given.items() if value)
-    if options:
-        raise UsageError(sentence.format(options), remedy)

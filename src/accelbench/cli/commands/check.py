@@ -9,8 +9,7 @@ from typing import Any
 import typer
 
 from accelbench.analysis.checking import Check
-from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_threshold
-from accelbench.cli.arguments.run_words import refuse_beside
+from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_beside, refuse_threshold
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
     BATCH_SIZES,

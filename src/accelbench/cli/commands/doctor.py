@@ -47,7 +47,7 @@ def doctor(
 
 
 def _project() -> Examined:
-    from accelbench.cli.services.plan_files import FILE, project_file
+    from accelbench.cli.services.project_file import FILE, project_file
     from accelbench.hardware.doctor.world import Finding, Health
 
     file = project_file()

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.distributed_options import (
-    ADDRESS,
-    TOKEN_FILE,
-    NarrowedContext,
-    defaults_of,
-    with_options_of,
+from accelbench.cli.arguments.lists import NamedCommands
+from accelbench.cli.arguments.run_options import (
+    RunCommand,
+    defaults,
+    typed_options,
+    with_run_options,
 )
-from accelbench.cli.arguments.lists import NamedCommands, SpacedLists
-from accelbench.cli.arguments.plan_keys import options_of
 from accelbench.cli.arguments.shared_options import AS_JSON
-from accelbench.cli.commands import run as one_machine
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
 from accelbench.core.nouns import seconds
@@ -28,16 +25,28 @@ from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:
     from accelbench.cli.services.asked import AskedRun
+    from accelbench.core.run_spec import RunSpec
 
 
 #: Options of `accelbench run` that a fleet does not have: of one machine, or of no machine at all;
-#: and what would run code of others on every node.
+#: and those that would run code of others on every node.
 _OF_ONE_MACHINE = frozenset(
     {"browser", "plan_schema", "save_plan", "simulate", "trust_remote_code"}
 )
+#: Typed as what typer puts in their place.
+ADDRESS: Any = typer.Option(
+    None,
+    "--address",
+    metavar="HOST:PORT",
+    help="The head of a fleet, or of any Ray cluster; auto on a node of one. By default the fleet"
+    " that was started or joined here.",
+)
+TOKEN_FILE: Any = typer.Option(
+    None, "--token-file", help="The file of its token; by default that of the fleet here."
+)
 
 
-@with_options_of(one_machine.app, _OF_ONE_MACHINE)
+@with_run_options(_OF_ONE_MACHINE)
 def run(
     ctx: typer.Context,
     each: bool = typer.Option(
@@ -66,90 +75,80 @@ def run(
     from accelbench.cli.arguments.lists import refuse_threshold
     from accelbench.cli.services import fleet_running, running
     from accelbench.cli.services.asked import asked_run
-    from accelbench.cli.services.running import finish
     from accelbench.run.fleet.dispatch import DispatchRules
     from accelbench.run.fleet.fleet_execute import FleetOptions
     from accelbench.run.fleet.session import FleetAddress
 
     refuse_threshold(typed["threshold"])
-    _refuse_machines(typed)
-    asked = asked_run(ctx, typed, options_of(one_machine.app))
-    if asked is None and each:
+    asked = asked_run(typed, typed_options(ctx))
+    spec = asked.spec
+    if spec.resume is not None and each:
         raise UsageError(
-            "A resumed run keeps what it began with: --each cannot be given anew.",
+            "A resumed run keeps its settings: --each cannot be given anew.",
             "Leave it out, or start a new run.",
         )
-    as_json, quiet = typed["as_json"], typed["quiet"]
-    compare, threshold = typed["compare"], typed["threshold"]
-    stream = sys.stderr if as_json else sys.stdout
-    places = replace(running.places_of(typed), command=("accelbench", "fleet", "run"))
+    stream = sys.stderr if spec.as_json else sys.stdout
+    places = replace(running.places_of(spec), command=("accelbench", "fleet", "run"))
     rules = DispatchRules(
         attempts=attempts, silence=seconds(silence, "--silence") or DispatchRules.silence
     )
     where = FleetAddress.of(address, token_file)
     with termination_as_interrupt():
-        if asked is None:
-            resumed = str(typed["resume"])
-            ended = fleet_running.resume_run(resumed, where, places, rules, stream, quiet)
-            finish(ended, places, stream, as_json, quiet, compare, threshold)
-        _refuse_planned(asked.typed)
-        if each and asked.typed["nodes"] > 1:
+        if spec.resume is not None:
+            ended = fleet_running.resume_run(spec.resume, where, places, rules, stream, spec.quiet)
+            running.finish(ended, places, stream, spec)
+        _refuse_planned(spec)
+        if each and spec.nodes > 1:
             raise UsageError(
-                "--each has every node measure by itself, and --nnodes several together.",
+                "--each measures on every node separately, and --nnodes on several together.",
                 "Leave one of them out.",
             )
         options = FleetOptions(each, rules)
-        if typed["dry_run"]:
-            fleet_running.show_plan(asked, where, options, places, sys.stdout, as_json=as_json)
+        if spec.dry_run:
+            fleet_running.show_plan(asked, where, options, places, sys.stdout, as_json=spec.as_json)
             return
-        ended = fleet_running.new_run(asked, where, options, places, stream, quiet)
-        finish(ended, places, stream, as_json, quiet, compare, threshold, asked.passed_over)
+        ended = fleet_running.new_run(asked, where, options, places, stream, spec.quiet)
+        running.finish(ended, places, stream, spec, asked.passed_over)
 
 
 def planned_work(ctx: typer.Context, names: Sequence[str], typed: Mapping[str, Any]) -> AskedRun:
-    """What a plan file asks for, for another command that measures on a fleet.
+    """Return what a plan file asks for, for another command that measures on a fleet.
 
     Args:
-        names: of the file, and of models of it that alone are meant.
-        typed: of the options of accelbench run those that the command has too.
+        ctx: of that command.
+        names: of the file, and of the models of it that are meant.
+        typed: the options of accelbench run that the command has too.
     """
     from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.plan_files import plan_files_among
 
     if not plan_files_among(names[:1])[0]:
         raise UsageError(
-            f"{in_quotes(names[0])} is no plan file.", "Name a .yaml, .toml or .json file."
+            f"{in_quotes(names[0])} is not a plan file.", "Name a .yaml, .toml or .json file."
         )
-    app = one_machine.app
     given = {"models": list(names), **typed}
-    whole = {**defaults_of(app), **given}
-    asked = asked_run(NarrowedContext(ctx, given), whole, options_of(app))
-    assert asked is not None
-    _refuse_planned(asked.typed)
-    if asked.typed["nodes"] > 1:
+    asked = asked_run({**defaults(), **given}, typed_options(ctx, given))
+    _refuse_planned(asked.spec)
+    if asked.spec.nodes > 1:
         raise UsageError(
-            "What is validated is each node by itself, and the plan says --nnodes.", "Leave it out."
+            "Each node is validated separately, and the plan has nnodes.", "Leave it out."
         )
     return asked
 
 
-def _refuse_machines(typed: Any) -> None:
-    """Nodes that make a step together are chosen by the fleet, which brings them together."""
-    if typed["node_rank"] is not None or typed["rendezvous"]:
+def _refuse_planned(spec: RunSpec) -> None:
+    """Refuse what a fleet decides itself, and what it does not have."""
+    if spec.node_rank is not None or spec.rendezvous:
         raise UsageError(
             "A fleet chooses the nodes that make a step together, and where they meet: --node-rank"
-            " and --rdzv-endpoint are of accelbench run.",
+            " and --rdzv-endpoint are options of accelbench run.",
             "Leave them out; --nnodes says how many nodes.",
         )
-
-
-def _refuse_planned(typed: Any) -> None:
-    _refuse_machines(typed)
-    said = [name for name in sorted(_OF_ONE_MACHINE) if typed.get(name)]
-    if said:
-        name = said[0].replace("_", "-")
+    found = [name for name in sorted(_OF_ONE_MACHINE) if getattr(spec, name)]
+    if found:
+        name = found[0].replace("_", "-")
         raise UsageError(
-            f"The plan says {name}, which a fleet's run does not have.",
+            f"The plan contains {name}, which a fleet's run does not have.",
             "Measure it by accelbench run, or leave it out.",
         )
 
@@ -288,7 +287,7 @@ def validate(
     if plan is not None:
         typed = {"hardware": hardware, "framework": framework, "launches": launches}
         planned = planned_work(ctx, [str(plan), *words(models)], typed)
-        asked = replace(planned, typed={**planned.typed, "label": fleet_running.LABEL})
+        asked = replace(planned, spec=planned.spec.with_values(label=fleet_running.LABEL))
     else:
         asked = fleet_running.usual_work(
             words(models), words(hardware), runtimes_named(words(framework)), launches
@@ -304,4 +303,4 @@ def validate(
         raise typer.Exit(EXIT_CANNOT_TELL)
 
 
-app.command("run", cls=SpacedLists)(run)
+app.command("run", cls=RunCommand)(run)

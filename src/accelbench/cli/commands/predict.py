@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.run_words import (
-    OPTIONS,
-    Sizes,
-    refuse_beside,
-    sizes_of,
-    with_numbered_sizes,
-)
+from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
+from accelbench.cli.arguments.run_options import SIZES, with_numbered_sizes
 from accelbench.cli.arguments.shared_options import AS_JSON
 from accelbench.cli.display.terminal import BESIDE, deliver, json_text, print_json, print_line
 from accelbench.cli.display.watch import ProgressLine
@@ -63,7 +57,7 @@ def predict(
         "--batch-size",
         help="Items in one step, 1 by default; 1..256 are the powers of two.",
     ),
-    sizes: Sizes = OPTIONS,
+    sizes: dict[str, list[str] | None] = SIZES,
     precision: list[str] = typer.Option(
         [], "--precision", help="Those that were measured by default."
     ),
@@ -162,6 +156,7 @@ def predict(
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
         return
     _refuse_of_tables(graph_features, anchors, target)
+    from accelbench.cli.arguments.run_words import sizes_of
     from accelbench.cli.services.predicting import (
         MATRIX_BATCHES,
         batches_of,

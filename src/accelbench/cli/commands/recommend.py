@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.run_words import refuse_beside
+from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
 from accelbench.cli.arguments.shared_options import AS_JSON
 from accelbench.cli.display.terminal import BESIDE, deliver, json_text
 from accelbench.cli.display.watch import ProgressLine

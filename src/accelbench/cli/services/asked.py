@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +13,6 @@ from accelbench.catalog.file_models.models import path_of
 from accelbench.catalog.find import called
 from accelbench.catalog.selection import notes_on
 from accelbench.cli.arguments import run_arguments
-from accelbench.cli.arguments.plan_keys import DIMENSIONS, CommandOption, plan_keys, settled
 from accelbench.cli.arguments.run_words import (
     Typed,
     in_one_spelling,
@@ -21,25 +20,26 @@ from accelbench.cli.arguments.run_words import (
     refuse_contradictions,
     refuse_simulating_all,
     request_of,
-    settings_of,
+    spec_of,
+    with_block,
 )
 from accelbench.cli.display.terminal import print_line
 from accelbench.cli.services.plan_files import (
     MODELS,
     PlannedBlocks,
+    block_values,
     blocks_of,
     plan_files_among,
     read_plans,
     run_values,
-    typed_block,
+    settled,
 )
 from accelbench.core.errors import UsageError
-from accelbench.core.free_dimensions import combinations
 from accelbench.core.model import ModelSpec
-from accelbench.core.nouns import words
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.nouns import duration_word
+from accelbench.core.run_spec import PlanSection, RunField, RunSpec, plan_fields
 from accelbench.core.vocabulary import Mode
-from accelbench.exchange.plans.document import PlanKey, PlanKeys, PlanSection, write_plan
+from accelbench.exchange.plans.document import write_plan
 from accelbench.run.plan.request import Request, apart
 
 #: What a run of several processes measures if no mode is named.
@@ -50,268 +50,237 @@ TRAINING_NOTE = (
 
 @dataclass(frozen=True)
 class AskedRun:
-    """What is asked for.
+    """A RunSpec with the names in it resolved.
 
     Attributes:
-        requests: what is measured, as it was written.
-        typed: by the command's parameters, what holds for the whole run.
-        settings: how the run goes about its cases.
+        spec: the settings.
+        requests: what is measured; none if a run is resumed.
         names: of models by id, as they were written.
         precisions: those that were named.
         passed_over: what of a models file is wrong, and was not named.
-        plans: what plan files say; empty without any.
-        keys: of plan files.
+        plans: what plan files contain; empty without any.
         given: parameters that were typed on the command line.
-        further_notes: what is to be said beside the notes of the plan and the models.
+        further_notes: notes in addition to those of the plan and the models.
     """
 
-    requests: tuple[Request, ...]
-    typed: Typed
-    settings: RunSettings
+    spec: RunSpec
+    requests: tuple[Request, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     precisions: tuple[str, ...] = ()
     passed_over: list[str] = field(default_factory=list)
     plans: PlannedBlocks = field(default_factory=PlannedBlocks)
-    keys: PlanKeys = field(default_factory=lambda: PlanKeys(()))
     given: frozenset[str] = frozenset()
     further_notes: Sequence[str] = ()
 
     @property
-    def limit(self) -> int | None:
-        """The most cases that are run."""
-        limit: int | None = self.typed.get("limit")
-        return limit
-
-    @property
-    def label(self) -> str | None:
-        """The label of the run."""
-        return run_arguments.label(self.typed.get("label"))
-
-    @property
     def parts(self) -> tuple[Request, ...]:
-        """The requests as they are planned: apart where not the same engines open their models."""
-        if not self.plans.blocks:
-            return tuple(
-                part for one in self.requests for part in apart(one, bool(self.precisions))
-            )
-        blocks = zip(self.requests, self.plans.blocks, strict=True)
-        return tuple(
-            part for one, block in blocks for part in apart(one, bool(block.get("precision")))
-        )
+        """The requests as they are planned: separate if different engines open their models."""
+        named = [bool(block.get("precision")) for block in self.plans.blocks]
+        named = named or [bool(self.precisions)] * len(self.requests)
+        pairs = zip(self.requests, named, strict=True)
+        return tuple(part for one, is_named in pairs for part in apart(one, is_named))
 
     @property
     def notes(self) -> list[str]:
-        """What is said before a run: of its plan files, and what model files are fed with."""
+        """Notes before a run: of its plan files, and what model files are fed with."""
         models = {model.id: model for request in self.requests for model in request.models}
         modes = {mode for request in self.requests for mode in request.modes}
         return [
             *self.plans.notes,
-            *([TRAINING_NOTE] if means_training(self.typed) and Mode.TRAINING in modes else []),
+            *([TRAINING_NOTE] if means_training(self.spec) and Mode.TRAINING in modes else []),
             *(note for model in models.values() for note in notes_on(model)),
             *self.further_notes,
         ]
 
 
-def asked_run(
-    ctx: Any, typed: Mapping[str, Any], options: Sequence[CommandOption]
-) -> AskedRun | None:
-    """What the words of a command line ask for; None where they go on with a run."""
-    given = {
-        option.parameter: option.option or "a model"
-        for option in options
-        if (source := ctx.get_parameter_source(option.parameter)) and source.name == "COMMANDLINE"
-    }
-    typed, settled = in_one_spelling(typed, frozenset(given))
+def asked_run(typed: Typed, given: Mapping[str, str]) -> AskedRun:
+    """Return what a command line asks for.
+
+    Args:
+        typed: the values of its options, by parameter.
+        given: the parameters that were typed, and the option of each.
+    """
+    typed, named = in_one_spelling(typed, frozenset(given))
     if typed["resume"] is not None:
         refuse_contradictions(given, typed)
-        return None
-    keys = plan_keys(options)
+        return AskedRun(spec_of(typed), given=named)
     files, names = plan_files_among(typed["models"])
     typed["models"] = names
     if not files:
         refuse_contradictions(given, typed)
         if typed["save_plan"] is not None:
             _refuse_inputs(typed, "A plan file cannot hold what inputs hold", "--save-plan")
-        return _of_words(typed, keys, settled)
-    named = "What inputs hold is said of models on the command line"
-    _refuse_inputs(typed, f"{named}, not of those of {files[0]}", str(files[0]))
-    documents = read_plans(files, keys)
-    planned = {
-        name: value for name, value in run_values(documents, keys).items() if name not in settled
-    }
+        return _without_plan(spec_of(typed), named)
+    why = "What inputs hold is said of models on the command line"
+    _refuse_inputs(typed, f"{why}, not of those of {files[0]}", str(files[0]))
+    documents = read_plans(files)
+    planned = {name: value for name, value in run_values(documents).items() if name not in named}
     typed |= planned
-    given |= {name: name.replace("_", "-") for name, value in planned.items() if value}
-    refuse_contradictions(given, typed)
-    _refuse_selection(keys, settled, files[0])
+    refuse_contradictions(
+        {**given, **{name: name.replace("_", "-") for name, value in planned.items() if value}},
+        typed,
+    )
+    _refuse_selection(named, files[0])
+    spec = spec_of(typed)
     narrowing = {
         **({MODELS: names} if names else {}),
         **{
-            key.name: combinations(typed[key.parameter])
-            if key.name == DIMENSIONS
-            else _texts(typed[key.parameter])
-            for key in keys
-            if key.parameter in settled and key.section is PlanSection.MATRIX
+            known.key: spec.runtime_options
+            if known.name == "runtime_options"
+            else _texts(known, _value(spec, known))
+            for known in plan_fields(PlanSection.MATRIX)
+            if known.name in named
         },
     }
-    plans = blocks_of(documents, keys, narrowing)
+    plans = blocks_of(documents, narrowing)
     requests: list[Request] = []
     for block in plans.blocks:
-        own = typed_block(typed, block, keys, Path())
-        refuse_simulating_all(own["simulate"], own["hardware"])
+        own = with_block(spec, block_values(block))
+        refuse_simulating_all(own)
         requests.append(request_of(own, tuple(plans.models[id_] for id_ in block[MODELS])))
-    precisions = [name for block in plans.blocks for name in block.get("precision", ())]
     if any("both" in document.matrix.values.get("framework", ()) for document in documents):
-        typed["framework"] = ["both"]  # what the number of launches goes by
+        # The number of launches goes by it.
+        launches = run_arguments.launches(typed["launches"], ["both"])
+        spec = spec.with_values(launches=launches)
+    precisions = [name for block in plans.blocks for name in block.get("precision", ())]
     return AskedRun(
+        spec,
         tuple(requests),
-        typed,
-        settings_of(typed),
         plans.names,
         tuple(dict.fromkeys(precisions)),
         plans.passed_over,
         plans,
-        keys,
-        settled,
+        named,
     )
 
 
-def _of_words(typed: dict[str, Any], keys: PlanKeys, given: frozenset[str]) -> AskedRun:
-    """What is asked for without a plan file."""
-    names, passed_over = typed["models"], list[str]()
-    refuse_simulating_all(typed["simulate"], typed["hardware"])
+def _without_plan(spec: RunSpec, given: frozenset[str]) -> AskedRun:
+    passed_over: list[str] = []
+    refuse_simulating_all(spec)
     chosen = run_arguments.models_for(
-        names=names,
-        set_name=typed["set_name"],
-        categories=words(typed["category"]),
-        specific=words(typed["specific"]),
-        every=typed["every"],
+        names=spec.models,
+        set_name=spec.set_name,
+        categories=spec.category,
+        specific=spec.specific,
+        every=spec.every,
         hardware_named="hardware" in given,  # a project's default asks for nothing by itself
-        models_file=typed["models_file"],
+        models_file=spec.models_file,
         pass_over=lambda error: passed_over.append(str(error)),
-        inputs=typed["inputs"],
-        input_file=typed["input_file"],
-        reference=typed["reference"],
+        inputs=spec.inputs,
+        input_file=spec.input_file,
+        reference=spec.reference,
     )
-    precisions = run_arguments.precisions(words(typed["precision"])) if typed["precision"] else ()
+    precisions = run_arguments.precisions(spec.precision) if spec.precision else ()
     return AskedRun(
-        (request_of(typed, chosen),),
-        typed,
-        settings_of(typed),
-        called(names, chosen),
+        spec,
+        (request_of(spec, chosen),),
+        called(spec.models, chosen),
         precisions,
         passed_over,
-        keys=keys,
         given=given,
     )
 
 
-def _refuse_inputs(typed: Mapping[str, Any], why: str, beside: str) -> None:
-    """Refuse what is said of inputs where it would not be heeded."""
-    options = {"inputs": OPTION, "input_file": "--input-file"}
-    for parameter, option in options.items():
+def _refuse_inputs(typed: Typed, why: str, beside: str) -> None:
+    """Refuse options of inputs that would have no effect."""
+    for parameter, option in {"inputs": OPTION, "input_file": "--input-file"}.items():
         if typed[parameter]:
             raise UsageError(f"{why}.", f"Leave out {option}, or {beside}.")
 
 
-def _refuse_selection(keys: PlanKeys, given: frozenset[str], file: Path) -> None:
-    for key in keys.of(PlanSection.SELECTION):
-        if key.name != MODELS and key.parameter in given:
+def _refuse_selection(given: frozenset[str], file: Path) -> None:
+    for known in plan_fields(PlanSection.SELECTION):
+        if known.key != MODELS and known.name in given:
             raise UsageError(
-                f"{file} says which models are measured: --{key.name.replace('_', '-')} cannot be"
-                " given beside it.",
+                f"{file} says which models are measured: {known.option} cannot be given beside it.",
                 "Name models of it to measure those alone, or leave the option out.",
             )
 
 
-def _texts(value: Any) -> Sequence[str]:
-    """What was typed, as a plan file would have it."""
-    if isinstance(value, (list, tuple)):
-        return [str(part) for part in value] if _is_settings(value) else words(value)
-    return [str(value).lower() if isinstance(value, bool) else str(value)]
+def _value(spec: RunSpec, known: RunField) -> Any:
+    return spec.sizes.get(known.name) if known.axis else getattr(spec, known.name)
 
 
-def _is_settings(value: Sequence[Any]) -> bool:
-    return any("=" in str(part) for part in value)
+def _texts(known: RunField, value: Any) -> tuple[str, ...]:
+    """Return the value of a field as a plan file has it; nothing for a default."""
+    if value is None or value is False or value == ():
+        return ()
+    if known.key == "option":
+        return (",".join(value),)
+    texts = value if isinstance(value, tuple) else (value,)
+    return tuple(str(text).lower() if text is True else str(text) for text in texts)
 
 
-#: Options of the command line alone that change what is measured.
+#: Options of the command line only that change what is measured.
 _TO_BE_TYPED = ("browser", "trust_remote_code", "against", "threshold")
 
 
-def save(
-    file: Path,
-    asked: AskedRun,
-    options: Iterable[CommandOption],
-    stream: IO[str],
-    quiet: bool,
-) -> None:
-    """Write the plan, and say what it cannot hold."""
-    usual = {option.parameter: option.default for option in options}
+def save(file: Path, asked: AskedRun, stream: IO[str], quiet: bool) -> None:
+    """Write the plan, and note what it cannot hold."""
     folder = file.expanduser().absolute().parent
-    write_plan(file.expanduser(), _document(asked, usual, folder))
+    write_plan(file.expanduser(), _document(asked, folder))
     if quiet:
         return
     print_line(f"Plan: {file}", stream)
-    missing = [
-        f"--{name.replace('_', '-')}" for name in _TO_BE_TYPED if asked.typed[name] != usual[name]
-    ]
-    if missing:
-        text = " and ".join(missing)
+    usual = RunSpec()
+    changed = [name for name in _TO_BE_TYPED if getattr(asked.spec, name) != getattr(usual, name)]
+    if changed:
+        text = " and ".join(f"--{name.replace('_', '-')}" for name in changed)
         print_line(f"Note: a plan file cannot hold {text}: give it beside the file.", stream)
 
 
-def _document(asked: AskedRun, usual: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _document(asked: AskedRun, folder: Path) -> dict[str, Any]:
     document: dict[str, Any] = {}
     plans = asked.plans.files
     if len(plans) == 1:
         told = {"name": plans[0].name, "description": plans[0].description}
         document |= {name: text for name, text in told.items() if text}
     blocks = _blocks(asked, folder)
-    files = {
-        str(path): path
-        for path in (
-            asked.typed["models_file"],
-            *(plan.file.parent / plan.selection.values["models_file"][0] for plan in plans
-              if "models_file" in plan.selection.values),
-        )
-        if path is not None
-    }  # fmt: skip
-    for path in files.values():
-        document["models_file"] = _told_path(Path(path), folder)
+    files = [asked.spec.models_file] if asked.spec.models_file else []
+    files += [
+        plan.file.parent / plan.selection.values["models_file"][0]
+        for plan in plans
+        if "models_file" in plan.selection.values
+    ]
+    for path in files:
+        document["models_file"] = _told_path(path, folder)
     if len(blocks) == 1:
         document["models"] = blocks[0].pop("models")
         document |= {"matrix": blocks[0]} if blocks[0] else {}
     else:
         document["include"] = blocks
+    usual = RunSpec()
     run = {
-        key.name: _plain(key, asked.typed[key.parameter], folder)
-        for key in asked.keys.of(PlanSection.RUN)
-        if asked.typed[key.parameter] != usual[key.parameter]
+        known.key: _plain(known, value, folder)
+        for known in plan_fields(PlanSection.RUN)
+        if (value := getattr(asked.spec, known.name)) != getattr(usual, known.name)
     }
-    if asked.settings.launches != 1:
-        run["launches"] = asked.settings.launches
+    if run.get("verify") in ("only", "off"):
+        del run["verify"]  # verify_only and benchmark_only have it
     return {**document, **({"run": run} if run else {})}
 
 
 def _blocks(asked: AskedRun, folder: Path) -> list[dict[str, Any]]:
-    """Each request as a plan has it: keys with one value or several."""
+    """Return each request as a plan has it: keys with one value or several."""
     made = []
     typed_blocks: list[Mapping[str, tuple[str, ...]]] = list(asked.plans.blocks) or [{}]
     for request, block in zip(asked.requests, typed_blocks, strict=True):
         own: dict[str, Any] = {
             "models": [_model(asked.names.get(m.id, m.id), m, folder) for m in request.models]
         }
-        for key in asked.keys.of(PlanSection.MATRIX):
-            texts = block.get(key.name) or _typed(key, asked.typed[key.parameter])
+        for known in plan_fields(PlanSection.MATRIX):
+            texts = block.get(known.key)
+            if not texts and (texts := _texts(known, _value(asked.spec, known))):
+                texts = settled(known, texts)
             if texts:
-                values = [_value(key, text) for text in texts]
-                own[key.name] = values[0] if len(values) == 1 else values
+                values = [_parsed(known, text) for text in texts]
+                own[known.key] = values[0] if len(values) == 1 else values
         made.append(own)
     return made
 
 
 def _model(word: str, model: ModelSpec, folder: Path) -> str:
-    """A model as a plan names it: a file from the plan's folder."""
+    """Return a model as a plan names it: a file from the plan's folder."""
     if model.code is not None and not model.code.package:
         raise UsageError(
             f"A plan file cannot name code, which would run as soon as it is read: {model.id}.",
@@ -324,25 +293,16 @@ def _model(word: str, model: ModelSpec, folder: Path) -> str:
     return f"{name}={told}" if name else told
 
 
-def _typed(key: PlanKey, value: Any) -> tuple[str, ...]:
-    if value is None or value is False or value == []:
-        return ()
-    if key.name == "option":
-        return (",".join(value),)
-    if key.name == DIMENSIONS:
-        return combinations(value)
-    texts = words(value) if isinstance(value, (list, tuple)) else (str(value).lower(),)
-    return settled(key, texts)
-
-
-def _value(key: PlanKey, text: str) -> Any:
-    if key.kind == "truth":
+def _parsed(known: RunField, text: str) -> Any:
+    if known.kind == "truth":
         return text == "true"
-    return int(text) if key.kind == "number" else text
+    return int(text) if known.kind == "number" else text
 
 
-def _plain(key: PlanKey, value: Any, folder: Path) -> Any:
-    if key.path and str(value) not in key.words:
+def _plain(known: RunField, value: Any, folder: Path) -> Any:
+    if known.kind == "duration":
+        return duration_word(value)
+    if known.is_path and str(value) not in known.words:
         return _told_path(Path(value), folder)
     return value if isinstance(value, (bool, int, float)) else str(value)
 

@@ -21,7 +21,7 @@ from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.protocols import Device
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_spec import RunSpec
 from accelbench.exchange.result_file import row_of
 from accelbench.hardware.detect import Detected, platforms_named
 from accelbench.run.execute import fill
@@ -242,8 +242,7 @@ def usual_work(
         runtimes=tuple(runtimes),
         batch_sizes=_BATCHES,
     )
-    settings = RunSettings(launches=launches, verify="off")
-    return AskedRun((request,), {"label": LABEL}, settings)
+    return AskedRun(RunSpec(launches=launches, verify="off", label=LABEL), (request,))
 
 
 def validate(
@@ -384,7 +383,7 @@ def take_part(asked: AskedRun, stream: IO[str]) -> int:
         groups_taken_part_in,
     )
 
-    request, settings = asked.requests[0], asked.settings
+    request, spec = asked.requests[0], asked.spec
     how, platforms = request.distribution, request.hardware
     assert how is not None
     for name in request.runtimes:
@@ -397,18 +396,18 @@ def take_part(asked: AskedRun, stream: IO[str]) -> int:
         hardware=platforms[0].partition(":")[0] if platforms else "cpu",
         processes=how.processes // how.nodes,
         nodes=how.nodes,
-        node=asked.typed["node_rank"],
-        rendezvous=settings.rendezvous or "",
-        threads=settings.threads,
+        node=spec.node_rank or 0,
+        rendezvous=spec.rendezvous or "",
+        threads=spec.threads,
     )
     processes = "1 process" if part.processes == 1 else f"{part.processes} processes"
     print_line(
         f"Machine {part.node} of {part.nodes} takes part at {part.rendezvous} with"
-        f" {processes}, until nothing was asked for {settings.timeout:g} s.",
+        f" {processes}, until nothing was asked for {spec.timeout:g} s.",
         stream,
     )
     groups = 0
-    for trouble in groups_taken_part_in(part, settings.timeout, settings.timeout):
+    for trouble in groups_taken_part_in(part, spec.timeout, spec.timeout):
         if trouble:
             print_line(f"A group ended early: {trouble}", stream)
         else:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accelbench.cli.arguments.run_words import Typed
 from accelbench.cli.display.terminal import asked_line, print_line
 from accelbench.cli.display.words import parameters_in_short
 from accelbench.core.errors import AccelbenchError
@@ -49,7 +48,7 @@ class ModelChoice:
     names: tuple[str, ...] = ()
 
 
-def picked_models(typed: Typed, ctx: Any) -> list[str]:
+def picked_models(typed: Mapping[str, Any], ctx: Any) -> list[str]:
     """The models that a person picks; none where nobody is asked, or nothing is picked."""
     if any(typed.get(name) for name in (*_SAY_WHICH, *_NOT_FOR_PEOPLE)):
         return []

@@ -1,32 +1,15 @@
-"""Plan files on a command line: which words are some, and what they ask for, as blocks.
+"""Plan files on a command line: which words name some, and what they ask for, as blocks.
 
 A block has several values of some keys and is every combination of them: a request. What is typed
-beside a plan file narrows it, or is a setting of the run; what it says else goes before defaults.
-
-accelbench.toml: what the commands of a project take where nothing is typed.
-
-    database = "results/bench.duckdb"    # every command; paths are taken from the file's folder
-    prices = "prices.json"               # every command
-    hardware = ["cpu", "cuda"]           # of run, as any other option of it
-    launches = 5
-
-    [check]                              # of another command
-    threshold = 0.05
-
-What is typed goes first, then a plan file, then the environment's variables, then this file. It is
-looked for in the working folder and above it, up to the root of the git repository or the home
-folder; outside of both in the working folder alone.
+with a plan file narrows it, or is a setting of the run.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.file_models.folders import is_folder_word
@@ -34,35 +17,48 @@ from accelbench.catalog.file_models.kinds import is_file_word
 from accelbench.catalog.file_models.models import placed_in
 from accelbench.catalog.find import called, find
 from accelbench.catalog.selection import choose
-from accelbench.cli.arguments.plan_keys import ALONE, settled, value_of
+from accelbench.cli.arguments import run_arguments
 from accelbench.core.errors import UsageError
+from accelbench.core.free_dimensions import combinations as size_combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import words
+from accelbench.core.run_spec import PlanSection, RunField, field_of, plan_fields
 from accelbench.core.visible import in_quotes, visible
-from accelbench.exchange.plans.document import (
-    PlanDocument,
-    PlanEntry,
-    PlanKey,
-    PlanKeys,
-    PlanSection,
-    read_plan,
-)
+from accelbench.exchange.plans.document import PlanDocument, PlanEntry, read_plan, value_of
 from accelbench.exchange.plans.reading import SUFFIXES
 from accelbench.query.filters import model_words
 from accelbench.run.plan.expand import Block, Combination, blocks, combinations
-
-if TYPE_CHECKING:
-    import typer
-
-    from accelbench.cli.arguments.plan_keys import CommandOption
-    from accelbench.exchange.imports.records import Record
-
+from accelbench.run.plan.request import AUTO
+from accelbench.runtimes.shared.names import runtimes_named
 
 MODELS = "models"
 #: Merged in this order, so that batches of one case are beside each other.
 _FIRST_MERGED = ("batch_sizes",)
 #: Of whose values each is several settings that belong together.
 _TOGETHER = frozenset({"option", "dim"})
+#: Values of hardware that stand for several, and next to no other.
+_ALONE = (AUTO, "all")
+
+
+def settled(known: RunField, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return values as cases have them: one name for each thing, and "both" written out."""
+    if known.key == "hardware":
+        return run_arguments.platforms(texts) or ("all",)
+    if known.key == "framework":
+        return runtimes_named(texts)
+    if known.key == "precision":
+        return run_arguments.precisions(texts)
+    if known.key == "mode":
+        return tuple(mode.value for mode in run_arguments.modes(texts, training=False))
+    if known.axis and known.axis.text:
+        # Each value of a list is sizes that belong together; a value may say several of a name.
+        return tuple(dict.fromkeys(one for text in texts for one in size_combinations([text])))
+    for text in texts:
+        if known.key == "optimizer":
+            run_arguments.training_options(text, checkpointing=False, pure=False)
+        elif known.key == "option":
+            run_arguments.runtime_options([text])
+    return tuple(texts)
 
 
 @dataclass(frozen=True)
@@ -136,21 +132,21 @@ def _ends_as_one(word: str) -> bool:
     return word.lower().endswith(SUFFIXES)
 
 
-def read_plans(files: Sequence[Path], keys: PlanKeys) -> list[PlanDocument]:
-    """The documents of some files, each once."""
-    return [read_plan(file, keys) for file in dict.fromkeys(files)]
+def read_plans(files: Sequence[Path]) -> list[PlanDocument]:
+    """Read plan files, each once."""
+    return [read_plan(file) for file in dict.fromkeys(files)]
 
 
-def run_values(documents: Iterable[PlanDocument], keys: PlanKeys) -> dict[str, Any]:
-    """What plan files say of the run, by the command's parameters."""
+def run_values(documents: Iterable[PlanDocument]) -> dict[str, Any]:
+    """Return the settings that plan files have for the run, by the command's parameters."""
     values: dict[str, Any] = {}
     first: dict[str, PlanDocument] = {}
     for document in documents:
         for name, texts in document.run.values.items():
-            key = _known(keys, name)
+            key = _known(name)
             value = value_of(key, texts, document.file.parent)
-            if values.setdefault(key.parameter, value) != value:
-                other = first[key.parameter].file
+            if values.setdefault(key.name, value) != value:
+                other = first[key.name].file
                 document.run.refuse(
                     name,
                     UsageError(
@@ -158,24 +154,22 @@ def run_values(documents: Iterable[PlanDocument], keys: PlanKeys) -> dict[str, A
                         "Give it on the command line, or run them one after the other.",
                     ),
                 )
-            first.setdefault(key.parameter, document)
+            first.setdefault(key.name, document)
     return values
 
 
 def blocks_of(
-    documents: Sequence[PlanDocument],
-    keys: PlanKeys,
-    narrowing: Mapping[str, Sequence[str]],
+    documents: Sequence[PlanDocument], narrowing: Mapping[str, Sequence[str]]
 ) -> PlannedBlocks:
-    """What plan files ask for, narrowed to what was typed beside them."""
+    """Return what plan files ask for, narrowed to what was typed with them."""
     planned = PlannedBlocks(files=list(documents))
-    lists = [key.name for key in keys.of(PlanSection.MATRIX) if key.several]
+    lists = [known.key for known in plan_fields(PlanSection.MATRIX) if known.several]
     lists = [*_FIRST_MERGED, *(name for name in reversed(lists) if name not in _FIRST_MERGED)]
     for document in documents:
-        reader = _Combining(document, keys, planned)
+        reader = _Combining(document, planned)
         made = reader.narrowed(reader.combinations(), narrowing)
         planned.blocks.extend(
-            blocks(made, [n for n in lists if n not in _TOGETHER] + [MODELS], ALONE)
+            blocks(made, [n for n in lists if n not in _TOGETHER] + [MODELS], _ALONE)
         )
     return planned
 
@@ -183,13 +177,12 @@ def blocks_of(
 class _Combining:
     """The combinations of one plan file."""
 
-    def __init__(self, document: PlanDocument, keys: PlanKeys, planned: PlannedBlocks) -> None:
+    def __init__(self, document: PlanDocument, planned: PlannedBlocks) -> None:
         self._document = document
-        self._keys = keys
         self._planned = planned
         self._folder = document.file.parent
         chosen = {
-            _known(keys, name).parameter: value_of(_known(keys, name), texts, self._folder)
+            _known(name).name: value_of(_known(name), texts, self._folder)
             for name, texts in document.selection.values.items()
         }
         self._models_file: Path | None = chosen.get("models_file")
@@ -240,7 +233,7 @@ class _Combining:
             if name == MODELS:
                 wanted = tuple(self._model(text) for text in texts)
             else:
-                wanted = settled(_known(self._keys, name), texts)
+                wanted = settled(_known(name), texts)
             left = [
                 {**combination, name: value}
                 for combination in made
@@ -264,7 +257,7 @@ class _Combining:
                 if name == MODELS:
                     values[name] = tuple(dict.fromkeys(map(self._model, texts)))
                 else:
-                    values[name] = settled(_known(self._keys, name), texts)
+                    values[name] = settled(_known(name), texts)
             except UsageError as error:
                 entry.refuse(name, error)
         return replace(entry, values=values)
@@ -318,170 +311,13 @@ class _Combining:
         return tuple(spec.id for spec in specs)
 
 
-def _known(keys: PlanKeys, name: str) -> PlanKey:
-    key = keys.get(name)
-    assert key is not None  # read_plan refuses others
-    return key
+def _known(key: str) -> RunField:
+    known = field_of(key)
+    assert known is not None  # read_plan refuses others
+    return known
 
 
-def typed_block(
-    typed: Mapping[str, Any], block: Block, keys: PlanKeys, folder: Path
-) -> dict[str, Any]:
-    """What the command is given for one block, beside what holds for the whole run."""
-    own = {
-        _known(keys, name).parameter: value_of(_known(keys, name), texts, folder)
-        for name, texts in block.items()
-        if name != MODELS
-    }
-    return {**typed, **own}
-
-
-FILE = "accelbench.toml"
-#: Of every command: what stands for the option is an environment's variable, as without the file.
-_EVERYWHERE = {"database": "ACCELBENCH_DB", "prices": "ACCELBENCH_PRICES"}
-#: Options of a single time, or with a key of their own.
-_NEVER = frozenset({"db", "prices", "resume", "dry_run", "save_plan", "plan_schema", "json"})
-
-
-def project_file() -> Path | None:
-    """The file of the project that the working folder is in; None where there is none."""
-    try:
-        here, home = Path.cwd(), Path.home()
-    except (OSError, RuntimeError):  # a folder that was removed, a user without a home
-        return None
-    folders = []
-    for folder in (here, *here.parents):
-        folders.append(folder)
-        if folder == home or (folder / ".git").exists():
-            break
-    else:
-        folders = folders[:1]
-    return next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
-
-
-@contextmanager
-def project_defaults(commands: Mapping[str, tuple[str, str]]) -> Iterator[None]:
-    """What the file says of every command holds while one runs.
-
-    Args:
-        commands: by name, the module of each that has its `app`, and what it does.
-    """
-    file = project_file()
-    before = {variable: os.environ.get(variable) for variable in _EVERYWHERE.values()}
-    try:
-        if file is not None:
-            whole = _read(file)
-            _refuse_unknown(whole, commands)
-            for key, variable in _EVERYWHERE.items():
-                if key in whole.values and not os.environ.get(variable):
-                    os.environ[variable] = _path(whole, key)
-        yield
-    finally:
-        for variable, value in before.items():
-            if value is None:
-                os.environ.pop(variable, None)
-            else:
-                os.environ[variable] = value
-
-
-def defaults_of(command: str, app: typer.Typer) -> dict[str, Any]:
-    """What the file says of a command, by its parameters."""
-    file = project_file()
-    if file is None or len(app.registered_commands) != 1:
-        return {}
-    from accelbench.cli.arguments.plan_keys import options_of
-
-    whole, options = _read(file), {o.key: o for o in options_of(app) if _may_default(o)}
-    values: dict[str, Any] = {}
-    if command == "run":
-        own = {name: name.replace("-", "_") for name in whole.values}
-        values |= {
-            options[key].parameter: _value(whole, name, options[key])
-            for name, key in own.items()
-            if key in options
-        }
-    if isinstance(whole.values.get(command), Mapping):
-        table = whole.of(command)
-        for name in table.values:
-            option = options.get(name.replace("-", "_"))
-            if option is None:
-                _refuse(table, name, f"`accelbench {command}` has no such option", options)
-            values[option.parameter] = _value(table, name, option)
-    return values
-
-
-def project_note(command: str, app: typer.Typer) -> list[str]:
-    """What a command takes from the file, in a sentence; nothing where it takes nothing."""
-    file = project_file()
-    if file is None:
-        return []
-    from accelbench.cli.arguments.plan_keys import options_of
-
-    names = {option.parameter: option.key for option in options_of(app)}
-    whole = _read(file)
-    everywhere = [
-        key
-        for key, variable in _EVERYWHERE.items()
-        if key in whole.values and os.environ.get(variable) == _path(whole, key)
-    ]
-    keys = [*everywhere, *(names[parameter] for parameter in defaults_of(command, app))]
-    return [f"Where nothing else is said, {file} does: {', '.join(keys)}."] if keys else []
-
-
-def _read(file: Path) -> Record:
-    from accelbench.exchange.plans.reading import toml_of
-
-    return toml_of(file)
-
-
-def _may_default(option: CommandOption) -> bool:
-    return bool(option.option) and not option.hidden and option.key not in _NEVER
-
-
-def _refuse_unknown(whole: Record, commands: Mapping[str, tuple[str, str]]) -> None:
-    from accelbench.cli.arguments.plan_keys import options_of
-
-    app_of_run = import_module(commands["run"][0]).app
-    of_run = [option.key for option in options_of(app_of_run) if _may_default(option)]
-    for name, value in whole.values.items():
-        if name in commands and isinstance(value, Mapping):
-            continue
-        if name not in _EVERYWHERE and name.replace("-", "_") not in of_run:
-            _refuse(whole, name, "there is no such key", [*_EVERYWHERE, *of_run, *commands])
-
-
-def _refuse(part: Record, name: str, why: str, known: Any) -> NoReturn:
-    from accelbench.core.nouns import meant
-    from accelbench.exchange.imports.records import MalformedError
-
-    line = (part.lines or {}).get(name)
-    raise MalformedError(part.file, line, name, why, meant(name, known))
-
-
-def _path(whole: Record, key: str) -> str:
-    return str(whole.file.parent / Path(whole.text(key)).expanduser())
-
-
-def _value(part: Record, name: str, option: CommandOption) -> Any:
-    """The value as the command line's parser takes it."""
-    value = part.values[name]
-    if option.several:
-        texts = value if isinstance(value, list) else [value]
-        if not texts or not all(type(text) in (str, int, float) for text in texts):
-            part.wrong(name, "a word or a list of words was expected")
-        return [str(text) for text in texts]
-    kinds: dict[str, tuple[type, ...]] = {"truth": (bool,), "number": (int,)}
-    kinds["fraction"] = (int, float)
-    wanted = kinds.get(option.kind, (str, int, float))
-    if type(value) not in wanted:
-        words = {"truth": "true or false", "number": "a whole number", "fraction": "a number"}
-        part.wrong(name, f"{words.get(option.kind, 'a word')} was expected")
-    if option.kind == "number" and not (
-        (option.least is None or value >= option.least)
-        and (option.most is None or value <= option.most)
-    ):
-        to = "on" if option.most is None else f"to {option.most}"
-        part.wrong(name, f"{value} is not from {option.least} {to}")
-    if option.kind == "path":
-        return _path(part, name)
-    return value if option.kind in kinds else str(value)
+def block_values(block: Block) -> dict[str, Any]:
+    """Return the values of options for one block."""
+    known = {_known(key): texts for key, texts in block.items() if key != MODELS}
+    return {one.name: value_of(one, texts, Path()) for one, texts in known.items()}

@@ -21,6 +21,7 @@ from accelbench.cli.services.forecasting import outlook
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
+from accelbench.core.run_spec import RunSpec
 from accelbench.core.worth import comparable
 from accelbench.exchange import profile_file
 from accelbench.exchange.prices import Prices, prices_at
@@ -159,16 +160,15 @@ class OutputPlaces:
             database.ensure()
 
 
-def places_of(typed: Mapping[str, Any]) -> OutputPlaces:
-    """Return where the results of a run go, by the options of its command."""
-    priced = typed["compare"] or typed["create_report"]
+def places_of(spec: RunSpec) -> OutputPlaces:
+    """Return where the results of a run go."""
     return OutputPlaces(
-        database=None if typed["no_database"] else typed["db"],
-        use_database=not typed["no_database"],
-        output_dir=typed["output_dir"],
-        output_ci=typed["output_ci"],
-        report=typed["create_report"],
-        prices=prices_at(typed["prices"]) if priced else None,
+        database=None if spec.no_database else spec.db,
+        use_database=not spec.no_database,
+        output_dir=spec.output_dir,
+        output_ci=spec.output_ci,
+        report=spec.create_report,
+        prices=prices_at(spec.prices) if spec.compare or spec.create_report else None,
     )
 
 
@@ -206,21 +206,21 @@ def prepare(
         else:
             plan = planning.plan_of(requests, inventory, runtimes)
         cases = [entry.case for entry in plan.cases]
-        refuse_unused(united(requests), cases, asked.given, asked.settings.weights)
+        refuse_unused(united(requests), cases, asked.given, asked.spec.weights)
         plan = Plan(plan.cases, (*asked.notes, *plan.notes))
-        if asked.limit is None or len(plan.cases) <= asked.limit:
+        if asked.spec.limit is None or len(plan.cases) <= asked.spec.limit:
             return plan
-        left_out = len(plan.cases) - asked.limit
-        note = f"{left_out} cases are left out by --limit {asked.limit}."
-        return Plan(plan.cases[: asked.limit], (*plan.notes, note))
+        left_out = len(plan.cases) - asked.spec.limit
+        note = f"{left_out} cases are left out by --limit {asked.spec.limit}."
+        return Plan(plan.cases[: asked.spec.limit], (*plan.notes, note))
 
-    against = against_of(asked.typed.get("against"))
+    against = against_of(asked.spec.against)
     requests = asked.parts
-    plan, settings = planned(requests), asked.settings.with_values(run_id=new_run_id())
+    plan, settings = planned(requests), asked.spec.with_values(run_id=new_run_id())
     other = other_of(against, requests, settings, plan, planned)
     about = {
         "command": _typed(),
-        "label": asked.label,
+        "label": asked.spec.label,
         "names": dict(asked.names),
         NAMED: named_by(requests, asked.precisions, inventory, runtimes),
         **({"plan_files": asked.plans.about} if asked.plans.about else {}),
@@ -281,13 +281,10 @@ def deliver(
     ended: RunResult,
     places: OutputPlaces,
     stream: IO[str],
-    as_json: bool,
-    quiet: bool,
-    compare: bool = False,
+    spec: RunSpec,
     lacks: Sequence[MissingTarget] = (),
-    threshold: float | None = None,
 ) -> Check | None:
-    """The files, the table, every path, and the JSON document; what arms came to, if there are."""
+    """Write files, the table, every path and the JSON document; return the check of arms."""
     from accelbench.cli.display.documents import show
     from accelbench.cli.display.summary import (
         accuracies,
@@ -308,12 +305,12 @@ def deliver(
     if not ended.interrupted:
         written += _result_files(ended, places, journal)
     written += places.profiles
-    rows = [row_of(row) for row in ended.rows] if as_json or compare else []
-    by_axis = comparisons(rows, places.prices, started_of(journal)) if compare else {}
-    arms = held(ended.rows, started_of(journal), threshold)
+    rows = [row_of(row) for row in ended.rows] if spec.as_json or spec.compare else []
+    by_axis = comparisons(rows, places.prices, started_of(journal)) if spec.compare else {}
+    arms = held(ended.rows, started_of(journal), spec.threshold)
     check = arms[0] if arms else None
     verdicts = presented(*arms) if arms else None
-    if as_json:
+    if spec.as_json:
         document = {
             "run_id": ended.run_id,
             "status": "interrupted" if ended.interrupted else "finished",
@@ -325,7 +322,11 @@ def deliver(
                 else {}
             ),
             **({"profiles": ended.profiles} if ended.profiles else {}),
-            **({"comparisons": document_of_comparisons(by_axis, places.prices)} if compare else {}),
+            **(
+                {"comparisons": document_of_comparisons(by_axis, places.prices)}
+                if spec.compare
+                else {}
+            ),
             **({"against": verdicts.data()} if verdicts else {}),
         }
         sys.stdout.write(json.dumps(document, allow_nan=False) + "\n")
@@ -333,9 +334,9 @@ def deliver(
     if ended.interrupted:
         # On standard error: the reader of standard output may be what went away.
         print_line(f"Interrupted. {resume_hint(ended.run_id, places)}", sys.stderr)
-    if quiet:
+    if spec.quiet:
         return check
-    if not as_json:
+    if not spec.as_json:
         print_line(stream=stream)
         print_summary(ended.rows, stream)
         print_frameworks(ended.rows, stream, BOTH)
@@ -344,7 +345,7 @@ def deliver(
         for line in trust(ended.rows):
             print_lines(("", line), stream)
         print_profiles(ended.profiles, stream)
-        if compare:
+        if spec.compare:
             print_comparisons(by_axis, places.prices, stream)
         if verdicts:
             print_line(stream=stream)
@@ -445,10 +446,7 @@ def finish(
     ended: RunResult,
     places: OutputPlaces,
     stream: IO[str],
-    as_json: bool,
-    quiet: bool,
-    compare: bool,
-    threshold: float | None,
+    spec: RunSpec,
     passed_over: Sequence[str] = (),
 ) -> NoReturn:
     """Deliver what was measured, and end the program. Raises typer.Exit.
@@ -456,7 +454,7 @@ def finish(
     What was `passed_over`, of a models file, was asked for and gave no result.
     """
     lacks = () if ended.interrupted else _lacks(ended, places)
-    held = deliver(ended, places, stream, as_json, quiet, compare, lacks, threshold)
+    held = deliver(ended, places, stream, spec, lacks)
     if ended.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     nothing = nothing_measured(ended.rows)
@@ -467,7 +465,7 @@ def finish(
     for text in passed_over:
         complain(f"Not measured: {text}")
     unmeasured = bool(lacks or nothing or passed_over)
-    judged = exit_code(held) if held is not None and threshold is not None else None
+    judged = exit_code(held) if held is not None and spec.threshold is not None else None
     raise typer.Exit(_exit_code(ended, unmeasured, judged))
 
 
