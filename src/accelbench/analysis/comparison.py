@@ -14,20 +14,17 @@ from accelbench.analysis.questions import AXES, DESCRIBING, SHAPES, ComparisonAx
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
-from accelbench.analysis.standing import last_moment
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import items
 from accelbench.core.rows import Row, texts
 from accelbench.core.vocabulary import SINGLE_STREAM, Status
 from accelbench.core.worth import (
-    answered,
-    is_wrong,
     launches_failed,
     mostly_failed,
     source_of,
     why_unusable,
 )
-from accelbench.evidence.launches import launches_of
+from accelbench.evidence.launches import last_moment, launches_of
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")
@@ -117,13 +114,13 @@ def _failures(rows: Iterable[Row], axis: ComparisonAxis) -> Failures:
 
 def _came_to_nothing(launches: Sequence[Row]) -> str:
     """Why a run's launches of a configuration have no figures, or none of use; else ""."""
-    good = [row for row in launches if answered(row)]
+    good = [row for row in launches if row["answered"]]
     mostly = launches_failed(good) if mostly_failed(good) else ""
     if good and not mostly:
         return ""
-    if any(map(is_wrong, launches)):
+    if any(row["wrong_outputs"] for row in launches):
         return "wrong outputs"
-    last = next(row for row in reversed(launches) if not answered(row))
+    last = next(row for row in reversed(launches) if not row["answered"])
     why = str(last.get("reason") or last.get("status"))
     return f"{mostly}: {why}" if mostly else why
 

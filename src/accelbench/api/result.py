@@ -13,7 +13,7 @@ from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import NO_DATA, UNKNOWN_DEVICE, counted, four_digits, meant
 from accelbench.core.visible import in_quotes, visible
-from accelbench.core.vocabulary import Provenance, Status
+from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import source_of
 from accelbench.exchange.titles import title
 from accelbench.store.samples import step_ms
@@ -340,7 +340,6 @@ _STORED_HEADS = (
 def _stored_cells(row: Row, span: Span, longest: float) -> list[str]:
     from accelbench.analysis.ratios import mean_beside
     from accelbench.core.figures import interval_text, unit_of
-    from accelbench.core.worth import usable
     from accelbench.report.pages.document_page import figure_cell, interval_cell
 
     statistic, low, middle, high = span
@@ -353,7 +352,7 @@ def _stored_cells(row: Row, span: Span, longest: float) -> list[str]:
     interval = interval_text(low, middle, high, four_digits, " ms")
     name = f"{statistic}, mean {four_digits(mean)} ms" if mean else statistic
     time = NO_DATA if middle is None else f"{four_digits(middle)} ms"
-    hollow = provenance != Provenance.MEASURED or not usable(row)
+    hollow = provenance != Provenance.MEASURED or row.get("quality") == Quality.UNUSABLE
     rate = None if row.get("emulated") else row.get("throughput")
     memory = row.get("memory_peak_mb")
     sketched = ", ".join(filter(None, (time, interval)))

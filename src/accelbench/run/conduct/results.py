@@ -15,8 +15,7 @@ from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
 from accelbench.core.run_spec import JobSettings
-from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Status
-from accelbench.core.worth import usable
+from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Quality, Status
 from accelbench.measure.energy import ENERGY_FIGURES
 from accelbench.run.plan.request import Planned
 
@@ -296,7 +295,7 @@ def _quality(outcome: Outcome, measured: Mapping[str, Any]) -> str | None:
     """Return the quality that the surroundings impose, or the measurement's own if it is
     unusable."""
     own = measured.get("quality")
-    return own if not usable(measured) else outcome.quality or own
+    return own if own == Quality.UNUSABLE else outcome.quality or own
 
 
 def _emulated(device: Device | None, evidence: Mapping[str, Any] | None) -> bool | None:

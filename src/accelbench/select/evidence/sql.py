@@ -11,7 +11,6 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.matrix import NEAR_BEST
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
-from accelbench.analysis.standing import version_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     MEANS,
@@ -37,7 +36,7 @@ from accelbench.core.worth import (
     UNUSABLE_REASON,
     USABLE_SQL,
 )
-from accelbench.evidence.launches import RUN_SQL
+from accelbench.evidence.launches import RUN_SQL, VERSION_SQL
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.evidence.cells import (
@@ -201,7 +200,7 @@ def cells_sql(where: str) -> str:
         latency=f"coalesce({_STEP}, {TAIL_SQL})",
         statistic=_STATISTIC,
         engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
-        version=version_sql(),
+        version=VERSION_SQL,
         run=RUN_SQL,
         results="launches",
         machines=_MACHINES,

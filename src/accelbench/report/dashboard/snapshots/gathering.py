@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
-from accelbench.analysis.standing import version_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.worth import (
@@ -28,6 +27,7 @@ from accelbench.core.worth import (
 )
 from accelbench.evidence.launches import (
     UNUSABLE_REASON_SQL,
+    VERSION_SQL,
     WHOLE_RUNS_COLUMNS,
     failing_sql,
     same_configuration_sql,
@@ -293,7 +293,7 @@ def _rows(columns: Sequence[str], of_runs: str = "") -> str:
             f"{WHOLE_RUNS_COLUMNS[name]} AS {name}" if name in WHOLE_RUNS_COLUMNS else f'"{name}"'
             for name in dict.fromkeys(columns)
         ),
-        version=version_sql(),
+        version=VERSION_SQL,
         same_configuration=same_configuration_sql("failing"),
         asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED),
         of_runs=of_runs,
