@@ -18,10 +18,8 @@ from accelbench.core.columns import STEP_MS
 from accelbench.core.worth import (
     ANSWERED_SQL,
     OF_WORTH,
-    SETTLED_SQL,
     USABLE_SQL,
     answered,
-    settled,
     usable,
     usable_launches,
 )
@@ -148,9 +146,9 @@ def test_what_a_row_is_worth_is_said_alike_in_python_and_in_sql() -> None:
             [[number, *row.values()] for number, row in enumerate(rows)],
         )
         found = con.execute(
-            f"SELECT {ANSWERED_SQL}, {USABLE_SQL}, {SETTLED_SQL} FROM t ORDER BY number"
+            f"SELECT {ANSWERED_SQL}, {USABLE_SQL} FROM t ORDER BY number"
         ).fetchall()
-    assert found == [(answered(row), usable(row), settled(row)) for row in rows]
+    assert found == [(answered(row), usable(row)) for row in rows]
 
 
 def _of_an_import(step: float, moment: str | None, **said: Any) -> dict[str, Any]:
