@@ -117,9 +117,9 @@ def test_the_fastest_way_is_so_by_the_figure_that_both_have() -> None:
     """A rate and a median say other things of one engine: only what both say is held together."""
     slow_by_rate = row(latency_p50_ms=4.0, latency_mean_ms=None, throughput=None, **new_of("2.9"))
     by_both = row(latency_p50_ms=3.0, latency_mean_ms=5.0, **new_of("2.4"))
-    ways = ways_of(launches_of([slow_by_rate, by_both]), AXES["hardware"])
+    (ways,) = ways_of([launches_of([slow_by_rate, by_both])], AXES["hardware"])
     here, there = ("cpu",), ("cuda",)
-    other = ways_of(launches_of([row(**new_of("2.0"))]), AXES["hardware"])
+    (other,) = ways_of([launches_of([row(**new_of("2.0"))])], AXES["hardware"])
     first = matched({here: ways, there: other}, there, AXES["hardware"])[here]
     assert first.rows[0]["latency_p50_ms"] == 3.0
     sides = [[slow_by_rate], [by_both]]

@@ -5,19 +5,23 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import duckdb
 import pytest
 
 from accelbench.analysis.points import points
-from accelbench.analysis.standing import newest, software, standing, version, version_sql
-from accelbench.core.identity import canonical
-from accelbench.evidence.launches import launches_of
+from accelbench.analysis.versions import software
+from accelbench.evidence.launches import launches_of, newest
+from accelbench.evidence.measurements import Measurement, current_of
 from asked_rows import row as asked
 
 
 def row(**changes: Any) -> dict[str, Any]:
     (launch,) = launches_of([asked(**changes)])
     return {**launch}
+
+
+def standing(rows: list[dict[str, Any]]) -> Measurement:
+    (current,) = current_of([rows])
+    return current
 
 
 def launches(count: int, day: int, **changes: Any) -> list[dict[str, Any]]:
@@ -136,7 +140,7 @@ _SAYS_NOTHING = {
 
 
 @pytest.mark.parametrize("run", ["import-1", "r1"])
-def test_versions_are_told_apart_alike_in_python_and_in_sql(run: str) -> None:
+def test_versions_of_an_import_differ_by_their_software(run: str) -> None:
     said: list[dict[str, Any]] = [
         {},
         _SAYS_NOTHING,
@@ -146,17 +150,9 @@ def test_versions_are_told_apart_alike_in_python_and_in_sql(run: str) -> None:
         {"packages": {"torch": "2.9"}},
         {"packages": {"torch": "2.9"}, "governor": "powersave"},
     ]
-    with duckdb.connect() as con:
-        con.execute("CREATE TABLE t (number INTEGER, run_id VARCHAR, conditions JSON)")
-        con.executemany(
-            "INSERT INTO t VALUES (?, ?, ?)",
-            [[number, run, canonical(one)] for number, one in enumerate(said)],
-        )
-        found = [
-            text
-            for (text,) in con.execute(f"SELECT {version_sql()} FROM t ORDER BY number").fetchall()
-        ]
-    ours = [version({"run_id": run, "conditions": one}) for one in said]
+    rows = launches_of([asked(run_id=run, conditions=one) for one in said])
+    found = [one["import_version"] for one in rows]
+    ours = [software(one) if run.startswith("import-") else None for one in rows]
     for (a, left), (b, right) in itertools.combinations(zip(found, ours, strict=True), 2):
         assert (a == b) == (left == right)
 

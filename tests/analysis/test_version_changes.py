@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from accelbench.analysis.standing import software
-from accelbench.analysis.versions import changes, in_short, natural
+from accelbench.analysis.versions import changes, in_short, natural, software
 
 
 def of(**packages: str) -> tuple[tuple[str, str], ...]:

@@ -1,29 +1,18 @@
-"""Choosing reads its evidence by SQL of its own: it is what Python says that stands."""
+"""Choosing reads the current measurements of a store."""
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from choosing_world import in_journal, result
 
 from accelbench.analysis.points import points
-from accelbench.analysis.standing import standing, version
-from accelbench.core.columns import STEP_MS
-from accelbench.core.worth import (
-    ANSWERED_SQL,
-    OF_WORTH,
-    USABLE_SQL,
-    answered,
-    usable,
-    usable_launches,
-)
 from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import current_of
 from accelbench.measure.launches import typical
 from accelbench.select.evidence.reader import EvidenceStore
 from accelbench.store.database import Database
@@ -78,9 +67,9 @@ def _launch(
 
 
 def expected(rows: list[Row]) -> list[Row]:
-    """By Python: what answered, of the run that stands, as far as it is of use."""
-    known = [row for row in launches_of(rows) if answered(row)]
-    return usable_launches(standing(known).run) if known else []
+    """The usable launches of the current measurement."""
+    known = [row for row in launches_of(rows) if row["answered"]]
+    return list(current_of([known])[0].usable_rows) if known else []
 
 
 def test_the_launches_that_are_chosen_by_are_those_that_stand(tmp_path: Path) -> None:
@@ -116,39 +105,13 @@ def test_the_launches_that_are_chosen_by_are_those_that_stand(tmp_path: Path) ->
 def _of_each_version(rows: list[Row]) -> list[list[Row]]:
     """Of an import each version is a cell of its own; what is ours is one."""
     found: dict[object, list[Row]] = {}
-    for row in rows:
-        found.setdefault(version(row), []).append(row)
+    for row in launches_of(rows):
+        found.setdefault(row["import_version"], []).append(row)
     return list(found.values())
 
 
 def _moment(row: Row) -> str:
     return str(row["started_at"])
-
-
-def test_what_a_row_is_worth_is_said_alike_in_python_and_in_sql() -> None:
-    names = (*OF_WORTH, "status", "verification")
-    ends = list(itertools.product((None, 7.9), (None, 8.1, 9.5)))
-    rows = [
-        dict(zip(names, (quality, low, high, count, *steps, status, verification), strict=True))
-        for quality in (*QUALITIES, "throttled")
-        for low, high in ends
-        for count in (None, 5.0, 50.0)
-        for steps in itertools.product((None, 8.0), repeat=len(STEP_MS))
-        for status, verification in (("ok", None), ("ok", "failed"), ("ok", "ok"), ("failed", None))
-    ]
-    kinds = {"quality": "VARCHAR", "status": "VARCHAR", "verification": "VARCHAR"}
-    with duckdb.connect() as con:
-        columns = ", ".join(f"{name} {kinds.get(name, 'DOUBLE')}" for name in names)
-        con.execute(f"CREATE TABLE t (number INTEGER, {columns})")
-        marks = ", ".join("?" for _ in range(len(names) + 1))
-        con.executemany(
-            f"INSERT INTO t VALUES ({marks})",
-            [[number, *row.values()] for number, row in enumerate(rows)],
-        )
-        found = con.execute(
-            f"SELECT {ANSWERED_SQL}, {USABLE_SQL} FROM t ORDER BY number"
-        ).fetchall()
-    assert found == [(answered(row), usable(row)) for row in rows]
 
 
 def _of_an_import(step: float, moment: str | None, **said: Any) -> dict[str, Any]:

@@ -12,12 +12,11 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import takewhile
 
 from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.ratios import interval_within
-from accelbench.analysis.standing import evidence
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import TAILS, Statistic, kind_of_unit, rate_of, statistic_of, step_of
 from accelbench.core.nouns import digits
@@ -25,13 +24,9 @@ from accelbench.core.possible import belongs
 from accelbench.core.precision import MOST_ERROR, is_quantised
 from accelbench.core.rows import Row, number, record, text, texts
 from accelbench.core.vocabulary import Belongs, Provenance
-from accelbench.core.worth import (
-    answered,
-    usable,
-    usable_launches,
-    why_unusable,
-)
+from accelbench.core.worth import why_unusable
 from accelbench.evidence.launches import with_reported_outputs
+from accelbench.evidence.measurements import Measurement, current_of, measured_together
 from accelbench.measure.launches import interval_of, typical
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on
@@ -150,10 +145,15 @@ def attempts(rows: Iterable[Row], *, any_precision: bool = False) -> list[Attemp
             question_key = question(row, any_precision=any_precision)
             way = (row["hardware"], row["runtime"], row.get("precision"))
             tried[question_key, _options(row), way].append(row)
-    newest = [
-        _attempt(runs, asked, options, any_precision)
+    places = [
+        (asked, options, runs)
         for (asked, options, _), rows_ in tried.items()
         for runs in _by_device(rows_)
+    ]
+    every = _current_first([runs for *_, runs in places])
+    newest = [
+        _attempt(runs, asked, options, any_precision)
+        for (asked, options, _), runs in zip(places, every, strict=True)
     ]
     return sorted(newest, key=_place)
 
@@ -186,7 +186,7 @@ def _by_device(rows: Sequence[Row]) -> list[list[list[Row]]]:
     several = len(prints) > 1  # devices of one name: a mean of both is the time of neither
 
     def device(row: Row) -> str:
-        print_ = str(row.get("device_fingerprint") or "") if several and answered(row) else ""
+        print_ = str(row.get("device_fingerprint") or "") if several and row["answered"] else ""
         return f"{row.get('device') or ''}{print_}"
 
     everywhere = [row for row in rows if not device(row)]
@@ -223,9 +223,33 @@ def _launch(row: Row) -> tuple[object, ...]:
     return (row.get("launch") or 0, _moment(row), *(str(row.get(name) or "") for name in names))
 
 
-def _attempt(
-    runs: Sequence[Sequence[Row]], asked: Question, options: str, any_precision: bool
-) -> Attempt:
+@dataclass(frozen=True)
+class _Run:
+    """The launches of an attempt in one run."""
+
+    rows: Sequence[Row]
+    good: Measurement  # of those that answered
+
+    @cached_property
+    def way(self) -> set[tuple[tuple[str, ...], bool]]:
+        """How its launches went through the exporter, and whether a stand-in ran them."""
+        return {(tuple(texts(row, "workarounds")), bool(row.get("emulated"))) for row in self.rows}
+
+    @cached_property
+    def throughput(self) -> float | None:
+        """Items a second; None if its times decide nothing."""
+        values = [rate_of(row) for row in self.good.usable_rows]
+        known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
+        return typical(known) if known else None
+
+    @property
+    def software(self) -> tuple[object, object]:
+        """The software of its launches, and the version of an owner's code."""
+        row = self.good.launches[0]
+        return row["software_id"], row["owned_version"]
+
+
+def _attempt(runs: Sequence[_Run], asked: Question, options: str, any_precision: bool) -> Attempt:
     """The word of the run that stands; its time may be that of one before it.
 
     Args:
@@ -234,9 +258,7 @@ def _attempt(
         options: of the way.
         any_precision: as in `attempts`.
     """
-    runs = _standing_first(runs)
-    rows = runs[0]
-    good, (timed, throughput) = _good(rows), _timed(runs)
+    rows, good, timed = runs[0].rows, runs[0].good.launches, _timed(runs)
     counted = set(map(id, good))  # rows of an import are thousands: to compare them takes seconds
     bad = [row for row in rows if id(row) not in counted]
     first = (good or bad)[0]
@@ -258,13 +280,13 @@ def _attempt(
         ),
         question=asked,
         precision=precision,
-        reach=_reach(timed),
+        reach=_reach(timed.good) if timed else 0.0,
         imported=first.get("provenance") == Provenance.IMPORTED,
         batch=int(number(first, "batch_size") or 0),
         ok=bool(good),
         verified=bool(good) and not wrong and VERIFIED.issuperset(words),
-        throughput=throughput,
-        timed_in=str(timed[0].get("run_id") or "") if timed and timed[0] not in good else "",
+        throughput=timed.throughput if timed else None,
+        timed_in=(str(timed.rows[0].get("run_id") or "") if timed and timed is not runs[0] else ""),
         tail=_tail(good),
         unusable=_why_unusable(good) if not timed else "",
         emulated=any(bool(row.get("emulated")) for row in rows),
@@ -284,63 +306,53 @@ def _attempt(
     )
 
 
-def _good(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if answered(row)]
+def _current_first(every: Sequence[Sequence[Sequence[Row]]]) -> list[Sequence[_Run]]:
+    """Return the runs of each attempt, the current one first.
 
-
-def _standing_first(runs: Sequence[Sequence[Row]]) -> Sequence[Sequence[Row]]:
-    """Where the newest run timed, the one of its software that says most comes before it.
-
-    Until a run that failed, or went another way through the exporter: what was before is history.
+    If the newest run timed, the one of its software with the best evidence comes before it, until a
+    run that failed, or that went another way through the exporter: what was before is history.
     """
-    if len(runs) < 2:
-        return runs
-    newest = _good(runs[0])
+    rows = [run for runs in every for run in runs]
+    good = measured_together([[row for row in run if row["answered"]] for run in rows])
+    known = iter(map(_Run, rows, good))
+    attempts_ = [[next(known) for _ in runs] for runs in every]
+    alike = {at: found for at, runs in enumerate(attempts_) if len(found := _alike(runs)) > 1}
+    best = current_of(
+        [[row for run in runs for row in run.good.launches] for runs in alike.values()]
+    )
+    for (at, runs), current in zip(alike.items(), best, strict=True):
+        newest = current.launches[0]
+        first = next(run for run in runs if any(row is newest for row in run.good.launches))
+        attempts_[at] = [first, *(run for run in attempts_[at] if run is not first)]
+    return list(attempts_)
+
+
+def _alike(runs: Sequence[_Run]) -> list[_Run]:
+    """Return the runs that may represent an attempt; none if only the newest may."""
+    newest = runs[0]
     # An import's run is everything that came with it: the newest release speaks.
-    if _throughput(newest) is None or newest[0]["of_import"]:
-        return runs
-    way, now = _way_of(runs[0]), _software(newest[0])
-    able = takewhile(lambda run: _way_of(run) == way and _good(run), runs)
-    alike = [run for run in able if _software(_good(run)[0]) == now and _throughput(_good(run))]
-    best = max(alike, key=lambda run: evidence(_good(run)))
-    return [best, *(run for run in runs if run is not best)]
+    if len(runs) < 2 or newest.throughput is None or newest.good.launches[0]["of_import"]:
+        return []
+    able = takewhile(lambda run: run.way == newest.way and run.good.launches, runs)
+    return [run for run in able if run.software == newest.software and run.throughput]
 
 
-def _software(row: Row) -> tuple[object, object]:
-    return row["software_id"], row["owned_version"]
-
-
-def _way_of(run: Sequence[Row]) -> set[tuple[tuple[str, ...], bool]]:
-    """How a run's launches went through the exporter, and whether a stand-in ran them."""
-    return {(tuple(texts(row, "workarounds")), bool(row.get("emulated"))) for row in run}
-
-
-def _timed(runs: Sequence[Sequence[Row]]) -> tuple[list[Row], float | None]:
-    """The good rows of the newest run that timed, and their throughput.
+def _timed(runs: Sequence[_Run]) -> _Run | None:
+    """Return the newest run that timed.
 
     To verify again takes nothing from what was timed before; a failure does, and so does
     another way through the exporter: it was another graph that was timed.
     """
-    ways = [_way_of(run) for run in runs]
-    for run, way in zip(runs, ways, strict=True):
-        good = _good(run)
-        if not good or way != ways[0]:
-            return [], None
-        if (throughput := _throughput(good)) is not None:
-            return good, throughput
-    return [], None
+    for run in runs:
+        if not run.good.launches or run.way != runs[0].way:
+            return None
+        if run.throughput is not None:
+            return run
+    return None
 
 
 def _reason(row: Row) -> str:
-    if row.get("verification") == "failed":
-        return WRONG
-    return str(row.get("reason") or row["status"])
-
-
-def _throughput(rows: Sequence[Row]) -> float | None:
-    values = [rate_of(row) for row in usable_launches(rows)]
-    known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
-    return typical(known) if known else None
+    return WRONG if row["wrong_outputs"] else str(row.get("reason") or row["status"])
 
 
 def _tail(rows: Sequence[Row]) -> str:
@@ -358,17 +370,17 @@ def _tail(rows: Sequence[Row]) -> str:
 
 
 def _why_unusable(rows: Sequence[Row]) -> str:
-    useless = [row for row in rows if not usable(row)]
+    useless = [row for row in rows if not row["times_usable"]]
     return why_unusable(useless) if useless else ""
 
 
-def _reach(rows: Sequence[Row]) -> float:
+def _reach(measurement: Measurement) -> float:
     """How far a throughput may be off, by its launches, else by the samples of its only one."""
-    values = [rate for row in usable_launches(rows) if (rate := rate_of(row))]
+    values = [rate for row in measurement.usable_rows if (rate := rate_of(row))]
     known = interval_of(values) if len(values) > 1 else None
     if known is not None:
         return math.log(known[1] / known[0]) / 2.0
-    return max(map(_reach_of, rows), default=0.0)
+    return max(map(_reach_of, measurement.launches), default=0.0)
 
 
 def _reach_of(row: Row) -> float:

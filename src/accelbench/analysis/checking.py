@@ -50,7 +50,6 @@ from accelbench.analysis.judging import (
 from accelbench.analysis.questions import Key, plain, values
 from accelbench.analysis.republished import published_again
 from accelbench.analysis.run_noise import Histories, of_one_run
-from accelbench.analysis.standing import newest
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
@@ -61,7 +60,7 @@ from accelbench.core.worth import (
     usable_launches,
     why_unusable,
 )
-from accelbench.evidence.launches import launches_of
+from accelbench.evidence.launches import launches_of, newest
 from accelbench.measure.launches import (
     ALPHA,
     LEAST_EFFECT,

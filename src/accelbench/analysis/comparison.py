@@ -14,7 +14,6 @@ from accelbench.analysis.questions import AXES, DESCRIBING, SHAPES, ComparisonAx
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import Side, meet, sides
-from accelbench.analysis.standing import last_moment
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import items
 from accelbench.core.rows import Row, texts
@@ -27,7 +26,7 @@ from accelbench.core.worth import (
     source_of,
     why_unusable,
 )
-from accelbench.evidence.launches import launches_of
+from accelbench.evidence.launches import last_moment, launches_of
 
 #: What makes figures those of different things; whoever wants them compared all the same says so.
 REFUSED = ("weights", "workarounds", "emulated", "source")

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from accelbench.analysis.accuracies import Outputs, of_level, why_no_gain, why_other_outputs
 from accelbench.analysis.comparability import parted
 from accelbench.analysis.judging import Judgement, Metric, NoisePrior, judged, runs_differ
-from accelbench.analysis.standing import Software
-from accelbench.analysis.versions import changes, natural
+from accelbench.analysis.versions import Software, changes, natural
 from accelbench.core.figures import Spread
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row

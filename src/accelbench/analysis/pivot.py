@@ -10,11 +10,10 @@ from accelbench.analysis.comparison import unlike
 from accelbench.analysis.questions import AXES, Key, physical, plain, values
 from accelbench.analysis.ratios import Ratio, quickest, ratio
 from accelbench.analysis.run_noise import Histories
-from accelbench.analysis.sides import Side, matched, of_standing, ways_of
+from accelbench.analysis.sides import MatchedConfiguration, Side, matched, side_of, ways_of
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import statistic_of, times_by
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import answered
 from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import typical
 
@@ -80,26 +79,31 @@ def pivots(rows: Iterable[Row], known: Histories, sort: str = "speed") -> list[P
     """
     tables: dict[Key, dict[Key, dict[int, list[Row]]]] = {}
     for row in launches_of(rows):
-        if not answered(row) or statistic_of(row) is None or row.get("emulated"):
+        if not row["answered"] or statistic_of(row) is None or row.get("emulated"):
             continue
         lines = tables.setdefault((physical(row), *values(row, _TABLE)), {})
         batches = lines.setdefault(values(row, _LINE), {})
         batches.setdefault(int(number(row, "batch_size") or 0), []).append(row)
     grids = []
     for lines in tables.values():
-        made = _timed([_line(batches) for batches in lines.values()])
+        ways = iter(
+            ways_of([rows for batches in lines.values() for rows in batches.values()], _BATCH)
+        )
+        every_way = [{(batch,): next(ways) for batch in batches} for batches in lines.values()]
+        made = _timed([_line(places) for places in every_way])
         every = sorted({batch for line in made for batch in line.cells})
         if len(made) * len(every) > 1:
             grids.append(Pivot(made[0].row, every, _sorted(_marked(made, every, known), sort)))
     return grids
 
 
-def _line(batches: Mapping[int, Sequence[Row]]) -> PivotLine:
+_BATCH = AXES["batch"]
+
+
+def _line(ways: Mapping[tuple[int], Sequence[MatchedConfiguration]]) -> PivotLine:
     """Along a line only the batch is another, where that can be: what ran otherwise is told."""
-    axis = AXES["batch"]
-    ways = {(batch,): ways_of(rows, axis) for batch, rows in batches.items()}
-    alike = matched(ways, min(ways), axis)
-    cells = {batch: of_standing((batch,), way.standing) for (batch,), way in alike.items()}
+    alike = matched(ways, min(ways), _BATCH)
+    cells = {batch: side_of((batch,), way.current) for (batch,), way in alike.items()}
     first = alike[min(ways)]
     differs = {
         batch: [f"{name} {first.traits[name]} → {way.traits[name]}" for name in unlike_first]

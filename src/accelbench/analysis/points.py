@@ -14,7 +14,7 @@ from accelbench.analysis.judging import METRICS
 from accelbench.analysis.questions import ComparisonAxis, Key, physical, picker, values
 from accelbench.analysis.ratios import interval_within
 from accelbench.analysis.sides import PER_MILLION, PER_STEP
-from accelbench.analysis.standing import NEWER, Software, Standing, software, standing, version
+from accelbench.analysis.versions import Software, software
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
     Spread,
@@ -27,10 +27,13 @@ from accelbench.core.figures import (
 )
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import COMPARABLE, answered, of_this_arm, usable_launches
+from accelbench.core.worth import COMPARABLE, of_this_arm
 from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import Measurement, current_of, measured_together
 from accelbench.measure.launches import interval_of, spread_of, typical
 
+#: Of a row that was read without launches that are not current: how many of them are newer.
+NEWER = "newer_launches_set_aside"
 _FIGURES = {metric.name: metric for metric in METRICS}
 #: Measured on a stand-in for the device: right outputs, times that mean nothing.
 EMULATED = "emulated"
@@ -72,7 +75,7 @@ class Point:
 
     rows: Sequence[Row]
     machine: str
-    aside: Standing | None = None  # what else was measured of it
+    current: Measurement | None = None  # None if the rows are all that is known of it
 
     @cached_property
     def row(self) -> Row:
@@ -122,14 +125,19 @@ class Point:
         return self.kind != EMULATED
 
     @cached_property
+    def measurement(self) -> Measurement:
+        """The measurement that its rows are of."""
+        return self.current or measured_together([self.rows])[0]
+
+    @property
     def usable(self) -> bool:
-        """Whether anything may be chosen or judged by its times."""
-        return bool(usable_launches(self.rows))
+        """Whether its times may decide anything."""
+        return self.measurement.is_usable
 
     @property
     def newer(self) -> int:
-        """Newer launches that were set aside: of the same software, and they say less."""
-        return (self.aside.newer if self.aside else 0) + int(number(self.row, NEWER) or 0)
+        """The number of newer launches of the same software, which show less."""
+        return self.measurement.newer + int(number(self.row, NEWER) or 0)
 
     @property
     def samples(self) -> int | None:
@@ -233,12 +241,14 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     known = machines or {}
     cases: dict[Key, list[Row]] = {}
     for row in launches_of(rows):
-        if answered(row) and statistic_of(row) is not None and of_this_arm(row):
+        if row["answered"] and statistic_of(row) is not None and of_this_arm(row):
             cases.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
             )
-    made = [(standing(several), str(key[0])) for key, several in cases.items()]
-    return [Point(choice.rows, machine, choice) for choice, machine in made]
+    return [
+        Point(current.rows, str(key[0]), current)
+        for key, current in zip(cases, current_of(list(cases.values())), strict=True)
+    ]
 
 
 def alike_of_each(
@@ -343,7 +353,7 @@ def _order(point: Point, ran: Mapping[Software, _Ran]) -> tuple[object, ...]:
 
 def _question(row: Row) -> Key:
     of_whom = (str(row.get("provenance")), bool(row.get("emulated")))
-    return (*of_whom, version(row), *values(row, ASKED))
+    return (*of_whom, row["import_version"], *values(row, ASKED))
 
 
 def _span(rows: Sequence[Row], figure: Callable[[Row], float | None]) -> FigureInterval | None:

@@ -22,16 +22,7 @@ from typing import TypeVar
 from accelbench.analysis.questions import DESCRIBING, SHAPES, ComparisonAxis, Key, flat, plain
 from accelbench.analysis.ratios import is_faster, quickest
 from accelbench.analysis.republished import counted_once
-from accelbench.analysis.standing import (
-    Standing,
-    by_run,
-    last_moment,
-    software,
-    standing,
-    stands,
-    when,
-    worth,
-)
+from accelbench.analysis.versions import software
 from accelbench.core.figures import (
     TAILS,
     Statistic,
@@ -42,13 +33,9 @@ from accelbench.core.figures import (
     times_by,
 )
 from accelbench.core.rows import Row, number, record
-from accelbench.core.worth import (
-    answered,
-    counting_launches,
-    reasons_unusable,
-    usable_launches,
-)
-from accelbench.evidence.launches import launches_of
+from accelbench.core.worth import reasons_unusable
+from accelbench.evidence.launches import last_moment, launches_of
+from accelbench.evidence.measurements import Measurement, measured, measured_together
 from accelbench.measure.launches import typical
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
@@ -66,6 +53,7 @@ class MatchedConfiguration:
 
     value: Key
     rows: Sequence[Row]
+    measurements: Sequence[Measurement]
     superseded: bool = False  # it is of a run of ours, and newer software was measured since
 
     @cached_property
@@ -82,9 +70,9 @@ class MatchedConfiguration:
         return str(self.rows[0].get("runtime") or "")
 
     @cached_property
-    def standing(self) -> Standing:
-        """The launches that stand for it."""
-        return standing(self.rows)
+    def current(self) -> Measurement:
+        """The measurement that represents it."""
+        return next(one for one in self.measurements if one.is_current)
 
     @cached_property
     def rank(self) -> tuple[bool, bool]:
@@ -92,7 +80,7 @@ class MatchedConfiguration:
 
         That is the newest software; what is of no use only where there is nothing else.
         """
-        return self.superseded, not usable_launches(self.standing.rows)
+        return self.superseded, not self.current.is_usable
 
     def unlike(self, other: MatchedConfiguration) -> list[str]:
         """The names of what both say, and say otherwise."""
@@ -100,24 +88,33 @@ class MatchedConfiguration:
         return sorted(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
 
 
-def ways_of(rows: Sequence[Row], axis: ComparisonAxis) -> list[MatchedConfiguration]:
-    """The ways of one place: what went along with the axis, and the software."""
-    rows_by_way: dict[Key, dict[Key, list[Row]]] = {}
-    for row in rows:
-        rows_by_way.setdefault(axis.way(row), {}).setdefault(software(row), []).append(row)
-    return [
-        MatchedConfiguration(
-            axis.value(several[0]), several, _superseded(several, list(versions.values()))
-        )
-        for versions in rows_by_way.values()
-        for several in versions.values()
-    ]
+def ways_of(
+    places: Sequence[Sequence[Row]], axis: ComparisonAxis
+) -> list[list[MatchedConfiguration]]:
+    """Return the ways of each of some places: what went along with the axis, and the software."""
+    ways: list[tuple[int, Sequence[Row], bool]] = []
+    for place, rows in enumerate(places):
+        rows_by_way: dict[Key, dict[Key, list[Row]]] = {}
+        for row in rows:
+            rows_by_way.setdefault(axis.way(row), {}).setdefault(software(row), []).append(row)
+        for versions in rows_by_way.values():
+            every = list(versions.values())
+            ways += [(place, several, _superseded(several, every)) for several in every]
+    made: list[list[MatchedConfiguration]] = [[] for _ in places]
+    found = measured([rows for _, rows, _ in ways])
+    for (place, rows, old), several in zip(ways, found, strict=True):
+        made[place].append(MatchedConfiguration(axis.value(rows[0]), rows, several, old))
+    return made
 
 
 def _superseded(rows: Sequence[Row], versions: Sequence[Sequence[Row]]) -> bool:
     """An import brings many versions of an engine at once, none of which takes another's place."""
     ours = not rows[0]["of_import"]
-    return ours and any(when(others) > when(rows) for others in versions)
+    return ours and any(_when(others) > _when(rows) for others in versions)
+
+
+def _when(rows: Sequence[Row]) -> tuple[str, str]:
+    return last_moment(rows), str(rows[0].get("run_id") or "")
 
 
 def matched(
@@ -158,7 +155,7 @@ def _of_fastest_engine(ways: Sequence[MatchedConfiguration]) -> Sequence[Matched
         return ways
     best = min(way.rank for way in ways)
     counting = [way for way in ways if way.rank == best]
-    fastest = counting[quickest([way.standing.rows for way in counting])]
+    fastest = counting[quickest([way.current.rows for way in counting])]
     return [way for way in ways if way.runtime == fastest.runtime]
 
 
@@ -176,33 +173,31 @@ def _first(
     ranks = [(apart(way), *way.rank) for way in ways]
     best = min(ranks)
     first = [way for way, rank in zip(ways, ranks, strict=True) if rank == best]
-    return first[quickest([way.standing.rows for way in first])] if len(first) > 1 else first[0]
+    return first[quickest([way.current.rows for way in first])] if len(first) > 1 else first[0]
 
 
-def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key, Standing]:
-    """The launches of each way, of one run where that says as much of them as their best does.
+def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key, Measurement]:
+    """Return a measurement of each way, of one run if that shows as much as their current ones.
 
     A pair of one run has in common whatever that run differs from others by.
     """
-    best = {value: way.standing for value, way in ways.items()}
+    best = {value: way.current for value, way in ways.items()}
     if all(not entry.older + entry.newer for entry in best.values()):
         return best
-    runs = {
-        value: {launches[0]["run_key"]: launches for launches in by_run(way.rows)}
-        for value, way in ways.items()
-    }
+    runs = {value: {one.run: one for one in way.measurements} for value, way in ways.items()}
 
     def serves(value: Key, run: object) -> bool:
-        launches = runs[value].get(run)
-        return launches is not None and _says(launches) >= _says(best[value].run)
+        # Samples that did not settle have wider intervals, and no other partner.
+        known = runs[value].get(run)
+        return known is not None and known.evidence >= best[value].evidence
 
     candidates = sorted(
         (
             run
-            for run, launches in runs[base].items()
-            if launches[0].get("run_id") is not None and serves(base, run)
+            for run, one in runs[base].items()
+            if one.launches[0].get("run_id") is not None and serves(base, run)
         ),
-        key=lambda run: last_moment(runs[base][run]),
+        key=lambda run: last_moment(runs[base][run].launches),
     )[-_MOST_RUNS:]
     many = [(sum(serves(value, run) for value in ways), run) for run in candidates]
     if not many:
@@ -212,17 +207,8 @@ def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key,
     if most < 2:
         return best
     return {
-        value: stands(runs[value][run], list(runs[value].values())) if serves(value, run) else entry
-        for value, entry in best.items()
+        value: runs[value][run] if serves(value, run) else entry for value, entry in best.items()
     }
-
-
-def _says(run: Sequence[Row]) -> tuple[bool, int]:
-    """Whether its times count, and of how many launches; samples that did not settle have wider
-    intervals, and no other partner.
-    """
-    usable, launches, _ = worth(run)
-    return usable, launches
 
 
 def _said(value: object) -> str:
@@ -248,6 +234,8 @@ class Side:
     unusable: int = 0  # launches of the same run, whose times do not count
     why_unusable: str = ""  # these, as the end of a sentence
     alike: tuple[Sequence[Row], ...] = ()  # others that ran alike, of which this is the fastest
+    usable: bool = True  # whether its times may decide anything
+    quality: str | None = None
 
     @property
     def fastest_of(self) -> int:
@@ -271,11 +259,6 @@ class Side:
     def row(self) -> Row:
         """What all its launches have in common, and the first of what they have not."""
         return self.rows[0]
-
-    @property
-    def usable(self) -> bool:
-        """Whether anything may be judged by its times."""
-        return bool(usable_launches(self.rows))
 
     @cached_property
     def statistic(self) -> Statistic:
@@ -376,8 +359,43 @@ def sides(
     for row, tail in _answers(rows, axis):
         places = cases.setdefault((axis.question(row), tail), {})
         places.setdefault(axis.value(row), []).append(row)
+    questions = [places for places in cases.values() if len(places) >= fewest]
+    ways = iter(ways_of([rows for places in questions for rows in places.values()], axis))
+    every = [{value: next(ways) for value in places} for places in questions]
+    bases = [_or_first(baseline(places), places) for places in every]
+    chosen = [matched(places, base, axis) for places, base in zip(every, bases, strict=True)]
+    if axis.name in _OLD_ONES_COUNT:
+        return _of_all(every, chosen, axis)
     return [
-        _of_question(places, axis, baseline) for places in cases.values() if len(places) >= fewest
+        {
+            value: _side(way, places[value], launches[value], axis)
+            for launches in (of_one_run(matches, base),)
+            for value, way in matches.items()
+        }
+        for places, base, matches in zip(every, bases, chosen, strict=True)
+    ]
+
+
+def _or_first(base: Key | None, places: Iterable[Key]) -> Key:
+    return next(iter(places)) if base is None else base
+
+
+def _of_all(
+    every: Sequence[Mapping[Key, Sequence[MatchedConfiguration]]],
+    chosen: Sequence[Mapping[Key, MatchedConfiguration]],
+    axis: ComparisonAxis,
+) -> list[dict[Key, Side]]:
+    """Return sides of all launches that ran alike: an import has versions of years in one run."""
+    ways = [way for matches in chosen for way in matches.values()]
+    by_run = axis.name == "run"
+    found = (way.current for way in ways) if by_run else measured_together([w.rows for w in ways])
+    together = iter(found)
+    return [
+        {
+            value: side_of(value, next(together), faster=_faster(way, places[value]), runs=by_run)
+            for value, way in matches.items()
+        }
+        for places, matches in zip(every, chosen, strict=True)
     ]
 
 
@@ -394,66 +412,55 @@ def meet(rows: Iterable[Row], axis: ComparisonAxis) -> bool:
 def _answers(rows: Iterable[Row], axis: ComparisonAxis) -> Iterator[tuple[Row, str]]:
     """Rows with a figure and a place that is known, each with the tail that it is; else ""."""
     for row in launches_of(rows):
-        statistic = statistic_of(row) if answered(row) else None
+        statistic = statistic_of(row) if row["answered"] else None
         if statistic is not None and any(part not in (None, "") for part in axis.value(row)):
             yield row, str(statistic) if statistic in TAILS else ""
 
 
-def _of_question(
-    places: Mapping[Key, Sequence[Row]],
-    axis: ComparisonAxis,
-    baseline: Callable[[Iterable[Key]], Key | None],
-) -> dict[Key, Side]:
-    every = {value: ways_of(rows, axis) for value, rows in places.items()}
-    base = baseline(every)
-    chosen = matched(every, next(iter(every)) if base is None else base, axis)
-    if axis.name in _OLD_ONES_COUNT:
-        return {value: _spoken(way, every[value], axis) for value, way in chosen.items()}
-    launches = of_one_run(chosen, next(iter(every)) if base is None else base)
-    return {value: _side(way, every[value], launches[value], axis) for value, way in chosen.items()}
-
-
-def of_standing(
-    value: Key, standing: Standing, others: tuple[str, ...] = (), faster: tuple[str, ...] = ()
+def side_of(
+    value: Key,
+    current: Measurement,
+    others: tuple[str, ...] = (),
+    faster: tuple[str, ...] = (),
+    *,
+    runs: bool = True,
 ) -> Side:
-    """The side that some launches stand for."""
-    aside = standing.older + standing.newer
-    useless = standing.unusable
+    """Return the side of a measurement.
+
+    Args:
+        value: its place.
+        current: the measurement.
+        others: runtimes that are slower there.
+        faster: what is faster there, and did not run alike.
+        runs: whether it is of one run.
+    """
+    left_out = current.unusable
     return Side(
         value,
-        standing.rows,
+        current.rows,
         others,
         faster,
-        aside,
-        standing.newer,
-        len(useless),
-        reasons_unusable(useless),
+        current.older + current.newer,
+        current.newer,
+        len(left_out),
+        reasons_unusable(left_out) if runs else "",
+        usable=current.is_usable,
+        quality=current.quality,
     )
-
-
-def _spoken(
-    way: MatchedConfiguration, ways: Sequence[MatchedConfiguration], axis: ComparisonAxis
-) -> Side:
-    """Every launch that ran alike: an import brings versions, and days, of years as one run."""
-    faster = _faster(way, ways)
-    if axis.name != "run":
-        kept = counting_launches(way.rows)
-        return Side(way.value, kept, faster=faster, unusable=len(way.rows) - len(kept))
-    return of_standing(way.value, way.standing, faster=faster)
 
 
 def _side(
     way: MatchedConfiguration,
     ways: Sequence[MatchedConfiguration],
-    standing: Standing,
+    current: Measurement,
     axis: ComparisonAxis,
 ) -> Side:
     others = {str(other.rows[0].get("runtime")) for other in ways} - {
         str(way.rows[0].get("runtime"))
     }
     quick = {str(other.rows[0].get("runtime")) for other in _quicker(way, ways)}
-    side = of_standing(way.value, standing, tuple(sorted(others - quick)), _faster(way, ways))
-    return replace(side, alike=tuple(other.standing.rows for other in _alike(way, ways, axis)))
+    side = side_of(way.value, current, tuple(sorted(others - quick)), _faster(way, ways))
+    return replace(side, alike=tuple(other.current.rows for other in _alike(way, ways, axis)))
 
 
 def _alike(
@@ -479,11 +486,11 @@ def _quicker(
         for other in ways
         if other is not way
         and other.rank <= (False, way.rank[1])
-        and is_faster(other.standing.rows, way.standing.rows)
+        and is_faster(other.current.rows, way.current.rows)
     ]
     ranking = []
     while left:
-        ranking.append(left.pop(quickest([other.standing.rows for other in left])))
+        ranking.append(left.pop(quickest([other.current.rows for other in left])))
     return ranking
 
 

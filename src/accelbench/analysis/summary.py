@@ -15,7 +15,6 @@ from accelbench.analysis.questions import SHAPES, ComparisonAxis, Key, values
 from accelbench.analysis.ratios import LAUNCHES, Faster, Ratio, is_faster, quickest, ratio
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.sides import sides
-from accelbench.analysis.standing import last_moment
 from accelbench.core.devices import devices_of, engine_at, sharing
 from accelbench.core.figures import Statistic, item_ms, items, name_of, unit_of
 from accelbench.core.nouns import UNKNOWN_ENGINE, batch_text, counted, digits, reference_words
@@ -23,6 +22,7 @@ from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
 from accelbench.core.worth import answered, comparable, mostly_failed, reasons_unusable, usable
+from accelbench.evidence.launches import last_moment
 from accelbench.measure.launches import aa_noise, typical
 
 #: More models than this are told of in tables alone.

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from accelbench.analysis.standing import Software, software
+from accelbench.analysis.questions import flat
 from accelbench.core.devices import engine_package, engine_packages
-from accelbench.core.rows import Row
+from accelbench.core.rows import Json, Row, record
 from accelbench.core.vocabulary import Provenance
 
 #: Names of conditions are told without what all packages have in common.
@@ -16,6 +16,30 @@ _PACKAGES = "packages."
 #: Changes that are named; more are counted.
 _MOST = 3
 _NUMBER = re.compile(r"(\d+)")
+
+Software = tuple[tuple[str, str], ...]
+
+#: Conditions that are no software: what a run was asked, what the machine lent it, and the commit,
+#: which a history is of.
+_NO_SOFTWARE = ("rules.", "effective_", "variables.", "allocator", "commit")
+#: Thousands of results share a few objects of conditions, which stay as they are.
+_KNOWN: dict[int, tuple[Json, Software]] = {}
+_MOST_KNOWN = 4096
+
+
+def software(row: Row) -> Software:
+    """Return the conditions that distinguish ways of running, by name: versions, and more."""
+    conditions = record(row, "conditions")
+    known = _KNOWN.get(id(conditions))
+    if known is not None and known[0] is conditions:
+        return known[1]
+    versions = tuple(
+        sorted((k, v) for k, v in flat(conditions).items() if not k.startswith(_NO_SOFTWARE))
+    )
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[id(conditions)] = (conditions, versions)
+    return versions
 
 
 def engine_version(row: Row) -> str:

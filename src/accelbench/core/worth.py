@@ -140,7 +140,7 @@ REASON_COLUMNS = (
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 
 #: From the most certain quality to the least.
-_QUALITIES = tuple(
+QUALITIES = tuple(
     quality.value
     for quality in (
         *(Quality.CONVERGED, Quality.NOISE_LIMITED, Quality.TIME_LIMITED, Quality.FIXED),
@@ -275,15 +275,7 @@ def quality_of(rows: Iterable[Row]) -> str | None:
 
 
 def _certainty_rank(quality: str) -> tuple[int, str]:
-    return (_QUALITIES.index(quality) if quality in _QUALITIES else -1), quality
-
-
-#: `quality_of` of grouped rows of benchmark_results.
-QUALITY_OF_SQL = f"""CASE
-    WHEN 2 * count(*) FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL})
-        >= greatest(count(*) FILTER ({ANSWERED_SQL}), 1) THEN '{Quality.UNUSABLE.value}'
-    ELSE max_by(quality, row(coalesce(list_position({list(_QUALITIES)}, quality), 0), quality))
-        FILTER ({ANSWERED_SQL} AND {USABLE_SQL} AND quality IS NOT NULL) END"""
+    return (QUALITIES.index(quality) if quality in QUALITIES else -1), quality
 
 
 def rough_column(name: str) -> str:

@@ -72,15 +72,18 @@ SOFTWARE_SQL = (
 )
 #: The version of an owner's file or code; empty for models that a configuration builds.
 OWNED_SQL = "CASE WHEN weights IN ('file', 'code') THEN coalesce(weights_digest, '') ELSE '' END"
-#: What distinguishes the versions that an import brings at once; empty for results of our own.
+#: What distinguishes the versions that an import brings at once, as JSON; NULL for results of our
+#: own, of which the newest software is current. Figures of an import's versions stand side by side.
 VERSION_SQL = (
-    f"CASE WHEN {OF_IMPORT_SQL} THEN md5(json_merge_patch("
+    f"CASE WHEN {OF_IMPORT_SQL} THEN json_merge_patch("
     "json_merge_patch('{}', coalesce(conditions, '{}')),"
-    f" '{canonical(dict.fromkeys(_NO_VERSION))}')::VARCHAR) ELSE '' END"
+    f" '{canonical(dict.fromkeys(_NO_VERSION))}')::VARCHAR END"
 )
 #: Columns of the relation that are computed of each launch.
 LAUNCH_COLUMNS = {
     "answered": ANSWERED_SQL,
+    "answered_itself": f"(status = '{Status.OK}'"
+    f" AND coalesce({REPORTED_VERIFICATION}, '') <> 'failed')",
     "wrong_outputs": WRONG_SQL,
     "times_usable": USABLE_SQL,
     "settled": SETTLED_SQL,
@@ -90,7 +93,7 @@ LAUNCH_COLUMNS = {
     "run_key": RUN_SQL,
     "software_id": SOFTWARE_SQL,
     "owned_version": OWNED_SQL,
-    "import_version": VERSION_SQL,
+    "import_version": f"md5({VERSION_SQL})",
 }
 #: Columns that the relation is computed from.
 _READ = tuple(
@@ -228,9 +231,34 @@ def is_derived(row: Row) -> bool:
     return "run_key" in row
 
 
+def by_run(rows: Iterable[Row]) -> list[list[Row]]:
+    """Return the launches of each run."""
+    rows_by_run: dict[object, list[Row]] = {}
+    for row in rows:
+        rows_by_run.setdefault(row["run_key"], []).append(row)
+    return list(rows_by_run.values())
+
+
+def newest(rows: Iterable[Row]) -> list[Row]:
+    """Return the launches of the newest run."""
+    return max(by_run(rows), key=last_moment)
+
+
+def last_moment(run: Iterable[Row]) -> str:
+    """Return when the newest of some launches began."""
+    return max(str(row.get("started_at") or "") for row in run)
+
+
 def with_reported_outputs(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of `launches_of`, each with the verification of its own launch."""
-    return [{**row, "verification": row[REPORTED_VERIFICATION]} for row in launches_of(rows)]
+    return [
+        {
+            **row,
+            "verification": row[REPORTED_VERIFICATION],
+            "answered": row["answered_itself"],
+        }
+        for row in launches_of(rows)
+    ]
 
 
 def _derived(rows: Sequence[Row]) -> Iterable[dict[str, object]]:
@@ -282,7 +310,9 @@ def _in_memory_sql() -> str:
 def query_in_memory(sql: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
     """Return the rows of a query whose parameter is a JSON document."""
     with _memory().cursor() as con:
-        return con.execute(sql, [json.dumps(given, default=plain)]).fetchall()
+        found: list[tuple[Any, ...]]
+        found = con.execute(sql, [json.dumps(given, default=plain)]).fetchall()
+        return found
 
 
 @cache

@@ -10,36 +10,72 @@ Nobody knows whether two days of an import without software had the same: its ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row
-from accelbench.core.worth import ANSWERED_SQL, IMPORT, OF_IMPORT_SQL, SETTLED_SQL, USABLE_SQL
-from accelbench.evidence.launches import OWNED_SQL, RUN_SQL, SOFTWARE_SQL
+from accelbench.core.vocabulary import Quality
+from accelbench.core.worth import IMPORT, QUALITIES
+from accelbench.evidence.launches import LAUNCH_COLUMNS, RUN_SQL, launches_of, query_in_memory
 
 #: Columns of results that the relations are computed from, next to those of the configuration.
 MEASUREMENT_COLUMNS = ("run_id", "started_at", "conditions", "weights", "weights_digest")
+#: The launches of a measurement count if more than half of those that succeeded are usable: one
+#: disturbed launch among many shows little of the others. If there are more, those that are left
+#: were selected by their outcome.
+_USABLE_SQL = "2 * count(*) FILTER ({answered} AND {times_usable}) > count(*) FILTER ({answered})"
 #: How much the launches of a run show, whenever they were: whether its times are usable, how many
 #: launches up to five, and whether most of them converged.
-_WORTH_SQL = f"""(
-    2 * count(*) FILTER ({ANSWERED_SQL} AND {USABLE_SQL}) > count(*) FILTER ({ANSWERED_SQL}),
-    least(count(*) FILTER ({ANSWERED_SQL}), {FEWEST_LAUNCHES}),
-    2 * count(*) FILTER ({ANSWERED_SQL} AND {SETTLED_SQL}) > count(*) FILTER ({ANSWERED_SQL}))"""
+_WORTH_SQL = (
+    f"({_USABLE_SQL}, least(count(*) FILTER ({{answered}}), {FEWEST_LAUNCHES}),"
+    " 2 * count(*) FILTER ({answered} AND {settled}) > count(*) FILTER ({answered}))"
+)
+#: The quality of a measurement: `unusable` if its launches do not count, else the least certain of
+#: its usable ones; NULL if no launch has one.
+_QUALITY_SQL = (
+    f"CASE WHEN count(*) FILTER ({{answered}}) > 0 AND NOT {_USABLE_SQL} THEN '{Quality.UNUSABLE}'"
+    f" ELSE max_by(quality, row(coalesce(list_position({list(QUALITIES)}, quality), 0), quality))"
+    " FILTER ({answered} AND {times_usable} AND quality IS NOT NULL) END"
+)
+#: Columns of `launches` that are needed of rows in memory.
+_NEEDED = (
+    *("run_id", "started_at", "quality", "run_key", "software_id", "owned_version", "of_import"),
+    *("answered", "times_usable", "settled"),
+)
 
 
-def measurements_sql(cell: Sequence[str], rows: str) -> str:
+def quality_sql(names: Mapping[str, str] = LAUNCH_COLUMNS) -> str:
+    """Return the quality of grouped rows of launches, in SQL.
+
+    Args:
+        names: expressions of the columns of launches.
+    """
+    return _QUALITY_SQL.format(**names)
+
+
+def measurements_sql(
+    cell: Sequence[str], rows: str, names: Mapping[str, str] = LAUNCH_COLUMNS
+) -> str:
     """Return a query with a row for each configuration and run.
 
     Its columns are those of the configuration, `run`, `run_id`, `day` (of an import), `moment`,
     `answered` (how many launches succeeded), `usable_times` (whether more than half of those are
-    usable), and `rank`, which is greatest for the current measurement. A run without results is
-    current if it is the newest: that is to be seen.
+    usable), `newer` (how many launches are newer), and `rank`, which is greatest for the current
+    measurement. A run without results is current if it is the newest: that is to be seen.
 
     Args:
         cell: columns that identify a configuration.
-        rows: what follows FROM, with these columns, MEASUREMENT_COLUMNS and those of _WORTH_SQL.
+        rows: what follows FROM, with these columns, MEASUREMENT_COLUMNS and those of launches.
+        names: expressions of the columns of launches. Software is read from the conditions of one
+            launch of a run unless it is a column: to parse JSON costs more than all else.
     """
     cells = ", ".join(cell)
+    has_column = names["software_id"] == "software_id"
+    said = "any_value(software_id)" if has_column else "any_value(conditions)"
+    software = "conditions" if has_column else names["software_id"]
     return f"""
         SELECT *, row(
             answered = 0 AND moment = max(moment) OVER (PARTITION BY {cells}),
@@ -47,14 +83,18 @@ def measurements_sql(cell: Sequence[str], rows: str) -> str:
                 AND (owned = '' OR owned = first_value(owned) OVER owner)
                 AND (NOT (starts_with(run, '{IMPORT}') AND software = '')
                     OR run = first_value(run) OVER newest),
-            worth, moment, run) AS rank, struct_extract_at(worth, 1) AS usable_times
+            worth, moment, run) AS rank, struct_extract_at(worth, 1) AS usable_times,
+            coalesce(sum(answered) OVER (PARTITION BY {cells} ORDER BY moment DESC
+                RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP), 0)::BIGINT
+                AS newer
         FROM (
-            SELECT * EXCLUDE (conditions), coalesce({SOFTWARE_SQL}, '') AS software FROM (
-                SELECT {cells}, {RUN_SQL} AS run, any_value(run_id) AS run_id,
-                    any_value(CASE WHEN {OF_IMPORT_SQL} THEN started_at::DATE END) AS day,
-                    any_value(conditions) AS conditions, max({OWNED_SQL}) AS owned,
+            SELECT * EXCLUDE (conditions), coalesce({software}, '') AS software FROM (
+                SELECT {cells}, {names["run_key"]} AS run, any_value(run_id) AS run_id,
+                    any_value(CASE WHEN {names["of_import"]} THEN started_at::DATE END) AS day,
+                    {said} AS conditions, max({names["owned_version"]}) AS owned,
                     coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
-                    count(*) FILTER ({ANSWERED_SQL}) AS answered, {_WORTH_SQL} AS worth
+                    count(*) FILTER ({names["answered"]}) AS answered,
+                    {_WORTH_SQL.format(**names)} AS worth, {quality_sql(names)} AS quality
                 FROM {rows} GROUP BY {cells}, {len(cell) + 1}))
         WINDOW newest AS (PARTITION BY {cells} ORDER BY moment DESC, run DESC),
             owner AS (PARTITION BY {cells} ORDER BY owned = '', moment DESC, run DESC)
@@ -72,16 +112,12 @@ def configurations_sql(cell: Sequence[str], rows: str) -> str:
         cell, rows: as for `measurements_sql`.
     """
     cells = ", ".join(cell)
-    current = ("run", "run_id", "day", "moment", "usable_times")
+    current = ("run", "run_id", "day", "moment", "usable_times", "newer")
     chosen = ", ".join(f"arg_max_null({name}, rank) AS {name}" for name in current)
     return f"""
-        SELECT * EXCLUDE (every),
-            coalesce(list_sum([one.answered for one in every if one.moment > moment]), 0)::BIGINT
-                AS newer
-        FROM (
-            SELECT {cells}, {chosen}, arg_max(run, rank) FILTER (answered > 0) AS timed_run,
-                count(*) AS runs, list({{'moment': moment, 'answered': answered}}) AS every
-            FROM ({measurements_sql(cell, rows)}) GROUP BY {cells})
+        SELECT {cells}, {chosen}, arg_max(run, rank) FILTER (answered > 0) AS timed_run,
+            count(*) AS runs
+        FROM ({measurements_sql(cell, rows)}) GROUP BY {cells}
     """  # noqa: S608 — our words
 
 
@@ -123,3 +159,119 @@ def _configurations(cell: Sequence[str], where: str) -> str:
 def _key(cell: Sequence[str]) -> str:
     texts = ", ".join(f"coalesce({name}::VARCHAR, '')" for name in cell)
     return f"concat_ws(chr(31), {texts})"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The launches of a configuration in one run that succeeded.
+
+    Attributes:
+        launches: all of them.
+        is_usable: whether its times may decide anything.
+        quality: of its samples.
+        weight: how many launches it has, up to five.
+        is_current: whether it represents its configuration.
+        older: launches of older runs of the configuration.
+        newer: launches of newer runs of it, which show less if this one is current.
+    """
+
+    launches: Sequence[Row]
+    is_usable: bool
+    quality: str | None = None
+    weight: int = 1
+    is_current: bool = True
+    older: int = 0
+    newer: int = 0
+
+    @property
+    def run(self) -> object:
+        """The key of its run."""
+        return self.launches[0]["run_key"]
+
+    @property
+    def evidence(self) -> tuple[bool, int]:
+        """How much it shows: whether it is usable, and how many launches it has, up to five."""
+        return self.is_usable, self.weight
+
+    @cached_property
+    def rows(self) -> Sequence[Row]:
+        """The launches that a value is calculated from: the usable ones, or all if none count."""
+        if not self.is_usable:
+            return self.launches
+        kept = [row for row in self.launches if row["times_usable"]]
+        return self.launches if len(kept) == len(self.launches) else kept
+
+    @cached_property
+    def usable_rows(self) -> Sequence[Row]:
+        """The launches that may decide anything."""
+        return self.rows if self.is_usable else ()
+
+    @cached_property
+    def unusable(self) -> Sequence[Row]:
+        """The launches that are left out of `rows`."""
+        if len(self.rows) == len(self.launches):
+            return ()
+        return [row for row in self.launches if not row["times_usable"]]
+
+
+def measured(groups: Sequence[Sequence[Row]]) -> list[list[Measurement]]:
+    """Return the measurements of each of some configurations, by their launches that succeeded."""
+    return _measured(groups, by_run=True)
+
+
+def current_of(groups: Sequence[Sequence[Row]]) -> list[Measurement]:
+    """Return the current measurement of each of some configurations."""
+    return [next(one for one in several if one.is_current) for several in measured(groups)]
+
+
+def measured_together(groups: Sequence[Sequence[Row]]) -> list[Measurement]:
+    """Return each group of launches as one measurement, also if they are of several runs."""
+    return [one for (one,) in _measured(groups, by_run=False)]
+
+
+def _measured(groups: Sequence[Sequence[Row]], *, by_run: bool) -> list[list[Measurement]]:
+    launches = iter(launches_of(row for group in groups for row in group))
+    every = [[next(launches) for _ in group] for group in groups]
+    # Of thousands of an import nearly each is the only launch of its configuration.
+    found = [[_of_one(*group)] if len(group) == 1 else [] for group in every]
+    several = [at for at, group in enumerate(every) if len(group) != 1]
+    rows = [(at, row) for at in several for row in every[at]]
+    if not rows:
+        return [entry or [Measurement((), is_usable=False)] for entry in found]
+    given: dict[str, list[object]] = {"cell": [at for at, _ in rows]}
+    given |= {name: [row.get(name) for _, row in rows] for name in _NEEDED}
+    if not by_run:
+        given["run_key"] = [""] * len(rows)
+    of_run: dict[tuple[int, object], list[Row]] = {}
+    for (at, row), run in zip(rows, given["run_key"], strict=True):
+        of_run.setdefault((at, run), []).append(row)
+    known = {(cell, run): about for cell, run, *about in query_in_memory(_in_memory_sql(), given)}
+    for (at, run), group in of_run.items():
+        usable, quality, weight, is_current, older, newer = known[at, run]
+        found[at].append(Measurement(group, usable, quality, weight, is_current, older, newer))
+    return [entry or [Measurement((), is_usable=False)] for entry in found]
+
+
+def _of_one(row: Row) -> Measurement:
+    quality = row.get("quality") if row["answered"] else None
+    usable = bool(row["answered"] and row["times_usable"])
+    return Measurement((row,), usable, None if quality is None else str(quality))
+
+
+@cache
+def _in_memory_sql() -> str:
+    types = dict.fromkeys(_NEEDED, "VARCHAR") | {"cell": "BIGINT"}
+    types |= dict.fromkeys(("of_import", "answered", "times_usable", "settled"), "BOOLEAN")
+    whole = json.dumps({name: [kind] for name, kind in types.items()})
+    each = ", ".join(f"unnest(whole.{name}) AS {name}" for name in types)
+    names = {name: name for name in LAUNCH_COLUMNS}
+    return f"""
+        WITH given AS (
+            SELECT * REPLACE (try_cast(started_at AS TIMESTAMP) AS started_at)
+            FROM (SELECT {each} FROM (SELECT from_json(?::JSON, '{whole}') AS whole))
+        )
+        SELECT cell, run, usable_times, quality, struct_extract_at(worth, 2),
+            rank = max(rank) OVER (PARTITION BY cell),
+            sum(answered) OVER (PARTITION BY cell)::BIGINT - answered - newer, newer
+        FROM ({measurements_sql(("cell",), "given", names)})
+    """  # noqa: S608 — our words

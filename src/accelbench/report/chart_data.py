@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from accelbench.analysis.accuracies import accuracy_places
 from accelbench.analysis.costs import with_costs
-from accelbench.analysis.points import Point, points
+from accelbench.analysis.points import NEWER, Point, points
 from accelbench.analysis.run_noise import histories
-from accelbench.analysis.standing import NEWER
 from accelbench.core.calibration import CalibratedLimits, TimedCollectives
 from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart

@@ -33,7 +33,7 @@ from accelbench.analysis.history import (
 )
 from accelbench.analysis.judging import METRICS, UNIT_SQL, Metric
 from accelbench.analysis.republished import job_of
-from accelbench.analysis.standing import Software, software
+from accelbench.analysis.versions import Software, software
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
 from accelbench.core.worth import (

@@ -73,14 +73,14 @@ def test_the_page_and_the_charts_choose_the_same_launches(tmp_path: Path) -> Non
         wrong += sum(one["wrong"] for one in found)
         for one in figures:
             point = there[one["model"]]
-            launches = [*point.rows, *(point.aside.unusable if point.aside else ())]
+            launches = [*point.rows, *point.measurement.unusable]
             assert one["run_id"] == point.row["run_id"]
             assert {row["result_id"] for row in launches} <= set(one["results"])
             assert one["failed"] == (point.row.get(FAILED) or 0)
             assert one["launches"] == (point.row.get(LAUNCHED) or len(launches))
             assert (one["quality"] == "unusable") == (not point.usable)
             failed += bool(one["failed"])
-            assert one["set_aside"] == (point.aside.newer if point.aside else 0)
+            assert one["set_aside"] == point.measurement.newer
             assert one["left_out"] == len(launches) - len(point.rows)
             assert point.latency is not None
             assert point.throughput is not None

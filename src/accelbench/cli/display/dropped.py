@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.analysis.questions import SHAPES, values
-from accelbench.analysis.standing import newest
 from accelbench.core.nouns import counted
 from accelbench.core.plugins import ENGINES, registered
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import answered, is_wrong
-from accelbench.evidence.launches import launches_of
+from accelbench.evidence.launches import launches_of, newest
 from accelbench.query.filters import by_word
 from accelbench.query.hardware_words import has_one_of
 

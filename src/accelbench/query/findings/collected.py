@@ -16,13 +16,13 @@ from accelbench.analysis.judging import Judged, Judgement
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import physical
 from accelbench.analysis.run_noise import Histories
-from accelbench.analysis.standing import last_moment
 from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.core.worth import answered, is_wrong, of_this_arm
+from accelbench.evidence.launches import last_moment
 from accelbench.exchange.titles import title
 from accelbench.query.filters import in_catalogue
 from accelbench.query.findings.finding import (

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from accelbench.analysis.points import Point
 from accelbench.analysis.questions import DESCRIBING, SHAPES
-from accelbench.analysis.standing import software
+from accelbench.analysis.versions import software
 from accelbench.core.axes import AXES
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside, engine_packages

@@ -135,7 +135,7 @@ def cells_sql(where: str) -> str:
 WITH answered AS (
     SELECT {_names(_READ)}, coalesce({_STEP}, {TAIL_SQL}) AS latency, {_STATISTIC} AS statistic,
         {_RATE} AS rate, coalesce(series_key, {_text(ASKED)}) AS series,
-        coalesce(machine, '') AS machine, import_version AS versions,
+        coalesce(machine, '') AS machine, coalesce(import_version, '') AS versions,
         conditions->'source'->>'name' AS source
     FROM launches LEFT JOIN {_MACHINES} USING (run_id)
     WHERE comparable AND answered AND {_REAL} AND {where}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS
 from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
-from accelbench.analysis.standing import version_sql
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.worth import (
@@ -20,11 +19,11 @@ from accelbench.core.worth import (
     FAILED,
     LAUNCHED,
     OF_WORTH,
-    QUALITY_OF_SQL,
     THIS_ARM_SQL,
     UNUSABLE_REASON,
 )
-from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
+from accelbench.evidence.launches import VERSION_SQL
+from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
 from accelbench.measure.launches import typical_sql
 from accelbench.store.duck import quoted
 
@@ -94,7 +93,7 @@ def _launches(columns: Iterable[str], where: str = "") -> str:
         "wrong_outputs", "of_import",
     ))  # fmt: skip
     asked = _names(ASKED, "coalesce({0}::VARCHAR, '')")
-    return f"""SELECT {_names(read)}, machine, {version_sql()} AS versions,
+    return f"""SELECT {_names(read)}, machine, {VERSION_SQL} AS versions,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series
     FROM launches LEFT JOIN ran USING (run_id)
     WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
@@ -126,7 +125,7 @@ WITH cell AS (
     SELECT {", ".join(_IDENTITY)}, series_key, run_id, first(runs) AS runs,
         arg_min(result_id, row(started_at, launch, result_id)) AS of_result,
         first(set_aside) AS set_aside, count(*) FILTER ({_LEFT_OUT}) AS left_out,
-        {QUALITY_OF_SQL} AS quality,
+        {quality_sql()} AS quality,
         list(DISTINCT {UNUSABLE_REASON} ORDER BY {UNUSABLE_REASON})
             FILTER (answered AND NOT times_usable) AS why_unusable,
         coalesce(any_value(throughput_unit) FILTER ({_TIMED} AND throughput > 0),
