@@ -222,14 +222,6 @@ OF_WORTH = (
 ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
 
 
-#: The quality of grouped rows of benchmark_results.
-QUALITY_OF_SQL = f"""CASE
-    WHEN 2 * count(*) FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL})
-        >= greatest(count(*) FILTER ({ANSWERED_SQL}), 1) THEN '{Quality.UNUSABLE.value}'
-    ELSE max_by(quality, row(coalesce(list_position({list(QUALITIES)}, quality), 0), quality))
-        FILTER ({ANSWERED_SQL} AND {USABLE_SQL} AND quality IS NOT NULL) END"""
-
-
 def rough_column(name: str) -> str:
     """The column that says whether a percentile is rough: latency_p99_rough of latency_p99_ms."""
     return name.removesuffix("_ms") + "_rough"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 from accelbench.core.case import Option as Setting
 from accelbench.core.figures import Statistic
@@ -19,7 +19,7 @@ from accelbench.select.answer.explanation import (
     unmeasured,
 )
 from accelbench.select.constraints.measure_command import MeasurementTarget, Remedy, remedy
-from accelbench.select.evidence.cells import EvidenceCell, FigureOrigin, settings_of
+from accelbench.select.evidence.cells import EvidenceCell, FigureOrigin, way_of
 from accelbench.select.query.config import SIZES
 from accelbench.select.rank.choosing import Choice
 from accelbench.select.rank.pricing import Costs, sign
@@ -182,32 +182,22 @@ def _score_told(
         return fields
     row = candidate.figure.cell.row
     figures = candidate.figure
-    fields |= {
+    told: dict[str, object] = {
         "predictions": figures.to_dict()
         if figures.predicted is None
         else _predicted_told(figures.predicted),
         "criteria": dict(candidate.criteria or {}),
-        "device": row.get("device_name"),
-        "runtime": row.get("runtime"),
-        "precision": row.get("precision"),
-        "compiled": row.get("compiled"),
-        "threads": row.get("threads"),
-        "options": settings_of(row),
-        "engine_version": row.get("engine_version"),
+        **way_of(row),
         "told_apart_by": list(candidate.apart),
-        "machine": row.get("machine") or None,
-        "device_fingerprint": row.get("device_fingerprint"),
-    }
-    if candidate.present is not None:
-        fields["present"] = candidate.present
-    fields |= {
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id") if candidate.figure.measured else None,
         "note": candidate.figure.note,
     }
+    if candidate.present is not None:
+        told["present"] = candidate.present
     if candidate.cost is not None:
-        fields["cost_per_million"] = candidate.cost
-    return fields
+        told["cost_per_million"] = candidate.cost
+    return cast("CandidateAnswer", {**fields, **told})
 
 
 _AS_PREDICTED = (
@@ -230,20 +220,13 @@ def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
 
 
 def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
-    row = cell.row
     return {
         "hardware": name,
-        "device": row.get("device_name"),
-        "runtime": row.get("runtime"),
-        "precision": cell.precision,
-        "engine_version": row.get("engine_version"),
-        "batch_size": cell.batch,
+        **cell.facts(),
         "latency": cell.latency,
         "figure": str(cell.statistic),
-        "provenance": row.get("provenance"),
-        "source": row.get("source"),
-        "verification_error": error_of(row),
-        "reason": why_inexact(row),
+        "verification_error": error_of(cell.row),
+        "reason": why_inexact(cell.row),
     }
 
 

@@ -30,6 +30,7 @@ from accelbench.select.evidence.cells import (
     FigureOrigin,
     settings_of,
     sizes_of,
+    way_of,
 )
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.query.query import Query
@@ -124,15 +125,7 @@ class Option:
         """Return it for JSON."""
         entry: dict[str, object] = {
             "hardware": self.hardware,
-            "device": self.device,
-            "runtime": self.runtime,
-            "precision": self.precision,
-            "compiled": self.row.get("compiled"),
-            "threads": self.row.get("threads"),
-            "machine": self.row.get("machine") or None,
-            "device_fingerprint": self.row.get("device_fingerprint"),
-            "options": self.settings,
-            "engine_version": self.row.get("engine_version"),
+            **way_of(self.row),
             "batch_size": self.batch_size,
             "basis": self.basis,
             "provenance": self.row.get("provenance") if self.measured else None,

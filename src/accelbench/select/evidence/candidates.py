@@ -224,17 +224,9 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, object]:
     batch = row.get("batch_size")
     return {
         "hardware": name,
-        "device": row.get("device_name"),
-        "runtime": row.get("runtime"),
-        "precision": row.get("precision"),
-        "engine_version": row.get("engine_version"),
-        "batch_size": batch,
+        **cell.facts(),
         "launches": cell.launches,
         "memory_mb": row.get("memory_peak_mb"),
-        "provenance": row.get("provenance"),
-        "source": row.get("source"),
-        "measured_at": row.get("moment"),
-        "run_id": row.get("run_id"),
         "reason": f"its times are not usable, {explain_unusable(row)}",
         "text": f"{name}{device} {way}, {batch_text(batch)}"
         f" ({so_many(cell.launches, 'launch', 'launches')})",

@@ -68,6 +68,17 @@ def settings_of(row: Row) -> dict[str, Setting]:
     return dict(settings) if isinstance(settings, Mapping) else {}
 
 
+def way_of(row: Row) -> dict[str, object]:
+    """Return how a result was run, for JSON."""
+    names = ("runtime", "precision", "compiled", "threads", "engine_version", "device_fingerprint")
+    return {
+        "device": row.get("device_name"),
+        **{name: row.get(name) for name in names},
+        "options": settings_of(row),
+        "machine": row.get("machine") or None,
+    }
+
+
 @dataclass(frozen=True)
 class EvidenceAttempt:
     """A configuration that was tried: what its launches have in common."""
@@ -192,6 +203,16 @@ class EvidenceCell(EvidenceAttempt):
     def imported(self) -> bool:
         """Whether somebody else measured it, so that missing values are unknown."""
         return self.row.get("provenance") == "imported"
+
+    def facts(self) -> dict[str, object]:
+        """Return what was measured, where and by whom, for JSON."""
+        names = ("runtime", "precision", "engine_version", "batch_size", "provenance", "source")
+        return {
+            "device": self.row.get("device_name"),
+            **{name: self.row.get(name) for name in names},
+            "measured_at": self.row.get("moment"),
+            "run_id": self.row.get("run_id"),
+        }
 
     @cached_property
     def way(self) -> tuple[str, ...]:

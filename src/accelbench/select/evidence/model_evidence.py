@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from accelbench.analysis.questions import SHAPES
@@ -61,20 +61,13 @@ class OtherMeasurement:
             "why": self.why,
             "results": len(self.cells),
             "scenario": row.get("scenario"),
-            "batch_size": row.get("batch_size"),
-            "device": row.get("device_name"),
+            **cell.facts(),
             "devices": cell.devices,
-            "runtime": row.get("runtime"),
-            "precision": row.get("precision"),
-            "engine_version": row.get("engine_version"),
             "latency": cell.latency if cell.latencies else None,
             "figure": str(cell.statistic) if cell.latencies else None,
             "throughput": rate,
             "throughput_per_device": None if rate is None else rate / (cell.devices or 1),
             "throughput_unit": None if rate is None else unit_of(row),
-            "provenance": row.get("provenance"),
-            "source": row.get("source"),
-            "measured_at": row.get("moment"),
             "text": str(self),
         }
 
@@ -242,16 +235,15 @@ class ModelEvidence:
 
     def of(self, candidate: Candidate) -> ModelEvidence:
         """Return the evidence of one candidate."""
-        return ModelEvidence(
-            [cell for cell in self.cells if candidate.has(cell)],
-            [failure for failure in self.failures if candidate.has(failure)],
-            [cell for cell in self.others if candidate.has(cell)],
-            self.sizes,
-            self.context,
-            [cell for cell in self.inexact if candidate.has(cell)],
-            self.precisions,
-            [cell for cell in self.unusable if candidate.has(cell)],
-            [failure for failure in self.passed_over if candidate.has(failure)],
+        has = candidate.has
+        return replace(
+            self,
+            cells=list(filter(has, self.cells)),
+            failures=list(filter(has, self.failures)),
+            others=list(filter(has, self.others)),
+            inexact=list(filter(has, self.inexact)),
+            unusable=list(filter(has, self.unusable)),
+            passed_over=list(filter(has, self.passed_over)),
         )
 
     def failed_since(self, cell: EvidenceCell) -> str:
