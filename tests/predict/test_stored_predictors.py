@@ -265,3 +265,13 @@ def test_what_was_measured_here_goes_before_what_others_measured(tmp_path: Path)
 def test_a_result_without_a_moment_is_learned_from(tmp_path: Path) -> None:
     database = measured_store(tmp_path / "db.duckdb", {"started_at": None})
     assert len(stored_cases(database).cases) == 1
+
+
+def test_the_current_measurement_is_learned_from_and_not_the_newest_run(tmp_path: Path) -> None:
+    five = [{"latency_mean_ms": 8.0, "quality": "converged"} for _ in range(5)]
+    later = {"run_id": "later", "started_at": "2026-03-01T00:00:00.000000Z", "latency_mean_ms": 2.0}
+    database = measured_store(tmp_path / "db.duckdb", *five, later)
+    assert [case.latency_ms for case in stored_cases(database).cases] == [8.0]
+    newer = [{**later, "run_id": "newest", "quality": "converged"} for _ in range(5)]
+    measured_store(tmp_path / "db.duckdb", *newer)
+    assert [case.latency_ms for case in stored_cases(database).cases] == [2.0]

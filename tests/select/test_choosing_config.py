@@ -144,11 +144,6 @@ def test_what_is_wrong_is_named_in_one_sentence(tmp_path: Path, text: str, said:
     assert "c.json" in str(error.value)
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
-        read(tmp_path / "none.json")
-
-
 def both(**more: Any) -> tuple[dict[str, Any], ...]:
     slow = result(latency_p50_ms=10.0, memory_peak_mb=100.0, **more)
     return slow, result(hardware="cuda", latency_p50_ms=8.0, memory_peak_mb=200.0, **more)

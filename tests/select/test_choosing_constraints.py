@@ -11,7 +11,6 @@ from choosing_world import result, selector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.core.errors import UsageError
 from accelbench.select.constraints.measurement_candidates import pareto
 from accelbench.select.constraints.options import Option
 from accelbench.select.estimate.figures import Bounds
@@ -139,15 +138,6 @@ def test_what_is_worth_measuring_begins_with_the_best(tmp_path: Path) -> None:
     answer = best(grid(tmp_path), memory_mb=2048)
     first = answer["to_verify"][0]
     assert (first["precision"], first["batch_size"], first["hardware"]) == ("fp16", 32, "cuda")
-
-
-@pytest.mark.parametrize(
-    ("limits", "said"),
-    [({"memory": 3}, "no limit 'memory'"), ({"max_error": 0}, "max_error takes a number above 0")],
-)
-def test_a_slip_is_refused(tmp_path: Path, limits: dict[str, float], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        best(grid(tmp_path), **limits)
 
 
 def option(latency: float, throughput: float, memory: float | None) -> Option:

@@ -42,7 +42,7 @@ def test_a_size_that_an_import_does_not_say_may_be_any(tmp_path: Path) -> None:
     )
     assert answer["primary_recommendation"] == "cuda"
     assert answer["question"]["shapes"] == {"image_size": 224}
-    assert "Of cuda it is not said: image size." in answer["explanation"]
+    assert "cuda does not record: image size." in answer["explanation"]
     # Asked for by name it has to be said.
     asked = selector(tmp_path, unsaid, vision()).select_hardware(
         "vision", "resnet50", available_hardware=["cpu", "cuda"], shapes={"image_size": 224}

@@ -79,19 +79,6 @@ def test_the_date_is_that_of_what_is_recommended(tmp_path: Path) -> None:
     assert chosen.select_hardware("audio", "of-ours-7b")["data_date"] is None
 
 
-def test_a_unit_stands_beside_what_is_counted_in_it(tmp_path: Path) -> None:
-    tokens = {"throughput_unit": "tokens/s", "throughput": 4000.0}
-    chosen = selector(tmp_path, result(**tokens))
-    (score,) = chosen.select_hardware(model_name="bert-tiny", available_hardware=["cpu"])[
-        "all_scores"
-    ].values()
-    assert score["predictions"]["throughput_unit"] == "tokens"
-    (score,) = chosen.select_hardware(
-        model_name="bert-tiny", batch_size=4, available_hardware=["cpu"]
-    )["all_scores"].values()
-    assert score["predictions"]["throughput_unit"] == "tokens"
-
-
 def test_models_are_in_order_within_what_they_count() -> None:
     def one(rate: float | None, unit: str | None) -> dict[str, Any]:
         said = {"latency": 1.0, "throughput": rate, "throughput_unit": unit}

@@ -58,17 +58,6 @@ def test_what_does_not_count_never_gives_a_figure(tmp_path: Path, changes: dict[
     assert predicted["latency"] > 0.05  # and not what does not count
 
 
-def test_the_newest_run_speaks_also_where_it_failed(tmp_path: Path) -> None:
-    path = stored(tmp_path / "r.duckdb", result(), result(hardware="cuda", latency_p50_ms=1.0))
-    assert ask(HardwareSelector(path))["primary_recommendation"] == "cuda"
-    later = "2026-02-01T00:00:00Z"
-    gone = {"status": "failed", "reason": "crash", "latency_p50_ms": None, "started_at": later}
-    stored(path, result(hardware="cuda", **gone), run="r2")
-    answer = ask(HardwareSelector(path))
-    assert answer["primary_recommendation"] == "cpu"
-    assert "predictions" not in answer["all_scores"]["cuda"]
-
-
 def test_a_platform_that_refused_a_family_is_out_with_its_reason(tmp_path: Path) -> None:
     refused = {"status": "unsupported", "reason": "operator", "latency_p50_ms": None}
     npu = result(hardware="qnn", runtime="qnn", **refused)
@@ -130,43 +119,6 @@ def test_an_estimate_wins_only_if_its_slow_end_does(tmp_path: Path) -> None:
     assert slower["all_scores"]["cuda"]["predictions"]["latency"] < 10.0
     assert slower["primary_recommendation"] == "cpu"
     assert primary(4.0)["primary_recommendation"] == "cuda"  # 8 ms at the worst
-
-
-def peers(hardware: str, rate: float, **more: Any) -> list[dict[str, Any]]:
-    """Six other models whose steps take so many operations a millisecond."""
-    return [
-        result(
-            model=f"peer-{n}", hardware=hardware, flops=1e6 * n, parameters=1000 * n,
-            latency_p50_ms=1e6 * n / rate * (1 + 0.01 * n), **more,
-        )
-        for n in range(2, 8)
-    ]  # fmt: skip
-
-
-def test_a_roofline_is_fitted_where_others_were_measured(tmp_path: Path) -> None:
-    chosen = selector(tmp_path, *peers("cpu", 1e5), *peers("cuda", 1e6))
-    answer = ask(chosen, 1, model_name="unseen-5m", flops=5e6)
-    said = answer["all_scores"]["cuda"]
-    assert said["basis"] == "roofline"
-    assert said["predictions"]["latency"] == pytest.approx(5.0, rel=0.1)
-    low, high = (said["predictions"][f"latency_{end}"] for end in ("low", "high"))
-    assert low < said["predictions"]["latency"] < high
-    assert answer["primary_recommendation"] == "cuda"
-    assert answer["clear_winner"]
-
-
-def test_neighbours_by_weights_where_operations_are_not_known(tmp_path: Path) -> None:
-    chosen = selector(tmp_path, *peers("cpu", 1e5))
-    said = ask(chosen, 1, "cpu", model_name="unseen", parameters=5000)["all_scores"]["cpu"]
-    assert said["basis"] == "neighbour"
-    assert said["predictions"]["latency"] == pytest.approx(50.0, rel=0.1)
-
-
-def test_too_few_others_are_no_estimate(tmp_path: Path) -> None:
-    chosen = selector(tmp_path, *peers("cpu", 1e5)[:2])
-    answer = ask(chosen, 1, "cpu", model_name="unseen", parameters=5000, flops=5e6)
-    assert answer["all_scores"]["cpu"]["basis"] == "rule"
-    assert "predictions" not in answer["all_scores"]["cpu"]
 
 
 def test_sizes_are_the_models_own_or_those_that_are_asked_for(tmp_path: Path) -> None:
@@ -306,27 +258,6 @@ def test_an_answer_is_plain_json(tmp_path: Path) -> None:
         assert json.loads(json.dumps(answer, allow_nan=False)) == answer
 
 
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
-        ({"model_family": "poetry"}, "Families: embedding"),
-        ({"mode": "dreaming"}, "Modes: inference, training"),
-        ({"batch_size": 0}, "holds no item"),
-        ({"precision": "fp3"}, "no precision"),
-        ({"shapes": {"girth": 3}}, "no size 'girth'"),
-        ({"deployment": "moon"}, "There are: development"),
-        ({"available_hardware": []}, "No hardware is named"),
-        ({"model_name": "nobody-knows", "model_family": None}, "family of nobody-knows"),
-    ],
-)
-def test_a_slip_is_one_sentence(tmp_path: Path, question: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError) as error:
-        selector(tmp_path).select_hardware(
-            **{"model_family": "vision", "model_name": "vit-base", **question}
-        )
-    assert said in str(error.value)
-
-
 def test_what_is_left_of_a_run_that_was_mostly_of_no_use_chooses_nothing(tmp_path: Path) -> None:
     """Two launches of five had come out at 5 ms: they were taken before five honest ones of 7."""
     launches = [
@@ -336,19 +267,3 @@ def test_what_is_left_of_a_run_that_was_mostly_of_no_use_chooses_nothing(tmp_pat
     other = [result(launch=n, latency_p50_ms=7.0, runtime="onnxruntime") for n in range(5)]
     cpu = ask(selector(tmp_path, *launches, *other))["all_scores"]["cpu"]
     assert cpu["runtime"] == "onnxruntime"
-
-
-def test_what_others_measured_says_whose_it_is(tmp_path: Path) -> None:
-    theirs = result(
-        hardware="cuda",
-        latency_p50_ms=5.0,
-        provenance="imported",
-        conditions={"source": {"name": "web"}},
-    )
-    answer = selector(tmp_path, result(), theirs).select_hardware("embedding", "bert-tiny")
-    known = answer["all_scores"]["cuda"]["predictions"]
-    assert (known["provenance"], known["source"]) == ("imported", "web")
-    assert "cuda" in answer["explanation"]
-    assert "Measured by others (web): " in answer["explanation"]
-    ours = answer["all_scores"]["cpu"]["predictions"]
-    assert (ours["provenance"], ours["source"]) == ("measured", None)

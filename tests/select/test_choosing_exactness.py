@@ -59,14 +59,6 @@ def test_a_platform_with_int8_alone_has_no_figure_unasked(tmp_path: Path) -> Non
     assert [one["hardware"] for one in answer["left_out"]] == ["qnn"]
 
 
-def test_other_models_in_int8_say_nothing_of_one_that_is_not(tmp_path: Path) -> None:
-    others = [int8(None, model=f"peer-{n}", parameters=1000 * n) for n in range(2, 8)]
-    answer = selector(tmp_path, *others).select_hardware(
-        "embedding", "unseen", available_hardware=["cpu"], parameters=5000
-    )
-    assert "predictions" not in answer["all_scores"]["cpu"]
-
-
 def test_a_slower_int8_is_not_worth_a_word(tmp_path: Path) -> None:
     assert chosen(tmp_path, PLAIN, int8(None, latency_p50_ms=20.0))["left_out"] == []
 

@@ -67,22 +67,6 @@ def test_a_platform_is_out_if_each_of_its_engines_failed(tmp_path: Path) -> None
     assert [each[0] for each in ruled_out(answer, "openvino")] == sorted(engines)
 
 
-def test_a_failed_engine_is_not_what_a_platform_is_predicted_by(tmp_path: Path) -> None:
-    peers = [
-        result(
-            model=f"peer-{n}", runtime=runtime, flops=1e6 * n, parameters=1000 * n,
-            latency_p50_ms=n * step,
-        )
-        for n in range(2, 8)
-        for runtime, step in (("pytorch", 1.0), ("onnxruntime", 3.0))
-    ]  # fmt: skip
-    mine = result(hardware="openvino", runtime="openvino", flops=5e6, latency_p50_ms=5.0)
-    free = asked(selector(tmp_path, *peers, mine), 1, "cpu", "openvino")["all_scores"]["cpu"]
-    assert free["runtime"] == "pytorch"
-    again = selector(tmp_path, *peers, mine, failed(hardware="cpu"))
-    assert asked(again, 1, "cpu", "openvino")["all_scores"]["cpu"]["runtime"] == "onnxruntime"
-
-
 def test_one_failed_size_says_nothing_of_a_family(tmp_path: Path) -> None:
     found = selector(tmp_path, result(), failed(batch_size=64))
     entry = found.compatibility_matrix["model_families"]["embedding"]["hardware_compatibility"]
@@ -174,27 +158,6 @@ def test_nothing_is_offered_under_limits_that_ran_out_of_memory(tmp_path: Path) 
     assert {one["batch_size"] for one in offered if one["hardware"] == "cpu"} == {16, 64, 128}
 
 
-def test_where_it_was_refused_other_models_say_nothing_of_it(tmp_path: Path) -> None:
-    peers = [
-        result(
-            model=f"peer-{n}", hardware=hardware, flops=1e6 * n, parameters=1000 * n,
-            latency_p50_ms=float(n),
-        )
-        for n in range(2, 8)
-        for hardware in ("cpu", "cuda")
-    ]  # fmt: skip
-    mine = result(flops=5e6, latency_p50_ms=5.0)
-    free = asked(selector(tmp_path, *peers, mine), 8)
-    assert free["all_scores"]["cuda"]["basis"] == "roofline"
-    refused = failed(status="unsupported", reason="operator")
-    barred = asked(selector(tmp_path, *peers, mine, refused), 8)
-    assert barred["all_scores"]["cuda"]["ruled_out"][0]["reason"] == "operator"
-    assert barred["all_scores"]["cuda"]["basis"] == "rule"
-    # That int8 does not go through says nothing of fp32.
-    int8 = asked(selector(tmp_path, *peers, mine, {**refused, "precision": "int8"}), 8)
-    assert int8["all_scores"]["cuda"]["basis"] == "roofline"
-
-
 def test_wrong_outputs_of_one_launch_are_wrong_in_all_of_its_run(tmp_path: Path) -> None:
     launches = [
         result(
@@ -257,3 +220,14 @@ def test_launches_of_our_own_run_are_one_cell_wherever_it_was_measured(tmp_path:
         said = asked(HardwareSelector(path))["all_scores"]["cpu"]
         middle = typical([8.0, 9.0, 10.0, 11.0, 12.0])
         assert said["predictions"]["latency"] == pytest.approx(middle)
+
+
+def test_ways_that_are_set_aside_for_wrong_outputs_are_named(tmp_path: Path) -> None:
+    wrong = result(runtime="onnxruntime", latency_p50_ms=0.5, verification="failed")
+    answer = asked(selector(tmp_path, result(), wrong), 1, "cpu")
+    cpu = answer["all_scores"]["cpu"]
+    assert (cpu["runtime"], "ruled_out" in cpu) == ("pytorch", False)
+    assert [entry["runtime"] for entry in cpu["wrong_outputs"]] == ["onnxruntime"]
+    assert any("onnxruntime" in remark for remark in answer["remarks"])
+    other = asked(selector(tmp_path, result(batch_size=2), wrong), 2, "cpu")
+    assert "wrong_outputs" not in other["all_scores"]["cpu"]

@@ -204,11 +204,6 @@ def test_what_generates_is_asked_to_on_every_platform(tmp_path: Path) -> None:
     assert all(wanted in one["command"] for one in answer["missing"])
 
 
-def test_a_precision_that_is_asked_for_is_said(tmp_path: Path) -> None:
-    answer = selector(tmp_path).select_hardware(model_name="bert-tiny", precision="bf16")
-    assert "bert-tiny at batch 1 in bf16, inference" in answer["explanation"]
-
-
 def test_commands_under_limits_name_a_precision_that_the_platform_computes(
     usual: HardwareSelector,
 ) -> None:

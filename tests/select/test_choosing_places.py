@@ -91,10 +91,6 @@ def test_one_question_and_many_are_read_differently_and_answered_alike(tmp_path:
             question = ("embedding", f"model-{n}", batch)
             alone = HardwareSelector(path).select_hardware(*question)
             assert many.select_hardware(*question) == alone
-    unseen = ("embedding", "unseen-5k", 2)
-    assert many.select_hardware(*unseen, flops=5e6) == HardwareSelector(path).select_hardware(
-        *unseen, flops=5e6
-    )
 
 
 def test_every_stored_model_and_models_ranked_for_a_task(tmp_path: Path) -> None:
@@ -121,3 +117,18 @@ def test_debug_says_what_is_looked_at(tmp_path: Path, caplog: pytest.LogCaptureF
         logger.setLevel(before)
     assert "evidence: " in caplog.text
     assert "cells where model IN" in caplog.text
+
+
+def test_a_ranking_of_many_models_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accelbench.select.selector._MANY", 2)
+    names = ("bert-tiny", "bert-base", "distilbert-tiny")
+    heard: list[str] = []
+    selector(tmp_path, *(result(model=name) for name in names), hear=heard.append).rank_models(
+        "embedding"
+    )
+    assert [words for words in heard if words.startswith("Choosing")] == [
+        "Choosing for 3 models: 0 done …",
+        "Choosing for 3 models: 2 done …",
+    ]

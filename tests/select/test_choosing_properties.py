@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from accelbench.analysis.run_noise import Histories
 from accelbench.select.answer.answers import told
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.cells import EvidenceCell, EvidencePlace, ModelKnowledge
+from accelbench.select.evidence.cells import EvidenceCell
 from accelbench.select.evidence.failures import Failure
-from accelbench.select.evidence.sql import Rates
 from accelbench.select.query.config import defaults
 from accelbench.select.query.model_size import ModelSize
 from accelbench.select.query.query import RawQuery
@@ -42,12 +41,6 @@ class Given:
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
         return []
-
-    def peers(self, place: EvidencePlace, known: ModelKnowledge) -> list[EvidenceCell]:
-        return place.best_of_each(self.found)
-
-    def rates(self) -> Rates:
-        return {}
 
     def histories(self, cells: Sequence[EvidenceCell]) -> Histories:
         return Histories()

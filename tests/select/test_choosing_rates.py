@@ -94,11 +94,3 @@ def test_a_model_of_no_known_family_is_answered_by_its_figures(
     assert set(answers) == {"bert-tiny", "unet-of-ours"}
     assert chosen.of_no_known_family("classification") == ["unet-of-ours"]
     assert {one["model"] for one in chosen.rank_models("training")} == set(answers)
-
-
-def test_a_rating_is_said_once(tmp_path: Path) -> None:
-    chosen = selector(tmp_path, result(), result(hardware="cuda", batch_size=2))
-    answer = chosen.select_hardware(
-        model_name="bert-tiny", available_hardware=["cpu", "cuda"], precision="fp16"
-    )
-    assert ": rated " not in answer["explanation"]

@@ -55,7 +55,7 @@ def test_of_what_is_first_by_its_time_nothing_is_said(tmp_path: Path) -> None:
 def test_a_size_that_nobody_said_is_told(tmp_path: Path) -> None:
     theirs = {"hardware": "cuda", "latency_p50_ms": 4.0, "provenance": "imported"}
     answer = answered(tmp_path, result(), result(sequence_length=None, **theirs))
-    assert answer["remarks"] == ["Of cuda it is not said: sequence length."]
+    assert answer["remarks"] == ["cuda does not record: sequence length."]
 
 
 def test_a_newer_run_that_came_to_nothing_is_told(tmp_path: Path) -> None:
@@ -65,5 +65,5 @@ def test_a_newer_run_that_came_to_nothing_is_told(tmp_path: Path) -> None:
     answer = chosen.select_hardware(*MODEL, available_hardware=["cpu", "cuda"])
     assert answer["primary_recommendation"] == "cuda"
     assert answer["remarks"] == [
-        "cuda: a newer run came to nothing (timeout); its figure is of an older one."
+        "cuda: a newer run failed (timeout); its result is of an older one."
     ]

@@ -42,17 +42,6 @@ def test_tokens_stay_tokens_at_other_batches(tmp_path: Path) -> None:
         assert "items/s" not in answer["explanation"]
 
 
-def test_tokens_stay_tokens_from_other_models(tmp_path: Path) -> None:
-    peers = [
-        generating(model=f"peer-{n}", latency_p50_ms=20.0 * n, flops=1e6 * n, parameters=1000 * n)
-        for n in range(2, 8)
-    ]
-    said = told(tmp_path, 1, *peers, model_name="unseen", flops=5e6)["all_scores"]["cpu"]
-    assert said["basis"] == "roofline"
-    assert said["predictions"]["latency"] == pytest.approx(100.0)
-    assert said["predictions"]["throughput"] == pytest.approx(100.0)  # ten tokens in 100 ms
-
-
 def test_tokens_and_items_are_not_held_together(tmp_path: Path) -> None:
     tokens = generating()
     items = generating(

@@ -31,7 +31,7 @@ def chosen(tmp_path: Path) -> HardwareSelector:
 @pytest.mark.parametrize("at_once", [False, True])
 def test_it_is_said_and_nothing_is_chosen_by_it(chosen: HardwareSelector, at_once: bool) -> None:
     if at_once:
-        chosen._store.expect_many()
+        chosen._knows.store.expect_many()
     found = chosen.select_hardware(
         model_name="bert-tiny", available_hardware=["cpu", "cuda"], batch_size=8
     )

@@ -74,8 +74,8 @@ def test_one_forward_pass_of_what_writes_is_asked_for_as_such(tmp_path: Path) ->
     ("changes", "why"),
     [
         ({"runtime": "tensorrt"}, "the engine tensorrt is not here"),
-        ({"scenario": "server"}, "its requests came as server"),
-        ({"world_size": 4}, "it is of 4 processes"),
+        ({"scenario": "server"}, "of the scenario server"),
+        ({"world_size": 4}, "of 4 processes together"),
         ({"precision": "fp16-magic"}, "fp16-magic"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_model_of_no_catalogue_has_no_command(tmp_path: Path) -> None:
     answer = selector(tmp_path).best_under({"memory_mb": 9}, "vision", "of-ours")
     (case,) = answer["to_verify"]
     assert case["command"] is None
-    said = f"No command measures {case['hardware']}: of-ours is not in the catalogue"
+    said = f"No command measures {case['hardware']}: of-ours is neither in the catalogue nor here"
     assert said in answer["explanation"]
 
 

@@ -222,14 +222,6 @@ OF_WORTH = (
 ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
 
 
-#: The quality of grouped rows of benchmark_results.
-QUALITY_OF_SQL = f"""CASE
-    WHEN 2 * count(*) FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL})
-        >= greatest(count(*) FILTER ({ANSWERED_SQL}), 1) THEN '{Quality.UNUSABLE.value}'
-    ELSE max_by(quality, row(coalesce(list_position({list(QUALITIES)}, quality), 0), quality))
-        FILTER ({ANSWERED_SQL} AND {USABLE_SQL} AND quality IS NOT NULL) END"""
-
-
 def rough_column(name: str) -> str:
     """The column that says whether a percentile is rough: latency_p99_rough of latency_p99_ms."""
     return name.removesuffix("_ms") + "_rough"
@@ -242,7 +234,7 @@ def percentile_text(row: Row, name: str, words: Callable[[float | None], str]) -
 
 
 #: In a row that has figures: of how many launches, and how many of them failed.
-FAILED, LAUNCHED = "failed_launches", "launches_tried"
+FAILED, LAUNCHED, MOSTLY_FAILED = "failed_launches", "launches_tried", "mostly_failed"
 _WRONG = "wrong_outputs"
 #: Outputs of a row are known to be wrong.
 WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '{_WRONG}')"
@@ -267,6 +259,5 @@ def why_unusable(rows: Sequence[Row]) -> str:
 
 
 def mostly_failed(rows: Sequence[Row]) -> bool:
-    """Whether launches with figures are the few that did not fail."""
-    first = rows[0] if rows else {}
-    return 2 * (number(first, FAILED) or 0) > (number(first, LAUNCHED) or 0)
+    """Return whether launches with results are the few that did not fail."""
+    return bool(rows and rows[0].get(MOSTLY_FAILED))

@@ -1,9 +1,8 @@
-"""Measured cases of a store: what the predictor of cases learns from.
+"""The measured cases of a store, from which the predictor of cases learns.
 
-Of each series the newest run that answered counts, by the median of its usable launches, each by
-the median of its steps: means of a few steps are off by what disturbed one of them (13.5 % for
-15.4 on unseen models in PyTorch). What was predicted or simulated is never learned from, nor a case
-whose launches scatter.
+A case has the median of the usable launches of its current measurement, each by the median of its
+steps: by means, which one disturbed step may shift, unseen models in PyTorch were off by 15.4 %
+instead of 13.5. Cases whose launches scatter are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.figures import STEP_SQL
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
-from accelbench.core.worth import THIS_ARM_SQL
+from accelbench.core.worth import OF_WORTH
+from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
@@ -36,51 +36,53 @@ if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec
     from accelbench.store.database import Database
 
-_WAY = (
+_KEY = (
     "model", "hardware", "device_name", "runtime", "precision", "mode", "compiled", "threads",
-    "options", "optimizer", "batch_size", *(axis.column for axis in AXES),
+    "options", "optimizer", "batch_size", *(axis.column for axis in AXES), "device_fingerprint",
+    "provenance",
 )  # fmt: skip
-_KEY = (*_WAY, "fingerprint", "provenance")
-#: Launches differ by so many times at most: as the ends of an interval of ±25 % do.
+_CELL = f"""concat_ws(chr(31), {", ".join(f"coalesce({name}::VARCHAR, '')" for name in _KEY)})"""
+_MEASURED = (
+    *(*_KEY, "memory_peak_mb", "ttft_ms", "tpot_ms", "usable", "run_key", "answered", "status"),
+    "verification",
+)
+_READ = dict.fromkeys((*_MEASURED, *MEASUREMENT_COLUMNS, *OF_WORTH))
+#: Launches differ by this ratio at most, that of the ends of an interval of ±25 %.
 _WIDEST_SPREAD = 1.25 / 0.75
-#: By how many times launches differ; of five and more the middle half, as one may be an outlier.
+#: The ratio by which launches differ; of five and more the middle half, as one may be an outlier.
 _SPREAD_SQL = """
 CASE WHEN count(*) < 5 THEN max(latency_ms) / min(latency_ms)
 ELSE quantile_cont(latency_ms, 0.75) / quantile_cont(latency_ms, 0.25) END
 """
 _SQL = f"""
-WITH counted AS (
-    SELECT {", ".join(_WAY)}, coalesce(device_fingerprint, '') AS fingerprint, provenance,
-        conditions->'source'->>'name' AS source,
-        {STEP_SQL} AS latency_ms, memory_peak_mb, ttft_ms, tpot_ms, coalesce(run_id, '') AS run,
-        coalesce(started_at, TIMESTAMP '1970-01-01') AS moment
+WITH measured AS (
+    SELECT {", ".join(_READ)}, {_CELL} AS cell, conditions->'source'->>'name' AS source,
+        {STEP_SQL} AS latency_ms
     FROM launches
-    WHERE usable AND {THIS_ARM_SQL} AND {OF_NO_CHECK_SQL} AND coalesce(world_size, 1) = 1
+    WHERE comparable AND answered AND NOT coalesce(emulated, false) AND {OF_NO_CHECK_SQL}
+        AND coalesce(world_size, 1) = 1
         AND coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
         AND batch_size > 0 AND model IS NOT NULL
-), newest AS (
-    SELECT {", ".join(_KEY)}, arg_max(run, moment) AS run FROM counted GROUP BY ALL
-)
-SELECT {", ".join(f"counted.{name}" for name in _KEY)}, max(moment) AS moment,
+), newest AS (SELECT cell, run AS run_key FROM ({configurations_sql(("cell",), "measured")})
+    WHERE usable_times)
+SELECT {", ".join(f"any_value({name}) AS {name}" for name in _KEY)},
+    coalesce(max(started_at), 'epoch'::TIMESTAMP) AS moment,
     max(source) AS source, median(latency_ms) AS latency_ms, median(memory_peak_mb) AS memory_mb,
     median(ttft_ms) AS ttft_ms, median(tpot_ms) AS tpot_ms, {_SPREAD_SQL} AS spread
-FROM counted JOIN newest ON {
-    " AND ".join(f"counted.{name} IS NOT DISTINCT FROM newest.{name}" for name in _KEY)
-} AND counted.run = newest.run
-GROUP BY {", ".join(f"counted.{name}" for name in _KEY)} ORDER BY ALL
+FROM measured JOIN newest USING (cell, run_key) WHERE usable GROUP BY cell ORDER BY ALL
 """  # noqa: S608 — our columns
 
 
 @dataclass(frozen=True)
 class StoredCases:
-    """What a store has to learn from.
+    """The training data of a store.
 
     Attributes:
-        cases: those whose model the catalogue has, each once.
-        parts: of requests, their first token and one after it as cases of their own.
-        without_operators: how many results each other model has.
-        several: names that several devices have, of which a case is one.
-        scattered: how many cases are left out because their launches scatter.
+        cases: those of models of the catalogue, each once.
+        parts: the first token of requests and a later one, as cases of their own.
+        without_operators: the number of results of each other model.
+        several: names of cases' devices that several devices have.
+        scattered: the number of cases that are left out because their launches scatter.
     """
 
     cases: tuple[MeasuredCase, ...]
@@ -91,12 +93,12 @@ class StoredCases:
 
     @property
     def learnable(self) -> tuple[MeasuredCase, ...]:
-        """Everything that a predictor is fitted to."""
+        """All cases that a predictor is fitted to."""
         return self.cases + self.parts
 
     @property
     def said(self) -> str:
-        """How many cases there are, and who measured them, in words."""
+        """The number of cases and who measured them, as a text."""
         of_others = sum(entry.provenance == Provenance.IMPORTED for entry in self.cases)
         return measured_cases(len(self.cases), of_others)
 
@@ -104,15 +106,15 @@ class StoredCases:
 def stored_cases(
     database: Database, model_of: Callable[[str], ModelSpec | None] = known_as
 ) -> StoredCases:
-    """Every measured case of a store, each once.
+    """Return the measured cases of a store, each once.
 
-    One case may be stored in several ways: its default sizes said and not said, its model by other
-    names, on several devices of one name, by others. What was measured here goes before what was
-    imported, and then the newest counts.
+    A case may be stored several times: with and without its default sizes, under other names of its
+    model, on several devices of one name, by others. Our own results precede imported ones, then
+    the newest counts.
 
     Args:
         database: the store.
-        model_of: looks up the model of a name; None if its operators are unknown.
+        model_of: returns the model of a name, or None if its operators are unknown.
     """
     names, rows = database.query(_SQL)
     # A store has a thousand names and thirty thousand rows of them.
@@ -125,7 +127,7 @@ def stored_cases(
     for values in rows:
         model = str(values[place_of_model])
         spec = catalogued(model)
-        # Most rows of public tables are of other models: no more of those is looked at.
+        # Most rows of public tables are of other models and are skipped at once.
         row: Row = {} if spec is None else dict(zip(names, values, strict=True))
         case = None if spec is None else _case(row, spec)
         if case is None:
@@ -136,7 +138,7 @@ def stored_cases(
             continue
         place = case.configuration
         device = prints.setdefault((place.hardware, place.device), set())
-        device.add(text(row, "fingerprint"))
+        device.add(text(row, "device_fingerprint"))
         order = (text(row, "provenance") == Provenance.MEASURED, str(row["moment"]))
         measured = MeasuredCase(
             case,
@@ -154,12 +156,11 @@ def stored_cases(
     return StoredCases(_measured(newest), others, several, _measured(parts), scattered)
 
 
-#: Cases by what they are, each with the order that it was taken by.
+#: Cases with the sort key that they were chosen by.
 _Ordered = dict[PredictedCase, tuple[tuple[bool, str], MeasuredCase]]
 
 
 def _take(newest: _Ordered, order: tuple[bool, str], measured: MeasuredCase) -> None:
-    """Keep a case where none is known that goes before it."""
     if measured.case not in newest or order > newest[measured.case][0]:
         newest[measured.case] = (order, measured)
 
@@ -169,7 +170,7 @@ def _measured(newest: _Ordered) -> tuple[MeasuredCase, ...]:
 
 
 def _parts(case: PredictedCase, row: Row) -> list[MeasuredCase]:
-    """The first token of a request and one after it, where they were timed apart."""
+    """Return the first token of a request and a later one, if they were timed separately."""
     if not case.shapes.new_tokens or case.configuration.mode != Mode.INFERENCE:
         return []
     parts = ((case.first_token, "ttft_ms"), (case.next_token, "tpot_ms"))
@@ -178,13 +179,13 @@ def _parts(case: PredictedCase, row: Row) -> list[MeasuredCase]:
 
 
 def _positive(row: Row, name: str) -> float | None:
-    """A figure; None of what is none, as a damaged store may hold."""
+    """Return a positive value; None for others, which a damaged store may have."""
     value = number(row, name)
     return value if value is not None and 0.0 < value < math.inf else None
 
 
 def _case(row: Row, spec: ModelSpec) -> PredictedCase | None:
-    """The case of a row of a model; None at sizes that it cannot have."""
+    """Return the case of a row; None if the model cannot have its sizes."""
     sizes = {axis.column: int(size) for axis in numbered() if (size := number(row, axis.column))}
     try:
         shapes = settle(spec, shapes_from(int(number(row, "batch_size") or 1), sizes))

@@ -1,6 +1,6 @@
-"""`HardwareSelector`: which hardware for a model, from what was measured, and why.
+"""`HardwareSelector` recommends hardware for a model by stored results.
 
-Three methods can be overridden, and every answer goes through them: `_encode_hardware_type`,
+Every answer uses three methods that can be overridden: `_encode_hardware_type`,
 `_estimate_model_size`, `select_hardware`.
 """
 
@@ -20,7 +20,7 @@ from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.select.answer.answers import Answer, selection_map, told
 from accelbench.select.answer.explanation import sharers
 from accelbench.select.constraints.best_under import LimitAnswer, Limits, limits_named, under
-from accelbench.select.constraints.measure_command import MeasurementTarget, installed
+from accelbench.select.constraints.measure_command import MeasurementTarget
 from accelbench.select.estimate.candidate_predictions import CandidatePredictions
 from accelbench.select.evidence.candidates import (
     Candidate,
@@ -30,9 +30,8 @@ from accelbench.select.evidence.candidates import (
     order_in,
     placed,
 )
-from accelbench.select.evidence.cells import ModelKnowledge
 from accelbench.select.evidence.model_evidence import own_of
-from accelbench.select.evidence.reader import EmptyStore, EvidenceStore, StrPath, configured
+from accelbench.select.evidence.reader import EvidenceStore, StrPath, configured
 from accelbench.select.evidence.stores import destination, opened
 from accelbench.select.query.config import Config
 from accelbench.select.query.model_size import (
@@ -51,7 +50,7 @@ from accelbench.select.query.query import (
     task_key,
     task_named,
 )
-from accelbench.select.query.validation import amount, batches
+from accelbench.select.query.validation import batches
 from accelbench.select.rank.choosing import AnswerBasis, Choice, choose
 from accelbench.select.rank.matrices import Matrices, of_config, of_results, pages
 from accelbench.select.rank.pricing import Costs, Given, costs_of
@@ -61,12 +60,12 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 
-#: Named weights, or small, medium or large, by a model's name; None where it says nothing.
+#: A model's name → number of weights, or small, medium or large; None if it has no size.
 Estimate = Callable[[str], int | float | str | None]
 
 
 class Knowledge:
-    """What answers stand on, whatever is asked."""
+    """Everything that answers rest on: the store, predictions, matrices, this machine."""
 
     def __init__(
         self,
@@ -77,9 +76,7 @@ class Knowledge:
         hear: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.database: Database | None = opened(database_path)
-        self.store: EvidenceStore | EmptyStore = (
-            EmptyStore() if self.database is None else EvidenceStore(self.database, machine)
-        )
+        self.store = EvidenceStore(self.database, machine)
         self._detected: Inventory = Detected()
         self.predictions = CandidatePredictions(
             self.database,
@@ -89,15 +86,15 @@ class Knowledge:
             hear,
         )
         self._pages = pages(matrix_file, own_hardware(config))
-        #: Words of `run` that put its results where they are looked for; or why none do.
+        #: Words of `run` that store its results in this store, and why there are none.
         self.where, self.unwritable = destination(database_path)
 
     def answering(self) -> AbstractContextManager[None]:
-        """The store is opened once for all that an answer has to read."""
+        """Open the store once for all reads of an answer."""
         return self.store.answering()
 
     def models(self, family: str | None = None) -> dict[str, StoredModel]:
-        """The stored models; of one family, where one is named."""
+        """Return the stored models, or those of one family."""
         return {
             name: model
             for name, model in self.store.models().items()
@@ -105,7 +102,7 @@ class Knowledge:
         }
 
     def asked(self, put: RawQuery, config: Config, estimate: Estimate) -> Query:
-        """A question with every word looked up."""
+        """Return a question with every word looked up."""
 
         def size(name: str, spec: ModelSpec | None, parameters: int | None) -> ModelSize:
             categories = config["model_size_categories"]
@@ -121,14 +118,14 @@ class Knowledge:
     def candidates(
         self, config: Config, names: Sequence[str] | None, deployment: str | None = None
     ) -> list[Candidate]:
-        """What can be chosen among."""
+        """Return the candidates of a question."""
         choices = candidates(names, self.store.devices(), self._others(config))
         if deployment is None:
             return choices
         return deployed(choices, deployment, all_asked=names is None)
 
     def platforms(self, config: Config) -> list[str]:
-        """Every platform that there is anything to say of."""
+        """Return every platform, rare ones only if something mentions them."""
         return every(self.store.devices(), self._others(config))
 
     def _others(self, config: Config) -> list[str]:
@@ -136,12 +133,12 @@ class Knowledge:
         return [*own, *(name for name in self.matrices(config).platforms() if name not in own)]
 
     def _devices(self, platform: str) -> list[Device]:
-        """Return the devices of a platform on this machine; a stand-in is none of them."""
+        """Return the devices of a platform on this machine without emulated ones."""
         entries = self._detected.get(platform, ())
         return [entry for entry in entries if isinstance(entry, Device) and not entry.emulated]
 
     def present(self, platforms: Iterable[str]) -> frozenset[str]:
-        """Return which platforms this machine has. Each is looked for once."""
+        """Return which platforms this machine has."""
         return frozenset(name for name in platforms if self._devices(name))
 
     def is_here(self, platform: str, device: str | None = None) -> bool:
@@ -153,27 +150,27 @@ class Knowledge:
         return next((device.name for device in self._devices(platform)), None)
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
-        """What a new result has to be like to be compared with the figures of an answer."""
+        """Return what new results must be like to be compared with those of an answer."""
         return MeasurementTarget(
             chosen.shapes, chosen.circumstances, self.where, self.unwritable, sharers(chosen)
         )
 
     def matrices(self, config: Config) -> Matrices:
-        """Who is believed of what runs where, in order."""
+        """Return the sources of compatibility in their order."""
         first, last = self._pages
         layer = of_config(config["compatibility"])
         return Matrices((layer, *first, of_results(self.store.tried()), *last))
 
 
 def own_hardware(config: Config) -> list[str]:
-    """Platforms that only the configuration knows."""
+    """Return the platforms that only the configuration names."""
     named = [*config["hardware_preferences"]]
     named += [name for entries in config["compatibility"].values() for name in entries]
     return [name for name in dict.fromkeys(named) if name not in HARDWARE]
 
 
 _log = logging.getLogger("hardware_selector")
-#: Of so many models, and after each so many, it is said how far an answer for all of them is.
+#: Progress is reported from so many models on, and after each so many.
 _MANY = 200
 
 
@@ -181,16 +178,15 @@ class HardwareSelector:
     """Recommends hardware for models.
 
     Args:
-        database_path: a database, a lake, or a folder of results; the usual database without it.
-            A path that leads nowhere is said in the log, and the rules answer.
-        config_path: a configuration, JSON with comments; or the same as a mapping.
-        matrix_file: a Markdown page with a compatibility matrix, believed before the database.
-        prices: a price file, as docs/cost.md has it; or a function: of a result, dollars per
-            million items, or None where no price is known.
-        machine: a host name, an id or a source, whose results alone are figures here; without it
-            those of every machine, and each answer says which ones.
-        debug: say on standard error each thing that is looked at.
-        hear: told what takes seconds, before it does.
+        database_path: a database, a lake, or a folder of results; the default database without it.
+            A missing path is logged, and the rules answer.
+        config_path: a configuration, JSON with comments, or a mapping.
+        matrix_file: a Markdown page with a compatibility matrix, which precedes the database.
+        prices: a price file (docs/cost.md), or a function from a result to dollars per million
+            items, or None if no price is known.
+        machine: a host name, an id or a source, whose results alone count.
+        debug: log details on standard error.
+        hear: is called with a text before anything that takes seconds.
     """
 
     def __init__(
@@ -214,26 +210,17 @@ class HardwareSelector:
 
     @property
     def database(self) -> Database | None:
-        """What answers rest on; None where nothing was measured."""
+        """The store; None if nothing was measured."""
         return self._knows.database
 
     @property
     def hardware_types(self) -> list[str]:
-        """Every platform that there is anything to say of, browsers too."""
+        """Every platform, browsers included."""
         return self._knows.platforms(self.config)
 
     @property
-    def _store(self) -> EvidenceStore | EmptyStore:
-        """Where figures are from; benchmarks put in one that hides some of them."""
-        return self._knows.store
-
-    @_store.setter
-    def _store(self, store: EvidenceStore | EmptyStore) -> None:
-        self._knows.store = store
-
-    @property
     def prices(self) -> Costs | None:
-        """What a million items of a result cost; a path, a function or None can be assigned."""
+        """The costs of a million items; a path, a function or None can be assigned."""
         return self._costs
 
     @prices.setter
@@ -241,26 +228,25 @@ class HardwareSelector:
         self._costs = costs_of(given, self.database)
 
     def is_here(self, hardware: str, device: str | None = None) -> bool:
-        """Whether this machine can measure on a candidate, and on a device by its name.
+        """Return whether this machine has the hardware of a candidate.
 
         Args:
             hardware: a candidate's name, as in `all_scores`.
-            device: of its figure, where it is to be the same.
+            device: the name of the device, if it must be the same.
         """
         return self._knows.is_here(hardware.partition(":")[0], device)
 
     # -- to be overridden
 
     def _encode_hardware_type(self, hardware_type: str) -> float:
-        """Where a platform stands among equals: the lower, the earlier."""
+        """Return the order of a platform among equals: the lower, the earlier."""
         order = self.config["fallback_order"]
         return float(order.index(hardware_type) if hardware_type in order else len(order))
 
     def _estimate_model_size(self, model_name: str) -> int | float | str | None:
-        """How large a model is that neither the catalogue nor the database knows.
+        """Return the size of a model that neither the catalogue nor the database knows.
 
-        Returns:
-            A number of weights, or small, medium or large; None where the name says nothing.
+        It is a number of weights, or small, medium or large; None if the name has no size.
         """
         return from_name(model_name)
 
@@ -278,40 +264,36 @@ class HardwareSelector:
         shapes: Mapping[str, int] | None = None,
         deployment: str | None = None,
         parameters: int | None = None,
-        flops: float | None = None,
     ) -> Answer:
-        """The hardware for a model, and everything that speaks for it and for the others.
+        """Return the recommended hardware for a model, and the evidence for every candidate.
 
         Args:
-            model_family: one of the five; the catalogue's or the database's without it.
-            model_name: as the catalogue or the database knows it, or any other.
+            model_family: one of the five families; by default the model's.
+            model_name: of the catalogue, of the database, or any other.
             batch_size: items in a step.
             mode: inference or training; a task has its own.
             available_hardware: platforms ("cuda"), devices ("cuda:NVIDIA GeForce RTX 4090"), or a
-                part of the name of one device ("rtx 4090"). Without it every platform but browsers,
-                and of those that nothing is known of first what this machine has.
+                part of the name of one device ("rtx 4090"). Without it every platform but browsers;
+                without results, those of this machine come first.
             task_type: classification, generation, embedding, speech_recognition, fine_tuning or
-                training: which figures matter more.
+                training; it sets the weights.
             distributed_config: {"gpu_count": 4, "max_memory_gb": 16}.
-            precision: only figures in this one; any without it.
+            precision: only results in this one.
             shapes: sizes of a step, as {"image_size": 224}; the model's own without it.
-            deployment: where it is to run: browser, mobile, edge, intel, mac, battery, development.
-            parameters: number of weights, where nobody else knows it.
-            flops: operations of one item, where nobody else knows them.
+            deployment: browser, mobile, edge, intel, mac, battery or development.
+            parameters: the number of weights, if it is not known otherwise.
 
         Returns:
             Plain data: primary_recommendation, fallback_options, all_scores by hardware with their
-            predictions, explanation, and what they rest on. docs/choosing.md has all keys.
+            predictions, explanation and more. docs/choosing.md has all keys.
         """
         put = RawQuery(
             model_family, model_name, batch_size, mode, task_type, distributed_config,
             precision, shapes, parameters,
         )  # fmt: skip
-        work = None if flops is None else amount("flops", flops, "Use the operations of one item.")
         knows, config = self._knows, self.config
         with knows.answering():
             query = knows.asked(put, config, self._estimate_model_size)
-            known = None if work is None else ModelKnowledge(query.size.parameters, work)
             among = knows.candidates(config, available_hardware, deployment)
             order = (
                 placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
@@ -322,7 +304,7 @@ class HardwareSelector:
                 present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
                 predict=knows.predictions.of,
             )  # fmt: skip
-            chosen = choose(query, among, knows.store, ground, known)
+            chosen = choose(query, among, knows.store, ground)
         answer = told(chosen, self.prices, knows.beside(chosen))
         spread = advised(query, [candidate.candidate.platform for candidate in chosen.ranked])
         if spread is not None:
@@ -342,7 +324,7 @@ class HardwareSelector:
         distributed_config: Mapping[str, object] | None = None,
         **more: object,
     ) -> Answer:
-        """As `select_hardware`, in the mode of a task and with what matters there."""
+        """Return the answer of `select_hardware` with the mode and the weights of a task."""
         task = task_named(task_type)
         select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
         return select(
@@ -359,9 +341,9 @@ class HardwareSelector:
     def create_hardware_selection_map(
         self, available_hardware: Sequence[str] | None = None
     ) -> dict[str, object]:
-        """An answer for every family, size, batch and mode, as the documents nest it.
+        """Return an answer for every family, size, batch and mode, in the documents' format.
 
-        It is of every platform, browsers too, wherever they may be.
+        Without a list, every platform is a candidate, browsers included.
         """
         among = self.hardware_types if available_hardware is None else available_hardware
 
@@ -385,7 +367,7 @@ class HardwareSelector:
         model_family: str | None = None,
         **more: object,
     ) -> dict[str, Answer]:
-        """An answer for each stored model, by its name; only those of a family, if one is named."""
+        """Return an answer for each stored model by its name, or for those of one family."""
         return self._answers(
             lambda *_: True, model_family, batch_size=batch_size, mode=mode, **more
         )
@@ -399,9 +381,9 @@ class HardwareSelector:
         model_family: str | None = None,
         **more: object,
     ) -> list[dict[str, object]]:
-        """The stored models that are for a task, by what they do in a second on that hardware.
+        """Return the stored models for a task, ranked by their throughput on that hardware.
 
-        Those whose throughput counts the same stand together: most of them first.
+        Models are ranked within a unit of throughput; the unit of most models comes first.
         """
         task = task_key(task_type)
         answers = self._answers(
@@ -416,7 +398,7 @@ class HardwareSelector:
         return ranked(answers)
 
     def of_no_known_family(self, task_type: str) -> list[str]:
-        """The stored models that `rank_models` leaves out, as nobody says what they are for."""
+        """Return the stored models that `rank_models` leaves out, because their task is unknown."""
         task = task_key(task_type)
         models = self._knows.models().items()
         return [name for name, model in models if may_do(task, name, model["family"])]
@@ -433,23 +415,23 @@ class HardwareSelector:
         precision: str | None = None,
         shapes: Mapping[str, int] | None = None,
     ) -> LimitAnswer:
-        """The best batch size, precision and way under limits, and the Pareto front.
+        """Return the best batch size, precision and engine under limits, and the Pareto front.
 
         Args:
-            limits: `Limits`, or the same as a mapping: memory_mb, max_latency_ms, min_throughput,
-                max_error, max_cost, max_power, max_energy.
-            model_family: as `select_hardware` has it, and all that follows.
+            limits: `Limits`, or a mapping: memory_mb, max_latency_ms, min_throughput, max_error,
+                max_cost, max_power, max_energy.
+            model_family: as for `select_hardware`, like the following ones.
             model_name: the model.
             mode: inference or training.
-            available_hardware: what counts; everything but browsers without it.
-            batch_sizes: the only ones that count, estimated if they were not measured; all that
-                were measured if none is named.
+            available_hardware: the candidates; by default every platform but browsers.
+            batch_sizes: the only ones that count, estimated if they were not measured; by default
+                all measured ones.
             precision: only this one.
             shapes: sizes of a step.
 
         Returns:
-            Plain data: best, fits, does_not_fit (each with why), pareto, to_verify (words of cases
-            worth measuring), explanation; with prices also currency and cost_notes.
+            Plain data: best, fits, does_not_fit (each with why), pareto, to_verify (measurements
+            that are worthwhile), explanation; with prices also currency and cost_notes.
         """
         put = RawQuery(model_family, model_name, 1, mode, None, None, precision, shapes)
         bounds = limits if isinstance(limits, Limits) else limits_named(limits)
@@ -461,7 +443,7 @@ class HardwareSelector:
             unusable = knows.store.unusable(query.names)
             own = own_of(query, cells, failures, any_batch=True, inexact=True, unusable=unusable)
             among = knows.candidates(self.config, available_hardware)
-        here = installed(self._knows.where, self._knows.unwritable)
+        here = MeasurementTarget(where=knows.where, unwritable=knows.unwritable)
         answer = under(query, bounds, own, among, sizes, self.prices, here)
         if self.prices is None:
             return answer
@@ -472,7 +454,7 @@ class HardwareSelector:
 
     @property
     def compatibility_matrix(self) -> dict[str, object]:
-        """What each platform is worth for each family, and which source says so."""
+        """The compatibility and rating of each platform for each family, with their sources."""
         return self._knows.matrices(self.config).document(self.hardware_types, utc_now())
 
     def _answers(

@@ -38,22 +38,20 @@ _STEP_ENDS: tuple[Literal["latency_low_ms", "latency_ms", "latency_high_ms"], ..
     *("latency_low_ms", "latency_ms", "latency_high_ms"),
 )
 _MOST_NAMED = 5
-#: Before a run no more is learned from: of 300 cases it takes about a second, and the time grows
-#: with their cube.
+#: More cases are not fitted before a run: 300 take about a second, and the time grows cubically.
 _MOST_FITTED = 300
-#: Fewer results that ended by the rules say nothing of where others will.
+#: Fewer results do not show where sampling ends.
 _FEWEST_ENDS = 20
 
 
 @dataclass(frozen=True)
 class RunOutlook:
-    """What is said of a run before it starts.
+    """The estimate of a run before it starts.
 
     Attributes:
-        seconds: how long it takes.
+        seconds: its duration.
         forecast: of its cases.
-        notes: cases that take minutes a step or more memory than there is, and why nothing is
-            predicted, where something went wrong.
+        notes: cases that take minutes a step or too much memory, and why nothing is predicted.
     """
 
     seconds: RunSeconds
@@ -62,7 +60,7 @@ class RunOutlook:
 
     @property
     def rests_on(self) -> str:
-        """What the minutes rest on, as the end of a sentence."""
+        """What the duration rests on, as the end of a sentence."""
         seconds = self.seconds
         if not seconds.predicted:
             return "estimated from operation counts for an idle machine, not measured"
@@ -72,15 +70,15 @@ class RunOutlook:
 
 
 def outlook(spec: RunSpec, database: Database | None, *, fit: bool = True) -> RunOutlook:
-    """How long a run takes: from predicted steps, or from operation counts where nothing is known.
+    """Return the duration of a run by predicted steps, else by operation counts.
 
     Args:
-        fit: learn anew where measurements came since the kept predictor; else that one serves, and
-            where none is kept of many measurements nothing is predicted.
+        fit: fit a predictor if results are newer than the kept one. Else the kept one serves; if
+            there is none and there are many results, nothing is predicted.
     """
     try:
         forecast = _forecast(spec, database, fit=fit)
-    except (AccelbenchError, OSError) as error:  # a run is not to fail for want of its minutes
+    except (AccelbenchError, OSError) as error:  # a run must not fail without an estimate
         why = error.message.rstrip(".") if isinstance(error, AccelbenchError) else str(error)
         forecast = PlanForecast(why=f"its minutes are not predicted: {why}")
     seconds = run_seconds([(plan, how) for _, plan, how in spec.arms], forecast)
@@ -104,7 +102,7 @@ def _forecast(spec: RunSpec, database: Database | None, *, fit: bool) -> PlanFor
                 why=f"its minutes are not predicted: nothing was learned from {waiting.said} yet;"
                 " `accelbench predict --retrain` does"
             )
-    # The conductor imports no engine, torch included: what was never traced is taken coarsely.
+    # The conductor imports no engine, torch included: untraced models are counted coarsely.
     traces = Traces(trace=False)
     predictors = predictors_of(database, traces, stale=not fit)
     measured = predictors.stored.cases
@@ -133,7 +131,7 @@ def _is_catalogued(planned: Planned) -> bool:
 def _predicted_case(
     planned: Planned, settings: RunSettings, spec: RunSpec, measured: Sequence[MeasuredCase]
 ) -> PredictedCase:
-    """The case as the predictor knows it: run as most measured ones of its kind were."""
+    """Return the case with the usual configuration of measured cases like it."""
     from accelbench.predict.cases import CaseConfiguration, PredictedCase
 
     case, device = planned.case, planned.device
@@ -162,10 +160,7 @@ def _is_alike(known: CaseConfiguration, place: CaseConfiguration) -> bool:
 def _steps(
     predictors: Predictors, traces: Traces, cases: Sequence[PredictedCase]
 ) -> dict[PredictedCase, CaseForecast]:
-    """Step and memory of each case, as `accelbench predict` has them.
-
-    Of none whose operators are not known.
-    """
+    """Return step and memory of the cases with known operators, as `accelbench predict` does."""
     from accelbench.predict.answers import answer
 
     traced, _ = traces.of_cases(cases)
@@ -200,7 +195,7 @@ def _range(times: TimesBeside | None) -> SecondsRange | None:
 
 
 def _ends(times: EarlierTimes) -> SamplingEnds:
-    """Where sampling ended in earlier results; anywhere, where there are few."""
+    """Return where sampling ended in earlier results; anywhere if there are few."""
     shares = []
     for entry in times.times:
         if entry.sampled:
@@ -215,7 +210,7 @@ def _ends(times: EarlierTimes) -> SamplingEnds:
 
 
 def _remarks(spec: RunSpec, forecast: PlanForecast) -> Iterable[str]:
-    """The cases that take minutes a step or more memory than there is, one a model and platform."""
+    """Return cases that take minutes a step or too much memory, one a model and platform."""
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     for planned in spec.plan.cases:
         known = forecast.cases.get(planned.key)

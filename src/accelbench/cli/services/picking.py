@@ -19,16 +19,16 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.nouns import near
 from accelbench.core.visible import in_quotes
 
-#: Parameters that say which models are meant, by themselves or by what they narrow.
+#: Parameters that name models or narrow them.
 _SAY_WHICH = (
     *("models", "set_name", "models_file", "category", "specific", "every", "model_id"),
     *("model_families", "small_models", "multiple_models", "resume"),
 )
-#: Those that mean every model, where they are typed and not a project's default.
+#: Parameters that mean every model if they are typed and not a project's default.
 _MEAN_EVERY = ("hardware", "device")
-#: Where nobody looks at a terminal, or it is another program's.
+#: Parameters of calls by programs.
 _NOT_FOR_PEOPLE = ("as_json", "quiet")
-#: Models of each kind that are shown before anything is typed, and of a search.
+#: So many models of each kind are shown at first, and of a search.
 _FEW, _MOST = 5, 15
 _ASK = "model> "
 _HOW = "Which model? A number, or a part of a name; several with commas; nothing leaves."
@@ -36,13 +36,7 @@ _HOW = "Which model? A number, or a part of a name; several with commas; nothing
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """A model that may be meant.
-
-    Attributes:
-        word: as `accelbench run` takes it.
-        about: what it is.
-        names: what else it is called.
-    """
+    """A model to pick: its word for `accelbench run`, a description, and its other names."""
 
     word: str
     about: str
@@ -50,7 +44,7 @@ class ModelChoice:
 
 
 def picked_models(typed: Typed, ctx: Any) -> list[str]:
-    """The models that a person picks; none where nobody is asked, or nothing is picked."""
+    """Return the models that a person picks; none if nobody is asked."""
     if any(typed.get(name) for name in (*_SAY_WHICH, *_NOT_FOR_PEOPLE)):
         return []
     sources = (ctx.get_parameter_source(name) for name in _MEAN_EVERY)
@@ -75,7 +69,7 @@ def picked_models(typed: Typed, ctx: Any) -> list[str]:
 
 
 def _ask(shown: Sequence[ModelChoice], every: Sequence[ModelChoice]) -> list[str]:
-    """Lists, and what is typed, until a model is picked."""
+    """Ask until a model is picked; return none if the line is empty."""
     print_line(_HOW)
     _show(shown)
     while True:
@@ -98,7 +92,7 @@ def _ask(shown: Sequence[ModelChoice], every: Sequence[ModelChoice]) -> list[str
 def answer_of(
     line: str, shown: Sequence[ModelChoice], every: Sequence[ModelChoice]
 ) -> list[str] | None:
-    """The models that a line names, by their numbers or whole names; None where it searches."""
+    """Return the models that a line names by numbers or names; None if it is a search."""
     by_word = {choice.word.lower(): choice.word for choice in every}
     words: list[str] = []
     for part in _parts(line):
@@ -116,7 +110,7 @@ def answer_of(
 
 
 def search(line: str, every: Iterable[ModelChoice]) -> list[ModelChoice]:
-    """The models with one of the words in any of their names, or in what they are."""
+    """Return the models with one of the words in a name or in the description."""
     wanted = [part.lower() for part in _parts(line)]
     return [choice for choice in every if any(_is_called(choice, word) for word in wanted)]
 
@@ -153,7 +147,7 @@ def _files(folder: Path) -> list[ModelChoice]:
 
 
 def _stored() -> list[str]:
-    """Models of the database here, those measured last first."""
+    """Return the models of the default database, the last measured first."""
     from accelbench.cli.services.opening import filled
     from accelbench.query.overview import measured_last
     from accelbench.store.lake import store_at
@@ -163,7 +157,7 @@ def _stored() -> list[str]:
     try:
         return measured_last(filled(None))
     except AccelbenchError:
-        return []  # the run that follows says what is the matter
+        return []  # the run that follows reports it
 
 
 def _catalogue() -> list[ModelChoice]:
@@ -181,7 +175,7 @@ def _catalogue() -> list[ModelChoice]:
 
 
 def _command(words: Sequence[str], typed: Sequence[str]) -> str:
-    """The command line as it would have been typed: the next time nobody has to ask."""
+    """Return the command line with the picked models, for the next time."""
     before, after = list(typed), list[str]()
     if "run" in before:
         at = before.index("run") + 1

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 
-#: Of a matrix, where none is named.
+#: Default batches of a matrix.
 MATRIX_BATCHES = (1, 8, 32, 128)
 _MOST_NAMED = 3
 
 
 class Predicting:
-    """Predictors of a database, or of none.
+    """Predictions of a database's predictors.
 
     Args:
-        database: what they learn from; None for nothing.
-        train: fit anew, whatever is kept.
-        hear: told what takes a while.
+        database: None to predict from peaks only.
+        train: fit anew even if a predictor is kept.
+        hear: is called with a text before anything that takes seconds.
         files: models of files that are asked about.
     """
 
@@ -67,7 +67,7 @@ class Predicting:
         self.memory = MemoryByDevice(_devices, database)
 
     def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
-        """The predictions of a question."""
+        """Return the predictions of a question."""
         from accelbench.predict.answers import answer
         from accelbench.predict.terms import operator_counts
 
@@ -89,7 +89,7 @@ class Predicting:
         return result
 
     def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
-        """Which of the cases of a question to measure first."""
+        """Return which cases of a question to measure first."""
         from accelbench.predict.case_predictor import CaseFeatures
         from accelbench.predict.cases import LATENCY
         from accelbench.predict.measurement_plan import plan
@@ -97,13 +97,13 @@ class Predicting:
         cases = cases_of(
             question, self.predictors.stored.cases, self._device, self.predictors.calibrated
         )
-        # Of what has no known operators nothing is known, and so not what it would teach.
+        # A case without known operators cannot be judged.
         traced, _ = self.traces.of_cases(cases.cases)
         features = CaseFeatures.of(traced, LATENCY, calibrated=self.predictors.calibrated)
         return plan(features, self.predictors.of[LATENCY], number, self._costs(traced))
 
     def _costs(self, traced: Sequence[TracedCase]) -> MeasurementCosts:
-        """What measuring each of some cases takes, as predicted."""
+        """Return the predicted costs of measuring each case."""
         from accelbench.predict.measurement_plan import MeasurementCosts
 
         latency, memory = self.predictors.predict(traced)
@@ -125,7 +125,7 @@ class Predicting:
         )
 
     def _of_files(self) -> list[str]:
-        """What figures of files do not say."""
+        """Return notes on predictions of files."""
         graphs = [entry for entry in self.traces.own.values() if entry.passes is not None]
         notes = [
             f"{entry.spec.id} stores its weights in {entry.precision}: figures are those of its"
@@ -170,10 +170,7 @@ class Predicting:
 
 
 def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
-    """Which models are predicted to need more memory than their device has, in which precision.
-
-    What does not fit in one precision may in another: each has a sentence of its own.
-    """
+    """Return which models exceed the memory of a device, by precision and from which batch on."""
     least: dict[tuple[str, str, str], tuple[int, str]] = {}
     for figure in result.figures:
         room = memory(figure["hardware"], figure["device"])
@@ -191,11 +188,7 @@ def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
 
 
 def database_at(path: Path | None) -> Database | None:
-    """The database, filled from its journals; None where none is named and the usual is not there.
-
-    Args:
-        path: the database or lake; the usual one where none is named.
-    """
+    """Return the database of a path, filled from its journals; None if the default is missing."""
     from accelbench.query.stored_results import filled
     from accelbench.store.lake import store_at
 
@@ -205,7 +198,7 @@ def database_at(path: Path | None) -> Database | None:
 
 
 def device_here(platform: str) -> str | None:
-    """The name of a platform's device on this machine; None where it has none."""
+    """Return the name of a platform's device on this machine, or None."""
     devices = (device for device in _devices(platform) if not device.emulated)
     return next((device.name for device in devices), None)
 
@@ -229,11 +222,11 @@ def question_of(
     mode: str,
     files: Mapping[str, FileModel] = MappingProxyType({}),
 ) -> PredictionQuestion:
-    """The question of a command line's words.
+    """Return the question of a command line.
 
     Args:
-        models: names; every model of the catalogue, where none is named.
-        hardware: platforms, devices of them, or names of devices that are documented.
+        models: names; by default every model of the catalogue.
+        hardware: platforms, devices of them, or names of documented devices.
     """
     from accelbench.core.precision import parse_precision
     from accelbench.query.filters import hardware_words
@@ -261,11 +254,11 @@ def files_of(
     check: Callable[[list[str]], object] = lambda _: None,
     stored: Callable[[str], UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
-    """The models of those names that are files, by name; a model's name goes before a file's.
+    """Return the models of names that are files, by name; models precede files.
 
     Args:
-        check: given the names that are of no files, before one is read.
-        stored: why a model that only results know is not predicted; None of any other.
+        check: is called with the other names before a file is read.
+        stored: returns why a model that only results have is not predicted, or None.
     """
     from accelbench.predict.graph_files.models import file_model, names_a_file
 
@@ -289,7 +282,7 @@ def files_of(
 
 
 def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
-    """Every combination of the sizes that are named."""
+    """Return every combination of the named sizes."""
     grid = [Shapes(1)]
     for axis in numbered():
         named = sizes.get(axis.asked) or ()
@@ -300,7 +293,7 @@ def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
 
 
 def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
-    """Batch sizes of a list option; `1..256` are the powers of two from 1 to 256."""
+    """Return the batch sizes of a list option; `1..256` are the powers of two up to 256."""
     batches: list[int] = []
     for word in words(values):
         first, dots, last = word.partition("..")
@@ -318,14 +311,10 @@ def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
 
 
 def not_predicted(database: Database | None, word: str) -> UsageError | None:
-    """Why a model that was measured is not predicted, and what answers of it; None of any other.
-
-    Args:
-        word: what was typed: a model's name in results, or the file or code that it was.
-    """
+    """Return why a measured file or code is not predicted and what to use; None for other words."""
     code = code_word(word)
     if Path(word).exists() and code is None:
-        return None  # it is read
+        return None
     names = {word, name_of(Path(word)), "" if code is None else code_name_of(code)} - {""}
     stored = _results_of(database, names)
     why = (
@@ -336,7 +325,7 @@ def not_predicted(database: Database | None, word: str) -> UsageError | None:
     if not stored:
         measure = f"Measure it: accelbench run {visible(word)}"
         if code is None:
-            return None  # whoever looks for a file or a model of that name says that there is none
+            return None  # the search for a model or file refuses it
         return UsageError(f"{in_quotes(word)} is not predicted: {why}.", measure)
     name, results = stored
     return UsageError(
@@ -347,7 +336,7 @@ def not_predicted(database: Database | None, word: str) -> UsageError | None:
 
 
 def _results_of(database: Database | None, names: set[str]) -> tuple[str, int] | None:
-    """The name under which most results that count are stored, and how many."""
+    """Return the name with the most comparable results, and their number."""
     if database is None:
         return None
     marks = ", ".join("?" * len(names))

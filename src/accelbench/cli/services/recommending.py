@@ -1,4 +1,4 @@
-"""What `accelbench recommend` asks of the selector, and the answers as it shows them."""
+"""The answers of `accelbench recommend`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from accelbench.select.constraints.best_under import Limits
     from accelbench.store.database import Database
 
-#: On a command line, what this machine has.
+#: The word for the hardware of this machine on a command line.
 HERE = "here"
-#: What a search under limits has no use for.
+#: Options that a search under limits refuses.
 _NOT_UNDER_LIMITS = {
     "deployment": "--deployment",
     "distributed_config": "--gpu-count",
@@ -43,14 +43,14 @@ class Recommender:
     """Asks the selector.
 
     Args:
-        db: The database, lake or folder that is named, if one is.
+        db: The named database, lake or folder.
         config: The selector's configuration.
         matrix_file: Its compatibility matrix.
-        question: What is asked beside model and batch, by the selector's own words.
-        batches: Batch sizes that are named.
-        prices: What an hour costs, where that is to count.
-        machine: Whose results count; those of all without it.
-        verify: Something will be measured, into a database that need not be there yet.
+        question: Further arguments of `select_hardware`.
+        batches: The named batch sizes.
+        prices: The prices of an hour.
+        machine: The machine whose results count; by default all.
+        verify: Measurements follow, so that a named database may be missing.
     """
 
     def __init__(
@@ -73,14 +73,11 @@ class Recommender:
         self._question = dict(question)
         _refuse_other_mode(question)
         if "model_family" in question:
-            family_named(question["model_family"])  # a slip is told before what it is looked for in
+            family_named(question["model_family"])  # refuse it before the store is opened
 
     @cached_property
     def selector(self) -> HardwareSelector:
-        """Over what is named; a database that is named and is not there is a slip.
-
-        Unless it is about to be made by what is measured for the answer.
-        """
+        """The selector over the named store; a missing one is refused unless `verify` makes it."""
         from accelbench.cli.services.opening import filled
         from accelbench.store.lake import store_at
 
@@ -96,7 +93,7 @@ class Recommender:
 
     @cached_property
     def question(self) -> dict[str, Any]:
-        """As the selector takes it."""
+        """The further arguments of `select_hardware`."""
         options = dict(self._question)
         hardware = options.get("available_hardware", ())
         if [name.lower() for name in hardware] == ["all"]:
@@ -107,11 +104,11 @@ class Recommender:
         return options
 
     def selection_map(self) -> dict[str, Any]:
-        """Of all families, sizes, batches and modes."""
+        """Return the map of all families, sizes, batches and modes."""
         return self.selector.create_hardware_selection_map(self.question.get("available_hardware"))
 
     def answers(self, named: Sequence[str], verify: bool) -> Recommendations:
-        """What to take for each model at each batch."""
+        """Return the recommendation for each model at each batch."""
         models, runs = self._meant(named), list[str]()
         replies = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
         if verify:
@@ -143,7 +140,7 @@ class Recommender:
         return Recommendations(data, EXIT_NO if None in firsts else EXIT_OK, document)
 
     def ranking(self, task: str) -> Recommendations:
-        """Which stored models are best at a task."""
+        """Return the ranking of the stored models for a task."""
         self._refuse_empty()
         more = {k: v for k, v in self.question.items() if k not in ("mode", "task_type")}
         batch = self._only_batch("a ranking")
@@ -162,7 +159,7 @@ class Recommender:
     def under(
         self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
     ) -> Recommendations:
-        """The best of each model under limits, and what is on its Pareto front."""
+        """Return the best configuration of each model under limits, and its Pareto front."""
         for name, option in _NOT_UNDER_LIMITS.items():
             if name in self._question:
                 raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
@@ -183,7 +180,7 @@ class Recommender:
             from accelbench.cli.display.recommend import measured_notes
 
             sections = [limits_section(answer, explain) for answer in answers]
-            # What a search found of each batch is said with its way.
+            # A search reports its batches itself.
             searched = any(model_answer.get("searched") for model_answer in answers)
             return Document(
                 "", [*sections, measured_notes([] if searched and not explain else now)]
@@ -195,10 +192,7 @@ class Recommender:
     def _searched(
         self, answers: Sequence[Mapping[str, Any]], limits: Limits, budget: float | None
     ) -> tuple[list[list[dict[str, Any]]], list[str]]:
-        """Measure for each answer: the ways that were searched; none where cases were verified.
-
-        Beside them the runs that were made for it.
-        """
+        """Measure for each answer; return the searched ways, if any, and the runs."""
         from accelbench.cli.services.searching import USUAL_SECONDS, BatchSearch, measured_options
         from accelbench.query.suggestions import NothingMeasuredError
 
@@ -233,7 +227,7 @@ class Recommender:
 
     @property
     def database(self) -> Database:
-        """What results can be stored in: what was read, else the usual one."""
+        """The database in which results can be stored."""
         from accelbench.store.lake import store_at
 
         named = store_at(self._db)
@@ -255,7 +249,7 @@ class Recommender:
     def _measurable(self, answer: Mapping[str, Any]) -> list[str]:
         is_here, scores = self.selector.is_here, answer["all_scores"]
         unclear = answer["no_clear_winner_between"]
-        # Another device of the platform would not tell which of these is faster.
+        # Another device of the platform would not decide which of these is faster.
         ties = [name for name in unclear if is_here(name, scores[name].get("device"))]
         gaps = [gap["hardware"] for gap in answer["missing"] if gap["hardware"] not in unclear]
         return [*ties, *filter(is_here, gaps)]
@@ -278,12 +272,12 @@ class Recommender:
         return {**answer, "to_verify": cases}
 
     def _meant(self, named: Sequence[str]) -> list[str]:
-        """The models that are named, each seen to be known; else all that have results."""
+        """Return the named models, or all with results; refuse unknown ones."""
         if not named:
             return self._refuse_empty()
         database = self.selector.database
         stored = set() if database is None else set(_models_in(database))
-        # What is stored under this very name is meant, though the catalogue may know it by another.
+        # A stored name precedes the catalogue's aliases.
         names = list(dict.fromkeys(n if n in stored else catalogued(n) for n in named))
         if "model_family" in self._question:
             return names
@@ -293,7 +287,7 @@ class Recommender:
         return names
 
     def _refuse_unknown(self, name: str) -> None:
-        """A name that only a stored result may know."""
+        """Refuse a name that neither the catalogue nor a result has."""
         from accelbench.query.suggestions import refuse_unknown
 
         database = self.selector.database
@@ -309,7 +303,7 @@ class Recommender:
             raise
 
     def _refuse_empty(self) -> list[str]:
-        """The models that have results."""
+        """Return the models with results; refuse a store without any."""
         from accelbench.cli.services.opening import filled_if_any
         from accelbench.query.suggestions import none_found, nothing
 
@@ -318,7 +312,7 @@ class Recommender:
         filters = {} if family is None else {"family": (family_named(family),)}
         if database is None:
             if self._db is None:
-                filled_if_any(None, filters)  # says that there is none
+                filled_if_any(None, filters)  # refuses
             raise nothing(f"{self._db} has no results", filters)
         names = _models_in(database, *filters.get("family", ()))
         if not names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 from accelbench.core.case import Option as Setting
 from accelbench.core.figures import Statistic
@@ -19,7 +19,7 @@ from accelbench.select.answer.explanation import (
     unmeasured,
 )
 from accelbench.select.constraints.measure_command import MeasurementTarget, Remedy, remedy
-from accelbench.select.evidence.cells import EvidenceCell, FigureOrigin, settings_of
+from accelbench.select.evidence.cells import EvidenceCell, FigureOrigin, way_of
 from accelbench.select.query.config import SIZES
 from accelbench.select.rank.choosing import Choice
 from accelbench.select.rank.pricing import Costs, sign
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class CandidateAnswer(TypedDict, total=False):
-    """What an answer says of a candidate; of one that cannot be chosen, why."""
+    """A candidate in an answer."""
 
     score: float
     rank: int
@@ -60,13 +60,14 @@ class CandidateAnswer(TypedDict, total=False):
     measured_at: str | None
     run_id: str | None
     ruled_out: list[dict[str, object]]
+    wrong_outputs: list[dict[str, object]]
     note: str
     measured_otherwise: bool
     cost_per_million: float
 
 
 class Answer(TypedDict):
-    """An answer as Python and JSON have it."""
+    """An answer for Python and JSON."""
 
     primary_recommendation: str | None
     fallback_options: list[str]
@@ -96,7 +97,7 @@ class Answer(TypedDict):
 def told(
     chosen: Choice, costs: Costs | None = None, beside: MeasurementTarget | None = None
 ) -> Answer:
-    """The answer as JSON has it."""
+    """Return the answer for JSON."""
     ranked = chosen.ranked
     scores = {
         candidate.name: _score_told(candidate, rank, chosen.predicted.get(candidate.name))
@@ -143,7 +144,7 @@ def told(
 
 
 def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarget) -> Remedy:
-    """What measures one; where it is not on this machine, on which."""
+    """Return what measures a candidate, and on which device if it is not here."""
     advice = remedy(chosen.asked, candidate.candidate, beside, candidate.other_engine)
     if candidate.present is False and not advice.device:
         return replace(advice, device=candidate.candidate.platform)
@@ -168,6 +169,8 @@ def _score_told(
     }
     if candidate.ruled_out:
         fields["ruled_out"] = [failure.to_dict() for failure in candidate.ruled_out]
+    if candidate.wrong_outputs:
+        fields["wrong_outputs"] = [failure.to_dict() for failure in candidate.wrong_outputs]
     if candidate.figure is None:
         fields["reasons"] = list(candidate.ruled.why)
         if predicted is not None:
@@ -179,32 +182,22 @@ def _score_told(
         return fields
     row = candidate.figure.cell.row
     figures = candidate.figure
-    fields |= {
+    told: dict[str, object] = {
         "predictions": figures.to_dict()
         if figures.predicted is None
         else _predicted_told(figures.predicted),
         "criteria": dict(candidate.criteria or {}),
-        "device": row.get("device_name"),
-        "runtime": row.get("runtime"),
-        "precision": row.get("precision"),
-        "compiled": row.get("compiled"),
-        "threads": row.get("threads"),
-        "options": settings_of(row),
-        "engine_version": row.get("engine_version"),
+        **way_of(row),
         "told_apart_by": list(candidate.apart),
-        "machine": row.get("machine") or None,
-        "device_fingerprint": row.get("device_fingerprint"),
-    }
-    if candidate.present is not None:
-        fields["present"] = candidate.present
-    fields |= {
         "measured_at": row.get("moment"),
         "run_id": row.get("run_id") if candidate.figure.measured else None,
         "note": candidate.figure.note,
     }
+    if candidate.present is not None:
+        told["present"] = candidate.present
     if candidate.cost is not None:
-        fields["cost_per_million"] = candidate.cost
-    return fields
+        told["cost_per_million"] = candidate.cost
+    return cast("CandidateAnswer", {**fields, **told})
 
 
 _AS_PREDICTED = (
@@ -214,7 +207,7 @@ _AS_PREDICTED = (
 
 
 def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
-    """A prediction under the names that other figures have, and what it is of."""
+    """Return a prediction with the names of other results."""
     return {
         "latency": figures["latency_ms"],
         "figure": str(Statistic.MEDIAN),
@@ -227,20 +220,13 @@ def _predicted_told(figures: PredictedFigures) -> dict[str, object]:
 
 
 def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
-    row = cell.row
     return {
         "hardware": name,
-        "device": row.get("device_name"),
-        "runtime": row.get("runtime"),
-        "precision": cell.precision,
-        "engine_version": row.get("engine_version"),
-        "batch_size": cell.batch,
+        **cell.facts(),
         "latency": cell.latency,
         "figure": str(cell.statistic),
-        "provenance": row.get("provenance"),
-        "source": row.get("source"),
-        "verification_error": error_of(row),
-        "reason": why_inexact(row),
+        "verification_error": error_of(cell.row),
+        "reason": why_inexact(cell.row),
     }
 
 
@@ -261,7 +247,7 @@ def _impossible_told(
 
 
 BATCHES = (1, 4, 16, 32, 64)
-#: It is always to be had: the last of the fallbacks where it is no better.
+#: The last fallback, because every machine has it.
 LAST_RESORT = "cpu"
 
 #: model family, model name, batch size, mode → an answer.
@@ -269,7 +255,7 @@ Select = Callable[[str, str, int, str], Answer]
 
 
 def stand_in(family: str, size: str, categories: Mapping[str, float]) -> str:
-    """The name of a model that nobody has: it says its size, and nothing is known of it."""
+    """Return the name of a model that does not exist, with its size."""
     millions = f"{categories[size] / 1e6:f}".rstrip("0").rstrip(".")
     return f"any-{family}-{millions}m"
 
@@ -277,7 +263,7 @@ def stand_in(family: str, size: str, categories: Mapping[str, float]) -> str:
 def selection_map(
     select: Select, categories: Mapping[str, float], timestamp: str
 ) -> dict[str, object]:
-    """The whole map; a size is at one item, a batch is of a model of medium size."""
+    """Return the map of all families: sizes at batch 1, batches for a medium model."""
     return {
         "timestamp": timestamp,
         "model_families": {
@@ -308,7 +294,7 @@ def _family(family: str, select: Select, categories: Mapping[str, float]) -> dic
 
 
 def _kept(answer: Answer) -> dict[str, object]:
-    """The first, what comes next, and what is always there."""
+    """Return the first and the fallbacks of an answer."""
     return {
         "primary": answer.get("primary_recommendation"),
         "fallbacks": shortened(answer.get("fallback_options") or ()),
@@ -316,6 +302,6 @@ def _kept(answer: Answer) -> dict[str, object]:
 
 
 def shortened(fallbacks: Sequence[str]) -> list[str]:
-    """The best alternative and the last resort."""
+    """Return the best alternative and the last resort."""
     kept = list(fallbacks[:1])
     return [*kept, LAST_RESORT] if LAST_RESORT in fallbacks[1:] else list(fallbacks[:2])

@@ -1,4 +1,4 @@
-"""The answer in sentences: the choice, its reasons, and what was not measured yet. Pure."""
+"""The texts of an answer: the choice, its reasons, and what is not measured. Pure."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from accelbench.select.rank.scoring import ScoredCandidate
 
 
-#: What became of something that was measured for an answer, where it rests on it.
+#: The outcome of a measurement that an answer uses.
 IN_THE_ANSWER = "in the answer"
-#: What a time decides by itself.
+#: Criteria that follow from the time of a step.
 _OF_TIME = ("latency", "throughput")
 
 
 def remarks(chosen: Choice) -> list[str]:
-    """The sentences."""
+    """Return notes on the decision, failures and unknown settings."""
     return [*_decided(chosen), *_ruled_out(chosen), *_unsaid(chosen), *_failed_since(chosen)]
 
 
 def _decided(chosen: Choice) -> Iterator[str]:
-    """By what the first is first, where it is not by its time."""
+    """Yield the reason why the first is first, if it is not its time."""
     figured = [candidate for candidate in chosen.ranked if candidate.figure is not None]
     if len(figured) < 2:
         return
@@ -57,14 +57,14 @@ def _decided(chosen: Choice) -> Iterator[str]:
 
 
 def _ends(figure: Figure) -> tuple[float, float]:
-    """The interval of what was measured, else the bounds that it is judged by."""
+    """Return the interval of a measured result, else its bounds."""
     return (figure.cell.interval if figure.measured else None) or (figure.low, figure.high)
 
 
 def _criterion(
     first: ScoredCandidate, second: ScoredCandidate, weights: Mapping[str, float]
 ) -> str:
-    """What speaks most for the first against the second, time aside; "" where nothing does."""
+    """Return the criterion by which the first is ahead of the second, apart from time, or ""."""
     mine, other = first.criteria or {}, second.criteria or {}
     apart = {
         name: weights.get(name, 1.0) * (mine[name] - other[name])
@@ -81,14 +81,17 @@ def _criterion(
 
 
 def _ruled_out(chosen: Choice) -> Iterator[str]:
-    """Name the engines that failed on a platform that others of its engines may serve."""
+    """Yield the failed engines of platforms that still can be chosen."""
     for candidate in chosen.ranked:
         if failures := "; ".join(failure.explanation() for failure in candidate.ruled_out):
             yield f"Ruled out on {candidate.name} by its newest run: {failures}."
+        wrong = dict.fromkeys(failure.explanation() for failure in candidate.wrong_outputs)
+        if wrong:
+            yield f"Set aside on {candidate.name}: {'; '.join(wrong)}."
 
 
 def _unsaid(chosen: Choice) -> Iterator[str]:
-    """What an import has not said of how it was asked, and is taken to be as with the others."""
+    """Yield the settings that an import does not record, which are taken to be as elsewhere."""
     settings = [*chosen.shapes, *(n for n, v in chosen.circumstances.items() if v is not None)]
     for candidate in chosen.ranked:
         row = (
@@ -98,16 +101,16 @@ def _unsaid(chosen: Choice) -> Iterator[str]:
         )
         unsaid = [name.replace("_", " ") for name in settings if row and row.get(name) is None]
         if unsaid:
-            yield f"Of {candidate.name} it is not said: {', '.join(unsaid)}."
+            yield f"{candidate.name} does not record: {', '.join(unsaid)}."
 
 
 def _failed_since(chosen: Choice) -> Iterator[str]:
-    """A newer run that came to nothing, by what lies with a machine or with what was asked."""
+    """Yield newer runs that failed because of a machine or of the request."""
     for candidate in chosen.ranked:
         if candidate.failed_since:
             yield (
-                f"{candidate.name}: a newer run came to nothing ({candidate.failed_since}); its"
-                " figure is of an older one."
+                f"{candidate.name}: a newer run failed ({candidate.failed_since}); its result is of"
+                " an older one."
             )
 
 
@@ -119,24 +122,24 @@ _LATENCIES: tuple[Literal["latency_low_ms", "latency_ms", "latency_high_ms"], ..
 def explained(
     chosen: Choice, remedies: Sequence[Remedy] = (), sign: str = "$", costs: Sequence[str] = ()
 ) -> str:
-    """Sentences, a line each."""
+    """Return the explanation, one sentence a line."""
     return "\n".join(_sentences(chosen, remedies, sign, costs))
 
 
 def data_date(chosen: Choice) -> str | None:
-    """When what the first candidate's figure rests on was measured."""
+    """Return when the first candidate's result was measured."""
     first = chosen.ranked[0].figure if chosen.ranked else None
     moment = first.cell.row.get("moment") if first else None
     return str(moment) if moment else None
 
 
 def sharers(chosen: Choice) -> str:
-    """What several share a step as, where the figures are of several: devices or processes."""
+    """Return what several share a step as: devices or processes."""
     return sharing_of(entry.figure.cell.row for entry in chosen.ranked if entry.figure)
 
 
 def cost_notes(chosen: Choice, costs: Costs | None) -> list[str]:
-    """Which prices were used, what has none, and whether costs count; nothing without prices."""
+    """Return which prices were used, what has none, and whether costs count."""
     if costs is None:
         return []
     figured = [candidate for candidate in chosen.ranked if candidate.figure is not None]
@@ -155,7 +158,7 @@ def cost_notes(chosen: Choice, costs: Costs | None) -> list[str]:
 
 
 def unmeasured(chosen: Choice) -> list[ScoredCandidate]:
-    """Those that can be chosen, and were not measured."""
+    """Return the ranked candidates without a measured result."""
     return [
         candidate
         for candidate in chosen.ranked
@@ -213,7 +216,7 @@ def _sentences(
 
 
 def told_figures(chosen: Choice) -> dict[str, str]:
-    """Of each that has a time, which figure of its steps that is."""
+    """Return the statistic of each candidate's time."""
     return {
         candidate.name: name_of(candidate.figure.statistic)
         for candidate in chosen.ranked
@@ -222,7 +225,7 @@ def told_figures(chosen: Choice) -> dict[str, str]:
 
 
 def mixed_figures(by_name: Mapping[str, str]) -> str:
-    """That times of several kinds stand beside each other; nothing where all are of one."""
+    """Return the note that times have different statistics; "" if all have the same."""
     if len(set(by_name.values())) < 2:
         return ""
     figures = ", ".join(f"{name} {figure}" for name, figure in by_name.items())
@@ -230,7 +233,7 @@ def mixed_figures(by_name: Mapping[str, str]) -> str:
 
 
 def browsers_left_out(names: Sequence[str]) -> str:
-    """That a browser's figures do not count unasked."""
+    """Return the note that results of browsers do not count unless they are named."""
     return (
         f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} figures, and a browser is"
         " chosen only when named, or by --deployment browser."
@@ -292,7 +295,7 @@ def _figure_said(candidate: ScoredCandidate, sign: str, chosen: Choice) -> str:
 
 
 def _of_others(figure: Figure) -> str:
-    """That an estimate is from what was imported; nothing where it was measured here."""
+    """Return that an estimate rests on imported results; "" if it does not."""
     if Provenance.IMPORTED not in figure.origin.rests_on:
         return ""
     partly = "" if figure.origin.by_others else "partly "
@@ -300,7 +303,7 @@ def _of_others(figure: Figure) -> str:
 
 
 def _together(chosen: Choice) -> Iterator[str]:
-    """What is not meant by itself: many requests at once, several devices."""
+    """Yield the scenario and the number of devices if they are not the default."""
     circumstances = chosen.circumstances
     if (number(circumstances, "world_size") or 1) > 1:
         yield f"The figures are of {circumstances['world_size']} {sharers(chosen)} together."

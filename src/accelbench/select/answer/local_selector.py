@@ -1,8 +1,4 @@
-"""A selector's answers for this machine: its own devices, and none that only stands in for one.
-
-A database may hold figures of many machines' devices. Of a platform's figures, only those of the
-device that is here say what will happen here.
-"""
+"""A selector's answers for the devices of this machine, without emulated ones."""
 
 from __future__ import annotations
 
@@ -24,14 +20,14 @@ WHERE hardware IS NOT NULL AND device_name IS NOT NULL AND status = 'ok' GROUP B
 
 
 class Selecting(Protocol):
-    """`HardwareSelector`, or one of somebody's own."""
+    """`HardwareSelector` or a similar class."""
 
     @property
     def select_hardware(self) -> Callable[..., Json]: ...
 
 
 class LocalSelector:
-    """What is here to be chosen, and a selector that is asked about nothing else."""
+    """A selector restricted to the devices of this machine."""
 
     def __init__(
         self, selector: Selecting, inventory: Inventory, database: Database | None
@@ -41,8 +37,8 @@ class LocalSelector:
         rows = [] if database is None else database.query(_DEVICES)[1]
         for hardware, device, emulated in rows:
             self._stored.setdefault(str(hardware), {})[str(device)] = bool(emulated)
-        #: What was detected, without stand-ins: also those that only their results have shown to be
-        #: such, as a browser's adapter, which nobody knows before a page asks for it.
+        #: The detected devices without emulated ones. A browser's adapter is only known to be
+        #: emulated by its results.
         self.found: Inventory = {
             name: [
                 device
@@ -53,16 +49,16 @@ class LocalSelector:
         }
 
     def select_hardware(self, *, available_hardware: Sequence[str], **question: object) -> Json:
-        """The answer for these platforms, each being the device of it that is here.
+        """Return the answer for the devices of these platforms here.
 
-        Nobody has named them: a browser is among them only where nothing else is.
+        Browsers only count if there is nothing else, because they were not named.
         """
         plain = [name for name in available_hardware if name not in BROWSERS]
         hardware = [self.word(platform) for platform in plain or available_hardware]
         return self._selector.select_hardware(available_hardware=hardware, **question)
 
     def words(self, *, browsers: bool = False) -> list[str]:
-        """Everything here, as a selector takes it; browsers where they are meant."""
+        """Return all devices here as a selector takes them, with browsers if asked."""
         present = (
             name
             for name, ones in self.found.items()
@@ -72,7 +68,7 @@ class LocalSelector:
         return [self.word(name) for name in present]
 
     def word(self, platform: str) -> str:
-        """The platform; or its device by name, where there are figures of other devices."""
+        """Return the platform, or its device by name if other devices have results."""
         device = next((o for o in self.found.get(platform, ()) if isinstance(o, Device)), None)
         others = set(self._stored.get(platform, {})) - {device.name if device else ""}
         return f"{platform}:={device.name}" if device is not None and others else platform

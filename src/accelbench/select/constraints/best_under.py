@@ -1,7 +1,4 @@
-"""The best batch size and precision under limits, of everything known of a model.
-
-What is not known does not fit: a limit that nobody can show to be kept is not kept.
-"""
+"""The best batch size and precision of a model under limits; unknown values do not fit."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from accelbench.select.constraints.limits import (
     kept,
     limits_named,
 )
-from accelbench.select.constraints.measure_command import Installed, Words, case, installed
+from accelbench.select.constraints.measure_command import MeasurementTarget, Words, case
 from accelbench.select.constraints.measurement_candidates import (
     BATCHES,
     METERED,
@@ -56,7 +53,6 @@ from accelbench.select.rank.choosing import Prices
 __all__ = ["Limits", "limits_named", "under"]
 
 
-#: What the best of what keeps the limits is best at.
 OBJECTIVE = (
     "Objective: the most items a second that keeps the limits, which need not be the largest batch."
 )
@@ -64,7 +60,7 @@ OBJECTIVE = (
 
 @dataclass(frozen=True)
 class LimitSearch:
-    """Everything that was looked at, and what of it keeps to the limits."""
+    """All options of a model with the limits that they keep."""
 
     asked: Query
     limits: Limits
@@ -73,12 +69,12 @@ class LimitSearch:
     batches: Sequence[int]
     rate: Rate
     otherwise: Sequence[OtherMeasurement] = ()
-    elsewhere: bool = False  # it was measured, though not on what is asked about
-    aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
+    elsewhere: bool = False  # it was measured, but not on the candidates
+    aside: Sequence[Json] = ()  # results with unusable times
 
     @cached_property
     def fits(self) -> list[Option]:
-        """What keeps all of them, the best first."""
+        """Options that keep all limits, the best first."""
         return self._in_order(option for option in self.options if not option.why)
 
     @cached_property
@@ -91,7 +87,7 @@ class LimitSearch:
 
     @cached_property
     def unmeasured(self) -> list[str]:
-        """Of what was asked about, that without any figure."""
+        """Candidates without an option."""
         known = {option.hardware for option in self.options}
         return [candidate.name for candidate in self.candidates if candidate.name not in known]
 
@@ -100,7 +96,7 @@ class LimitSearch:
 
 
 class LimitAnswer(TypedDict):
-    """What keeps to limits, as Python and JSON have it."""
+    """An answer under limits for Python and JSON."""
 
     model: str
     mode: str
@@ -111,7 +107,7 @@ class LimitAnswer(TypedDict):
     does_not_fit: list[dict[str, object]]
     pareto: list[dict[str, object]]
     pareto_by: list[str]
-    objective: str  # the column that the best has the most of
+    objective: str  # the column that the best maximises
     to_verify: list[Words]
     to_search: list[Words]
     unfillable: list[str]
@@ -129,12 +125,12 @@ def under(
     candidates: Sequence[Candidate],
     named: Sequence[int] = (),
     prices: Prices | None = None,
-    here: Installed | None = None,
+    here: MeasurementTarget | None = None,
 ) -> LimitAnswer:
-    """Return what keeps to the limits, the best of it, and why the rest does not.
+    """Return the options that keep the limits, the best, and why the rest does not.
 
     Batch sizes that were not measured are estimated; only the named ones count, if any is named.
-    `here` is what this installation can measure.
+    `here` is where new results are stored.
     """
     every = [
         option
@@ -159,14 +155,12 @@ def under(
     )  # fmt: skip
     perhaps = list(search.options)
     if not search.fits and not named:
-        # Of what was measured nothing fits, and nobody said at which batches to look further.
+        # Nothing measured fits and no batch is named: consider further batches.
         perhaps = judged(options(query, own, candidates, BATCHES, prices))
-    here = here or installed()
     metered = [name for name in METERED if name in limits.given]
     why = why_unmetered(candidate.name for candidate in candidates) if metered else ""
     unfilled = [f"{name}: {why}" for name in metered if why]
-    here = replace(here, energy=bool(metered))
-    # What nobody here can measure is as little known afterwards.
+    here = replace(here or MeasurementTarget(), energy=bool(metered))
     to_verify = (
         [] if unfilled else worth_measuring(query, limits, perhaps, candidates, named, rate, here)
     )
@@ -200,7 +194,7 @@ def under(
 
 
 def _one_of_each(judged: Iterable[Option], rate: Rate) -> list[Option]:
-    """Versions of an engine have one name here: the best counts, and first one that fits."""
+    """Return the best option of each name, preferably one that fits."""
     best: dict[tuple[object, ...], tuple[tuple[bool, tuple[object, ...]], Option]] = {}
     for option in judged:
         order = (bool(option.why), merit(option, rate))
@@ -216,7 +210,7 @@ def _by_memory(search: LimitSearch) -> list[str]:
 def _explained(
     search: LimitSearch, to_verify: Sequence[Words], unfilled: Sequence[str]
 ) -> Iterator[str]:
-    """Sentences."""
+    """Yield the sentences of the explanation."""
     what = f" under {search.limits}" if search.limits.given else ""
     yield from sentences(search.otherwise, FEW)
     yield from sentences_of(search.aside, FEW, search.limits.memory_mb)
@@ -242,7 +236,7 @@ def _explained(
         known = {measurement.hardware for measurement in search.otherwise}
         known |= {text(entry, "hardware") for entry in search.aside}
         yield from without_figure(search.unmeasured, known)
-    # What was measured and fits would only be confirmed.
+    # A measured option that fits would only be confirmed.
     open_ones = to_verify[1:] if search.fits and search.fits[0].measured else to_verify
     yield from _unmeasurable([check for check in open_ones if check["command"] is None])
 
@@ -259,7 +253,7 @@ def _is_room(search: LimitSearch) -> bool:
 
 
 def _none(search: LimitSearch) -> str:
-    """That nothing answers: none of what there is, or there is nothing that counts."""
+    """Return the note that no result answers, or that none counts."""
     if search.otherwise:
         return (
             f"None of it is the time of a step of {_question(search)}, with one request after the"
@@ -269,7 +263,7 @@ def _none(search: LimitSearch) -> str:
 
 
 def _unmeasurable(cases: Sequence[Words]) -> Iterator[str]:
-    """Per reason the places that no command of this machine measures."""
+    """Yield the hardware that no command measures, by reason."""
     places: dict[str, list[str]] = {}
     for check in cases:
         places.setdefault(check["unmeasurable"], []).append(check["hardware"])
@@ -323,7 +317,7 @@ def _best(search: LimitSearch, what: str) -> str:
 
 
 def _missed(search: LimitSearch) -> str:
-    """The limit that most miss, and who comes nearest to it: first what may keep it after all."""
+    """Return the limit that most options miss, and the option that is nearest to it."""
     missed = [(why, option) for option in search.misfits for why in option.why]
     limits = [why.limit for why, _ in missed]
     most = min((*search.limits.given, PRECISION), key=lambda name: -limits.count(name))
@@ -343,7 +337,7 @@ def _missed(search: LimitSearch) -> str:
 
 
 def _held_together(search: LimitSearch) -> Iterator[str]:
-    """How options were held together, where that is not plain."""
+    """Yield notes on comparisons of different units, machines or unknown memory."""
     if are_mixed(search.options):
         units = sorted({option.unit for option in search.options})
         yield (

@@ -1,7 +1,7 @@
-"""Limits, and whether what is known of an option shows that it keeps them. Pure.
+"""Limits, and whether an option is known to keep them. Pure.
 
-What was measured is judged by its interval, an estimate by its bounds: what cannot be shown to be
-kept is not kept, and of launches at 3 and 30 ms nobody knows that they keep 20.
+Measured results are judged by their intervals, estimates by their bounds: launches at 3 and 30 ms
+are not known to keep 20 ms.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from accelbench.select.query import validation
 if TYPE_CHECKING:
     from accelbench.select.constraints.options import Option
 
-#: How a reason ends that is a gap, which measuring may fill.
+#: The end of a reason that a measurement may remove.
 UNMEASURED = "was not measured"
 _NO_PRICE = "no price is known"
-#: The limit that nobody sets: quantised outputs may not be off by more, unasked.
+#: The default limit of the error of quantised outputs.
 PRECISION = "precision"
-#: Limits that are of an item, whatever a result's rate counts.
+#: Limits that concern items.
 OF_ITEMS = ("min_throughput", "max_cost", "max_energy")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an answer may not exceed, or fall below; None is no limit."""
+    """Limits of an answer; None is no limit."""
 
     memory_mb: float | None = None
     max_latency_ms: float | None = None
@@ -47,13 +47,13 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None:
-                # Plain numbers, so that an answer can be written whatever they came from.
+                # Plain numbers, so that an answer can be written as JSON.
                 number = validation.amount(field.name, value, "Leave out what has no limit.")
                 object.__setattr__(self, field.name, value if type(value) is int else number)
 
     @property
     def given(self) -> dict[str, float]:
-        """Those that there are."""
+        """The limits that are set."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def __str__(self) -> str:
@@ -65,8 +65,8 @@ class LimitReason:
     """Why an option is not known to keep a limit.
 
     Attributes:
-        by: how many times over the limit its middle is.
-        open: it may keep it, for all that is known.
+        by: its middle relative to the limit.
+        open: it may keep the limit.
     """
 
     limit: str
@@ -76,7 +76,7 @@ class LimitReason:
 
 
 def limits_named(given: Mapping[str, float | None]) -> Limits:
-    """Limits from their names."""
+    """Return limits by their names; refuse unknown ones."""
     known = [field.name for field in fields(Limits)]
     if not isinstance(given, Mapping):
         raise UsageError(
@@ -91,21 +91,20 @@ def limits_named(given: Mapping[str, float | None]) -> Limits:
 
 
 def spelled(value: float) -> str:
-    """A limit as it was given."""
+    """Format a limit."""
     return f"{value:.10g}"
 
 
 def kept(
     option: Option, limits: Limits, counts: str, *, any_error: bool
 ) -> tuple[LimitReason, ...]:
-    """Every limit that an option is not known to keep.
+    """Return every limit that an option is not known to keep.
 
     Args:
-        option: with its figures.
-        limits: what has to be kept.
-        counts: what rates, and what a million of costs, are limited for, as `counted` says it.
-        any_error: a precision was named; else quantised outputs have a limit without being asked,
-            unless one was set.
+        option: the option.
+        limits: the limits.
+        counts: the unit of limited rates and costs, as `counted` returns it.
+        any_error: a precision was named, so that the default limit of the error does not apply.
     """
     reasons = tuple(_reasons(option, limits, counts))
     if any_error or limits.max_error is not None or is_exact(option.row):
@@ -139,7 +138,7 @@ def _reasons(option: Option, limits: Limits, counts: str) -> Iterator[LimitReaso
 
 
 def _memory(option: Option, limit: float | None) -> Iterator[LimitReason]:
-    """Where memory is not known to be within a limit: of launches the one that took most counts."""
+    """Yield why memory is not known to keep a limit; the launch that took most counts."""
     known = option.memory
     launches = option.measured and option.memory_basis == MEASURED and known is not None
     if launches and known and limit is not None and known.high > max(limit, known.middle):
@@ -159,7 +158,7 @@ def _most(
     known: Bounds | None,
     is_measured: bool = False,
 ) -> Iterator[LimitReason]:
-    """Where a figure is not known to be within a limit."""
+    """Yield why a value is not known to be below a limit."""
     if limit is None:
         return
     if known is None:
@@ -190,7 +189,7 @@ def _least(option: Option, limit: float | None) -> Iterator[LimitReason]:
 
 
 def _measured(word: str, unit: str, limit: str, known: Bounds, *, is_open: bool) -> str:
-    """In words, of a figure that was measured: whether its interval leaves the limit open."""
+    """Return how a measured value relates to a limit, with its interval if that is open."""
     figure = f"{word} {rounded(known.middle)} {unit}".strip()
     if not is_open:
         return f"{figure} is {limit}"
@@ -199,7 +198,7 @@ def _measured(word: str, unit: str, limit: str, known: Bounds, *, is_open: bool)
 
 
 def _missed(word: str, unit: str, limit: str, worst: float, best: float, *, is_open: bool) -> str:
-    """In words: by the figure; by an estimate's dear end, or even by its other one."""
+    """Return how the worse end of an estimate, or even the better one, misses a limit."""
     measured = worst == best
     end = "" if measured else "at worst" if is_open else "at best"
     amount = f"{rounded(worst if is_open else best)} {unit}".rstrip()

@@ -1,10 +1,7 @@
-"""What is worth measuring under limits: it may fit, for all that is known, and may be better.
+"""Measurements that are worthwhile under limits: options that may fit and may be better.
 
-In comparisons with measured options an estimate counts by its worse end.
-
-Memory and the time of a step grow with the batch: if one batch keeps a limit of theirs and a larger
-one does not, the largest that does lies between them. It is bracketed from where memory is counted
-to allow, by at most doubling, and then the bracket is halved.
+Memory and the time of a step grow with the batch. The largest batch that keeps their limits is
+bracketed by at most doubling, starting where the counted memory ends, then by halving.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry.energy import energy_meter
 from accelbench.select.constraints.limits import Limits
-from accelbench.select.constraints.measure_command import Installed, Words, case, unmeasured
+from accelbench.select.constraints.measure_command import MeasurementTarget, Words, case, unmeasured
 from accelbench.select.constraints.options import Option
 from accelbench.select.estimate.figures import counted_memory
 from accelbench.select.evidence.candidates import Candidate
@@ -26,23 +23,22 @@ from accelbench.select.evidence.cells import ITEMS, counted
 from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.query import GENERATING, Query
 
-#: What an option surely does in a second, in a unit that all have.
+#: The rate of an option, at least, in a unit that all options have.
 Rate = Callable[[Option], float]
 
 
 def are_mixed(options: Iterable[Option]) -> bool:
-    """Whether some count what others do not: tokens beside items."""
+    """Return whether rates have units that do not compare, such as tokens and items."""
     return len({counted(option.unit) for option in options}) > 1
 
 
 def rate_in(options: Iterable[Option]) -> Rate:
-    """How these are held together: by their rates; where those count different things, by the
-    items of the batch that go through in a second, which all have."""
+    """Return how options compare: by their rates, else by items of the batch a second."""
     return _pace if are_mixed(options) else _rate
 
 
 def unit_in(options: Iterable[Option]) -> str:
-    """What most of them count: what a limited rate, or cost, is taken to be of."""
+    """Return the unit of most options, which limited rates and costs are taken to have."""
     units = [counted(option.unit) for option in options]
     return min(
         set(units), key=lambda unit: (-units.count(unit), unit != ITEMS, unit), default=ITEMS
@@ -50,20 +46,17 @@ def unit_in(options: Iterable[Option]) -> str:
 
 
 def merit(option: Option, rate: Rate) -> tuple[object, ...]:
-    """The most a second first; the same order every time."""
+    """Return the sort key: the highest rate first."""
     return (-rate(option), not option.measured, option.time, *option.name)
 
 
 def compares_memory(options: Iterable[Option]) -> bool:
-    """Whether all know theirs."""
+    """Return whether the memory of all options is known."""
     return all(option.memory is not None for option in options)
 
 
 def pareto(options: Sequence[Option], rate: Rate | None = None) -> list[Option]:
-    """Those that no other beats in latency, rate, and memory where all know theirs.
-
-    Equals do not beat each other.
-    """
+    """Return the options that no other beats in latency, rate, and memory if all know theirs."""
     held = rate or rate_in(options)
     by_memory = compares_memory(options)
 
@@ -91,14 +84,14 @@ def _pace(option: Option) -> float:
     return option.pace
 
 
-#: Limits that only a run with --energy can show to be kept.
+#: Limits that require a run with --energy.
 METERED = ("max_power", "max_energy")
-#: Platforms whose work is the host's CPU.
+#: Platforms that compute on the host's CPU.
 _OF_THE_HOST = ("cpu", "wasm")
 
 
 def host_unmetered() -> str:
-    """Why energy of the host's CPU cannot be measured; "" where it can."""
+    """Return why the energy of the host's CPU cannot be measured; "" if it can."""
     meter = energy_meter(Device("cpu", ""))
     if isinstance(meter, NotAvailable):
         return meter.reason
@@ -107,20 +100,20 @@ def host_unmetered() -> str:
 
 
 def why_unmetered(platforms: Iterable[str]) -> str:
-    """Why energy can be measured on none of some platforms; "" where it may be on one.
+    """Return why energy can be measured on none of some platforms; "" if it may be on one.
 
-    Of accelerators nobody knows it before a run asks their drivers.
+    For accelerators only a run can find out, by their drivers.
     """
     if all(platform.partition(":")[0] in _OF_THE_HOST for platform in platforms):
         return host_unmetered()
     return ""
 
 
-#: Tried where nothing was measured and no batch is named: as far as memory is counted to allow.
+#: Batches that are considered if none is named, as far as the counted memory allows.
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
-#: Limits of figures that more launches narrow.
+#: Limits of values whose intervals more launches narrow.
 _NARROWED = frozenset({"max_latency_ms", "min_throughput"})
-#: Beside the best, no more than so many that may be better, or may fit.
+#: So many options that may be better, or may fit, next to the best.
 _MOST = 3
 
 
@@ -131,12 +124,11 @@ def worth_measuring(
     candidates: Sequence[Candidate],
     batches: Sequence[int],
     rate: Rate,
-    here: Installed,
+    here: MeasurementTarget,
 ) -> list[Words]:
-    """The best that fits; what may do more, or may fit for all that is known.
+    """Return the best option that fits, and those that may be better or may fit.
 
-    Where nothing is known at all it is each hardware at the largest batch whose memory is counted
-    to fit, or the smallest where a step's time is limited.
+    If none fits, each hardware without results is added at its first batch.
     """
     fits = sorted(
         (option for option in options if not option.why), key=lambda option: merit(option, rate)
@@ -152,13 +144,14 @@ def worth_measuring(
         if candidate.name not in known and batch is not None:
             others.append(unmeasured(query, candidate, precision, batch, here))
     able = [other for other in others if other["command"]]
-    return cases + (able or ([] if cases else others[:1]))  # which says why there is none
+    return cases + (able or ([] if cases else others[:1]))  # it has the reason
 
 
 def first_batch(query: Query, limits: Limits, precision: str, batches: Sequence[int]) -> int | None:
-    """Where to begin with what was never measured; None where memory is counted not to allow any.
+    """Return the first batch to measure; None if the counted memory allows none.
 
-    Of a step whose time is limited, a small batch says most: where that is too slow, all are.
+    It is the largest that fits; the smallest if the time of a step is limited, because all batches
+    are too slow if that is.
     """
     among = sorted(batches or BATCHES)
     sizes = sizes_meant(query)
@@ -175,7 +168,7 @@ def first_batch(query: Query, limits: Limits, precision: str, batches: Sequence[
 
 
 def sizes_meant(query: Query) -> dict[str, int]:
-    """The sizes that are asked for, and of the rest the model's own."""
+    """Return the named sizes, completed by the model's own."""
     own = own_shapes(query.spec)
     if query.shapes.get("sequence_length") or not query.shapes.get("new_tokens", 1):
         own = {name: value for name, value in own.items() if name not in GENERATING}
@@ -183,7 +176,7 @@ def sizes_meant(query: Query) -> dict[str, int]:
 
 
 def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) -> Iterator[Option]:
-    """Estimates that may be better than the best; without one, what may fit, the most first."""
+    """Yield options that may be better than the best, or else may fit, the fastest first."""
     least = rate(fits[0]) if fits else 0.0
     able = (option for option in options if option not in fits[:1] and _most(option, rate) > least)
     may = [option for option in able if all(why.open for why in option.why) and _tells(option)]
@@ -192,38 +185,37 @@ def _promising(options: Sequence[Option], fits: Sequence[Option], rate: Rate) ->
 
 
 def _most(option: Option, rate: Rate) -> float:
-    """What it may do, by the middle of what is known."""
+    """Return the rate by the middle of the latency."""
     return rate(option) * option.time / option.latency.middle
 
 
 def _tells(option: Option) -> bool:
-    """Whether measuring it would say more: what was measured here and is sure says all that it can,
-    and what something costs nobody measures."""
+    """Return whether measuring an option would add something."""
     if {why.limit for why in option.why} == {"max_cost"} and option.cost is None:
         return False
     imported = option.row.get("provenance") == Provenance.IMPORTED
-    # Of a limit that lies within its interval more launches tell on which side it is.
+    # More launches narrow an interval that contains the limit.
     is_wide = any(why.limit in _NARROWED and why.open for why in option.why)
-    # One without power may have been measured before anybody asked for it.
+    # It may have been measured without --energy.
     is_unmetered = any(why.limit in METERED and why.open for why in option.why)
     return not option.measured or (imported and bool(option.why)) or is_wide or is_unmetered
 
 
-#: Precisions that are tried where none is named: the documents', pure.
+#: Precisions that are tried if none is named.
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 #: No larger batch is tried.
 LARGEST = 4096
-#: A bracket is narrow enough at a sixteenth of the batch: launches differ by about as much.
+#: The bracket ends at a sixteenth of the batch: launches differ by about as much.
 NARROW = 16
 
 
 def next_batch(tried: Mapping[int, float], first: int, among: Sequence[int] = ()) -> int | None:
-    """The batch to measure next; None where the largest that fits is known, or that none does.
+    """Return the batch to measure next; None if the search has ended.
 
     Args:
-        tried: batch → how much of its tightest limit it takes: up to 1 it keeps all of them.
-        first: where to begin.
-        among: the only batches that are asked about, if some are.
+        tried: batch → the share of its tightest limit; up to 1 it keeps all limits.
+        first: the batch to begin with.
+        among: the only batches, if some are named.
     """
     if among:
         return _next_of(tried, sorted(among))
@@ -235,27 +227,24 @@ def next_batch(tried: Mapping[int, float], first: int, among: Sequence[int] = ()
         return min(_beyond(most, tried[most]), LARGEST) if most < LARGEST else None
     if least - most <= max(1, most // NARROW):
         return None
-    # Below the first that does not fit nothing is known yet: it is halved as a bracket from 0.
+    # If nothing fits yet, the bracket starts at 0.
     return (most + least) // 2
 
 
 def largest(tried: Mapping[int, float]) -> int | None:
-    """The largest batch that kept the limits, whatever became of a smaller one.
-
-    A time that met a bad moment may miss a limit that a larger batch keeps.
-    """
+    """Return the largest batch that kept the limits; a smaller one may miss them by noise."""
     return max((batch for batch, takes in tried.items() if takes <= 1.0), default=None)
 
 
 def _beyond(batch: int, takes: float) -> int:
-    """A batch that should not fit, by what a smaller one takes, and be little larger than does."""
+    """Return a batch that should just not fit, by the share of a smaller one."""
     bracket = 1.0 + 1.0 / NARROW
     growth = min(max(bracket / takes, bracket), 2.0) if takes > 0.0 else 2.0
     return max(batch + 1, round(batch * growth))
 
 
 def _next_of(tried: Mapping[int, float], among: Sequence[int]) -> int | None:
-    """The middle one of those of which neither is known yet."""
+    """Return the middle one of the open batches."""
     most = largest(tried) or 0
     missed = min((b for b, takes in tried.items() if takes > 1.0 and b > most), default=None)
     open_ones = [
@@ -267,7 +256,7 @@ def _next_of(tried: Mapping[int, float], among: Sequence[int]) -> int | None:
 
 
 def searches(limits: Limits) -> bool:
-    """Whether a limit is of what grows with the batch."""
+    """Return whether a limit concerns what grows with the batch."""
     return limits.memory_mb is not None or limits.max_latency_ms is not None
 
 
@@ -277,12 +266,11 @@ def to_search(
     options: Sequence[Option],
     candidates: Sequence[Candidate],
     among: Sequence[int],
-    here: Installed,
+    here: MeasurementTarget,
 ) -> list[Words]:
-    """Each way that a search goes through, as words of its first case.
+    """Return the first measurement of each way to search.
 
-    It is every candidate by its own engine in each precision, and by those that measured the model
-    there before.
+    These are each candidate's default engine in each precision, and the ways that were measured.
     """
     cases: dict[tuple[str, ...], Words] = {}
     precisions = (query.precision,) if query.precision else PRECISIONS
@@ -311,7 +299,7 @@ def _measured_here(options: Sequence[Option]) -> Iterator[Option]:
 
 
 def _first(query: Query, limits: Limits, precision: str, among: Sequence[int]) -> int:
-    """Where memory is counted to end; a step whose time is limited begins with one item."""
+    """Return the largest batch of the counted memory; 1 if the time of a step is limited."""
     if among:
         return _next_of({}, sorted(among)) or among[0]
     if limits.memory_mb is None or limits.max_latency_ms is not None:

@@ -1,4 +1,4 @@
-"""What can be chosen among under limits: each way at each batch, with its figures. Pure."""
+"""Options under limits: each way at each batch with its values. Pure."""
 
 from __future__ import annotations
 
@@ -28,29 +28,27 @@ from accelbench.select.evidence.cells import (
     EvidenceCell,
     EvidenceRow,
     FigureOrigin,
-    ModelKnowledge,
     settings_of,
     sizes_of,
+    way_of,
 )
 from accelbench.select.evidence.model_evidence import ModelEvidence
 from accelbench.select.query.query import Query
 from accelbench.select.rank.choosing import Prices
 
 ESTIMATED = "estimated"
-#: Where a way ran, beside its platform and its device's name.
+#: Where a way ran, next to its platform and its device's name.
 _WHERE = ("machine", "device_fingerprint")
-#: Other batches of the same way are all that an option is estimated from.
-_NOTHING = ModelKnowledge()
 
 
 @dataclass(frozen=True)
 class Option:
-    """A way, a batch and a precision with its figures; `why` says what speaks against it.
+    """A way at a batch with its values; `why` has the limits that it does not keep.
 
     Attributes:
-        unit: what its rate counts, in the plural.
-        row: of the figure that it is, or is estimated from.
-        origin: who measured it, or what it is estimated from.
+        unit: of its rate, in the plural.
+        row: of its cell, or of the cell that it is estimated from.
+        origin: the provenance of what it rests on.
     """
 
     hardware: str
@@ -60,7 +58,7 @@ class Option:
     rate: Bounds
     unit: str = ITEMS
     statistic: Statistic = Statistic.MEAN
-    has_rate: bool = True  # else it is only what steps of this time would come to
+    has_rate: bool = True  # else the rate only follows from the time of a step
     memory: Bounds | None = None
     memory_basis: str | None = None
     cost: Bounds | None = None
@@ -99,7 +97,7 @@ class Option:
 
     @property
     def name(self) -> tuple[object, ...]:
-        """Versions of an engine have one name: an answer has each once."""
+        """What identifies an option in an answer; versions of an engine share it."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
         ran = (
             *(str(self.row.get(name) or "") for name in ("compiled", "threads", *_WHERE)),
@@ -110,32 +108,24 @@ class Option:
 
     @property
     def pace(self) -> float:
-        """Items of the batch a second, by the time that it is ordered by."""
+        """Items of the batch a second, by the slow end of an estimate."""
         return 1e3 * self.batch_size / self.time
 
     @property
     def time(self) -> float:
-        """Milliseconds of a step that it is ordered by: an estimate counts by its slow end."""
+        """Milliseconds of a step, by the slow end of an estimate."""
         return self.latency.middle if self.measured else self.latency.high
 
     @property
     def throughput(self) -> float:
-        """The rate that it is ordered by, likewise."""
+        """The rate, by the slow end of an estimate."""
         return self.rate.middle if self.measured else self.rate.low
 
     def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, object]:
-        """As the answer has it."""
+        """Return it for JSON."""
         entry: dict[str, object] = {
             "hardware": self.hardware,
-            "device": self.device,
-            "runtime": self.runtime,
-            "precision": self.precision,
-            "compiled": self.row.get("compiled"),
-            "threads": self.row.get("threads"),
-            "machine": self.row.get("machine") or None,
-            "device_fingerprint": self.row.get("device_fingerprint"),
-            "options": self.settings,
-            "engine_version": self.row.get("engine_version"),
+            **way_of(self.row),
             "batch_size": self.batch_size,
             "basis": self.basis,
             "provenance": self.row.get("provenance") if self.measured else None,
@@ -169,10 +159,7 @@ def options(
     batches: Sequence[int],
     prices: Prices | None,
 ) -> Iterator[Option]:
-    """Each way at each of its batches, and at those that are asked for besides.
-
-    What failed when it was last tried is none, nor what ran out of memory at a smaller batch.
-    """
+    """Yield each way at each of its batches and at the given ones, without those that failed."""
     for candidate in candidates:
         evidence = own.of(candidate)
         ways: dict[tuple[str, ...], list[EvidenceCell]] = defaultdict(list)
@@ -183,8 +170,7 @@ def options(
             aside[cell.way].append(cell)
         for way, cells in sorted(ways.items()):
             for batch in sorted({*batches, *(cell.batch for cell in cells)}):
-                question = FigureQuestion(query.names[0], query.family, batch, query.mode)
-                prediction = figure(question, cells, (), _NOTHING, evidence.failures)
+                prediction = figure(FigureQuestion(batch), cells, evidence.failures)
                 if prediction is not None:
                     yield _option(
                         query, candidate.name, batch, prediction, cells, prices, aside[way]
@@ -202,7 +188,7 @@ def _option(
 ) -> Option:
     row = prediction.cell.row
     memory, basis = _memory(query, batch, prediction, [*way, *unusable])
-    # Of what was measured by its interval; a figure without one is held to be what it says.
+    # A measured result without an interval is taken as exact.
     measured = prediction.cell.interval or (prediction.latency, prediction.latency)
     low, high = measured if prediction.measured else (prediction.low, prediction.high)
     latency = Bounds(
@@ -245,14 +231,13 @@ def _memory(
         return counted_memory(query, batch, cell.precision, sizes, settings)
 
     if any(cell.batch == batch and cell.row.get("memory_peak_mb") for cell in way):
-        # Of what was measured with times of no use, and is estimated for that.
+        # The memory of a cell with unusable times is measured all the same.
         return by_batches(batch, way, count), MEASURED
     known = by_batches(batch, way, count) or Bounds.exact(count(batch))
     return known, None if known is None else ESTIMATED
 
 
 def _cost(row: Row, rate: Bounds, prices: Prices | None) -> Bounds | None:
-    """The faster, the cheaper."""
     if prices is None:
         return None
     ends = [prices({**row, "throughput": speed}) for speed in (rate.middle, rate.high, rate.low)]
@@ -263,6 +248,6 @@ def _cost(row: Row, rate: Bounds, prices: Prices | None) -> Bounds | None:
 
 
 def _error(cells: Sequence[EvidenceCell]) -> float | None:
-    """The most that is known of these; of an estimate, what the same way has at other batches."""
+    """Return the largest error of some cells; None if one is unknown."""
     known = [error_of(cell.row) for cell in cells]
     return None if None in known else max(error for error in known if error is not None)

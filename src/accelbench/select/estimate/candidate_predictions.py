@@ -1,8 +1,8 @@
-"""Predictions of candidates that were not measured, by the predictors of a database.
+"""Predictions of candidates without results, by the predictors of a database.
 
-What was measured of other models there, or of the model elsewhere, makes an estimate that a
-candidate may be ranked by (`ranks`). A prediction from other devices or from peaks may be off by a
-factor of three. It ranks candidates only if all rivals have one and nothing better is known.
+A prediction from results of other models there, or of the model elsewhere, ranks candidates
+(`ranks`). One from other devices or from peaks may be off by a factor of three: it ranks candidates
+only if all rivals have one and nothing better is known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.select.estimate.figures import PREDICTED, Figure
 from accelbench.select.estimate.platform_rules import is_generation
 from accelbench.select.evidence.candidates import Candidate
-from accelbench.select.evidence.cells import FEWEST_FITTED, EvidenceCell, EvidenceRow, FigureOrigin
+from accelbench.select.evidence.cells import EvidenceCell, EvidenceRow, FigureOrigin
 from accelbench.select.evidence.select_context import own_shapes
 from accelbench.select.query.model_size import BROWSERS
 from accelbench.select.query.query import GENERATING, Query
@@ -35,42 +35,43 @@ if TYPE_CHECKING:
 
 
 _EXACT = "fp32"
-#: The basis of a case that a store has itself, by whoever measured it.
+#: A prediction ranks a candidate if so many other models were measured there.
+_FEWEST_MODELS = 5
+#: The basis of a case that the store itself has.
 _MEASUREMENTS = ("this case, measured", "this case, measured by others")
-#: What tells one way of running from another.
+#: What identifies a way of running a model.
 _WAY = ("hardware", "device", "runtime", "precision", "mode", "compiled", "threads")
-#: Runtimes; None stands for one that a source does not record.
+#: Engines; None is one that a source does not record.
 Engines = frozenset[str | None]
-#: Devices that results of one machine are of, by platform; None where every machine counts.
+#: Devices of the named machine by platform; None if no machine is named.
 MachineDevices = Callable[[], Mapping[str, Sequence[str]] | None]
 
 
 @dataclass(frozen=True)
 class PredictedCandidates:
-    """What is predicted of candidates, by their names.
+    """Predictions by the candidates' names.
 
     Attributes:
-        ranking: those of them that a candidate may be ranked by.
+        ranking: those that rank candidates.
         comparable: those of a known device, which rank candidates if all rivals have one.
-        too_large: why those of them do not fit that are predicted not to.
+        too_large: why candidates are predicted not to fit.
     """
 
     of: Mapping[str, PredictedFigures] = field(default_factory=dict)
     ranking: frozenset[str] = frozenset()
     comparable: frozenset[str] = frozenset()
     too_large: Mapping[str, str] = field(default_factory=dict)
-    traced: bool = False
 
 
 class CandidatePredictions:
-    """Predicts cases by what a database has measured, and by vendor peaks where it has nothing.
+    """Predictions from the results of a database, else from vendor peaks.
 
     Args:
-        database: what to learn from; None where nothing was measured.
-        device_here: the name of a platform's device on this machine; None where it has none.
-        machine_devices: those of the machine that alone counts.
-        memory: bytes of a platform's device by its name; None where nobody knows.
-        hear: told before something is learned.
+        database: None if nothing was measured.
+        device_here: returns the device of a platform on this machine, or None.
+        machine_devices: returns the devices of the named machine.
+        memory: returns the bytes of a device by platform and name, or None.
+        hear: is called before a predictor is fitted.
     """
 
     def __init__(
@@ -95,10 +96,7 @@ class CandidatePredictions:
         sizes: Mapping[str, int],
         failed: Mapping[str, Engines] = MappingProxyType({}),
     ) -> PredictedCandidates:
-        """The prediction of each candidate; of none where nothing is known of it.
-
-        Operators are known of the catalogue's models alone.
-        """
+        """Return the predictions of candidates, for models of the catalogue only."""
         several = list(candidates)
         if query.spec is None or not several:
             return PredictedCandidates()
@@ -107,7 +105,7 @@ class CandidatePredictions:
         if query.mode == Mode.TRAINING:
             wanted = {name: size for name, size in wanted.items() if name not in GENERATING}
         elif not is_generation(query, sizes):
-            wanted["new_tokens"] = 0  # every engine is asked for a forward pass
+            wanted["new_tokens"] = 0  # a forward pass
         question = PredictionQuestion(
             models=(query.spec,),
             batches=(query.batch,),
@@ -122,7 +120,7 @@ class CandidatePredictions:
             )
             for candidate in several
         }
-        # Without its operators a model would be predicted by others' terms than were learned from.
+        # Without its operators a model has no terms like those of the training data.
         if query.spec.id in traces.coarse:
             return PredictedCandidates(too_large=self._by_weights(query, several))
         of = {name: figures for name, figures in found.items() if figures is not None}
@@ -142,7 +140,6 @@ class CandidatePredictions:
             frozenset(ranking - too_large.keys()),
             comparable - too_large.keys(),
             too_large,
-            traced=True,
         )
 
     def _is_comparable(self, candidate: Candidate, figures: PredictedFigures) -> bool:
@@ -201,7 +198,7 @@ class CandidatePredictions:
         machine: Mapping[str, Sequence[str]] | None,
         failed: Engines,
     ) -> PredictedFigures | None:
-        """Of the ways that were measured there the fastest; exact ones, where none is named."""
+        """Return the fastest prediction of a way; an exact one if no precision is named."""
         device = candidate.device.removeprefix("=")
         if machine is None:
             figures = self._of(question, f"{candidate.platform}:{device}".removesuffix(":"))
@@ -213,8 +210,7 @@ class CandidatePredictions:
                 for figure in self._of(question, f"{candidate.platform}:{name}")
                 if figure["device"] == name and device.lower() in name.lower()
             ]
-        # What was measured and does not count, as int8 that nobody asked for, is told as that: it
-        # is no prediction.
+        # Measured results that do not count, such as int8 unasked, are no predictions.
         figures = [
             figure
             for figure in figures
@@ -242,24 +238,24 @@ class CandidatePredictions:
         return answer(cases.cases, known.of, learnable, traces, known.calibrated).figures
 
     def _predictors(self) -> tuple[Predictors, Traces]:
-        """The predictors of what the database has now."""
+        """Return the predictors of the current database."""
         from accelbench.predict.stored_predictors import predictors_of
         from accelbench.predict.traces import Traces
 
         now = None if self._database is None else self._database.path.stat().st_mtime_ns
         if self._known is None or self._known[0] != now:
-            # Traced as `predict` does it: else an answer would depend on what was predicted before.
+            # Traced as by `predict`: else an answer would depend on earlier predictions.
             traces = Traces(hear=self._hear)
             self._known = (now, predictors_of(self._database, traces, hear=self._hear), traces)
         return self._known[1:]
 
 
 def ranks(figures: PredictedFigures, known: Predictors) -> bool:
-    """Whether a candidate may be ranked by a prediction: it, or enough models, ran in that way.
+    """Return whether a prediction ranks a candidate: the model, or enough others, ran there.
 
-    Of a model that ran there itself it is nearer than the rule of batches even where nothing else
-    was measured: batch 8 from batch 1 alone was off by 28 and 67 % in the median, by the rule by
-    414 and 84 % (inference and training on a CPU), and its interval held all, the rule's 3 in 10.
+    For a model that ran there, it is better than extrapolation even if nothing else was measured:
+    batch 8 from batch 1 alone was off by 28 and 67 % in the median, by extrapolation by 414 and
+    84 % (inference and training on a CPU). Its interval held all, that of extrapolation 3 in 10.
     """
     from accelbench.predict.case_predictions import Basis
 
@@ -273,11 +269,11 @@ def ranks(figures: PredictedFigures, known: Predictors) -> bool:
         for entry in known.stored.cases
         if tuple(getattr(entry.case.configuration, name) for name in _WAY) == place
     }
-    return len(models) >= FEWEST_FITTED
+    return len(models) >= _FEWEST_MODELS
 
 
 def predicted_figure(predicted: PredictedFigures) -> Figure:
-    """A prediction as a figure: of the way that it says, in its 90 % interval."""
+    """Return a prediction as a figure with its 90 % interval."""
     row: EvidenceRow = {
         "model": predicted["model"],
         "hardware": predicted["hardware"],
@@ -307,7 +303,7 @@ def predicted_figure(predicted: PredictedFigures) -> Figure:
 
 
 def _basis(predicted: PredictedFigures) -> str:
-    """What a prediction rests on, and by how much such ones are off where that is poor."""
+    """Return the basis of a prediction, with its error if that is poor."""
     error = predicted["held_out_error"]
     poor = "" if error is None or error <= POOR else f", off by {error:,.0%} in the median held out"
     return f"from {predicted['basis']}{poor}"

@@ -1,8 +1,7 @@
-"""The rating of a platform without results: the documents' advice, and its engines' cards. Pure.
+"""The rating of platforms without results, by the documents' advice and the engines' cards. Pure.
 
-Every rule gives or takes points and carries the sentence it realises ("When to use each hardware
-type"). Two points and more are rated high, one is medium, less is low. Rules are the last resort:
-any result, even an estimated one, comes before them.
+Every rule gives or takes points and has the sentence of the documents that it realises. Two points
+are rated high, one is medium, less is low. Any result or estimate comes before rules.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _FORWARD = "sequence_length"
 
 
 def is_generation(query: Query, sizes: Mapping[str, int]) -> bool:
-    """Return whether whole requests are asked for, token by token."""
+    """Return whether generation is asked for, token by token."""
     if query.spec is None or query.spec.generation is None or query.mode != Mode.INFERENCE:
         return False
     known = {name for name, value in {**sizes, **query.shapes}.items() if value is not None}
@@ -47,10 +46,9 @@ def why_no_engine(platform: str, query: Query, *, generates: bool) -> str:
 
 
 def is_refused_by_all(platform: str, engines: Collection[str | None]) -> bool:
-    """Return whether engines that refused something are all that a platform has.
+    """Return whether the engines that refused something are all engines of a platform.
 
-    Engines of a platform that no card names are unknown, and so is one that is None: a refusal of
-    either stands for the platform.
+    The refusal of an unknown engine counts for the platform.
     """
     known = {card.name for card in _engines(platform)}
     return bool(engines) and (None in engines or known <= set(engines))
@@ -99,9 +97,9 @@ def _why_not(card: RuntimeInfo, query: Query, *, generates: bool) -> str:
 
 
 HIGH, MEDIUM = 2.0, 1.0
-#: How much a rule about the batch, or about the size, counts: by how a family's importance is set.
+#: Importance of batch or size for a family → the factor of rules about it.
 LEANING: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
-#: Points of a platform that no rule speaks of.
+#: Points of a platform without rules.
 _UNKNOWN = MEDIUM
 
 _ALL: tuple[str, ...] = ()
@@ -111,7 +109,7 @@ _INFERENCE, _TRAINING = Mode.INFERENCE.value, Mode.TRAINING.value
 
 @dataclass(frozen=True)
 class Rule:
-    """Points for a platform where all of these hold; an empty condition always does."""
+    """Points for a platform if all conditions hold; an empty condition always does."""
 
     hardware: str
     points: float
@@ -133,7 +131,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleSubject:
-    """What a rule looks at: size and batch are small, medium or large."""
+    """The question as rules see it: size and batch are small, medium or large."""
 
     family: str
     size: str
@@ -143,7 +141,7 @@ class RuleSubject:
     batch_importance: str = "medium"
 
     def leaning(self, rule: Rule) -> float:
-        """How much a rule counts."""
+        """Return the factor of a rule."""
         importance = {"batch": self.batch_importance, "size": self.size_importance}
         return LEANING[importance[rule.leans_on]] if rule.leans_on else 1.0
 
@@ -176,7 +174,7 @@ RULES = (
     Rule("qnn", -1, "small batches suit such devices", batches=("large",), leans_on="batch"),
     Rule("webnn", 0, "browser-based deployment"),
     Rule("webnn", 2, "embedding and vision tasks", _SEEN),
-    # In a page that suits it: nobody should write texts in one for a rule's sake.
+    # Only for what suits a page: a rule must not recommend generating texts in one.
     Rule("webnn", 1, "small to medium models", _SEEN, ("small", "medium"), leans_on="size"),
     Rule("webnn", -1, "a page holds no large models", sizes=("large",), leans_on="size"),
     Rule("webnn", -1, "a page works on small batches", batches=("large",), leans_on="batch"),
@@ -192,7 +190,7 @@ RULES = (
 
 @dataclass(frozen=True)
 class RuleAnswer:
-    """What the rules say of a platform."""
+    """The points of a platform with their reasons."""
 
     points: float
     compatible: bool
@@ -204,12 +202,12 @@ class RuleAnswer:
 
 
 def rating_of(points: float) -> str:
-    """High, medium or low."""
+    """Return high, medium or low."""
     return "high" if points >= HIGH else "medium" if points >= MEDIUM else "low"
 
 
 def ruled(hardware: str, about: RuleSubject, rating: str | None = None) -> RuleAnswer:
-    """The points of a platform and the sentences they come from."""
+    """Return the points of a platform and their reasons."""
     if about.mode == _TRAINING and not can_train(hardware):
         return RuleAnswer(0.0, compatible=False, why=(f"{hardware} trains no models",))
     mine = [rule for rule in RULES if rule.hardware == hardware and rule.holds(about)]
@@ -226,7 +224,7 @@ def ruled(hardware: str, about: RuleSubject, rating: str | None = None) -> RuleA
 
 
 def family_rating(hardware: str, family: str) -> str:
-    """What the rules say of a platform for a family, whatever the size, batch and mode."""
+    """Return the rating of a platform for a family at any size, batch and mode."""
     mine = [rule for rule in RULES if rule.hardware == hardware]
     if not mine:
         return rating_of(_UNKNOWN)

@@ -1,10 +1,4 @@
-"""What can be chosen among: platforms, and devices of them by name. Pure.
-
-What was measured and has no time to choose by, as its interval is too wide. Pure.
-
-It stands where it is shown, chooses nothing, and is said: whoever measured it must not think that
-nobody has. What it took of memory is as good as any other's.
-"""
+"""The candidates of an answer, platforms and devices, and their unusable results. Pure."""
 
 from __future__ import annotations
 
@@ -32,9 +26,9 @@ from accelbench.select.evidence.cells import (
 from accelbench.select.query import validation
 from accelbench.select.query.model_size import BROWSERS, DEPLOYMENTS
 
-#: Shown only where there is something to say of them, as in the matrix.
+#: Shown only if there are results of them, as in the matrix.
 _RARE = ("wasm", "tpu")
-#: A machine has one of it, however many sockets.
+#: A machine has one device of it, however many sockets.
 _ALONE = "cpu"
 
 
@@ -44,14 +38,14 @@ class Candidate:
 
     platform: str
     device: str = ""
-    but: tuple[str, ...] = ()  # devices of the platform that are asked about by themselves
+    but: tuple[str, ...] = ()  # devices of the platform that are candidates of their own
 
     @property
     def name(self) -> str:
         return f"{self.platform}:{self.device}" if self.device else self.platform
 
     def has(self, attempt: EvidenceAttempt) -> bool:
-        """Whether a figure was measured there, or an attempt failed there."""
+        """Return whether an attempt was made there."""
         is_match = attempt.hardware == self.platform and is_on(attempt, self.device)
         return is_match and not any(is_on(attempt, device) for device in self.but)
 
@@ -61,13 +55,13 @@ def candidates(
     measured: Mapping[str, Sequence[str]],
     others: Iterable[str] = (),
 ) -> list[Candidate]:
-    """Those that are asked for, each once; without a word of them every platform but browsers.
+    """Return the named candidates, each once; without names every platform but browsers.
 
     Args:
         words: platforms, "platform:device", "platform:=its whole name", a part of the name of one
             measured device, or the name of a documented one.
-        measured: of each platform, the devices that have results.
-        others: platforms that the configuration or a matrix brings.
+        measured: the devices with results of each platform.
+        others: platforms of the configuration or a matrix.
 
     Raises:
         UsageError: a word names nothing, or several devices.
@@ -83,10 +77,7 @@ def candidates(
 
 
 def _apart(named: Iterable[Candidate], measured: Mapping[str, Sequence[str]]) -> list[Candidate]:
-    """A platform beside devices of it stands for its other devices: no figure is listed twice.
-
-    Where results are of those devices alone, the platform is none of its own.
-    """
+    """Let a platform next to devices of it stand for its other devices, if it has any."""
     every = list(named)
     choices = []
     for candidate in every:
@@ -99,22 +90,16 @@ def _apart(named: Iterable[Candidate], measured: Mapping[str, Sequence[str]]) ->
 
 
 def every(measured: Mapping[str, Sequence[str]], others: Iterable[str] = ()) -> list[str]:
-    """Every platform that there is anything to say of."""
+    """Return every platform; rare ones only if something mentions them."""
     mentions = {*measured, *others}
     known = dict.fromkeys((*HARDWARE, *measured, *others))
     return [name for name in known if name not in _RARE or name in mentions]
 
 
 def deployed(choices: Sequence[Candidate], where: str, *, all_asked: bool) -> list[Candidate]:
-    """Those that can be chosen where a model is to run.
+    """Return the candidates of a deployment, one of `DEPLOYMENTS`.
 
-    Args:
-        choices: what is asked about.
-        where: one of `DEPLOYMENTS`.
-        all_asked: nobody named any: what there may be is there.
-
-    Raises:
-        UsageError: there is no such deployment.
+    If all are asked for, these are its platforms. Refuse other deployments.
     """
     if validation.word("deployment", where, DEPLOYMENTS) not in DEPLOYMENTS:
         raise UsageError(
@@ -127,13 +112,13 @@ def deployed(choices: Sequence[Candidate], where: str, *, all_asked: bool) -> li
 
 
 def order_in(where: str) -> Callable[[str], float]:
-    """Where a platform stands among equals in a deployment."""
+    """Return the order of equals in a deployment."""
     platforms = DEPLOYMENTS[where]
     return lambda name: float(platforms.index(name))
 
 
 def placed(encode: Callable[[str], object]) -> Callable[[str], float]:
-    """What somebody's own encoding says of where a platform stands, seen to be a number."""
+    """Return the order of equals by an encoding that may be overridden; refuse non-numbers."""
 
     def order(name: str) -> float:
         place = encode(name)
@@ -186,10 +171,10 @@ def _named(word: str, known: Sequence[str], measured: Mapping[str, Sequence[str]
 
 
 def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -> Candidate:
-    """A device of a platform: by its whole name, by a part that only one has, or as it is said.
+    """Return a device by its whole name, by a part that only one has, or as it is given.
 
-    After "=" stands its whole name, whether or not it has results: what is here must not be taken
-    for a card that others have measured.
+    After "=" comes its whole name, whether or not it has results: the device here must not be
+    mistaken for one that others have measured.
     """
     if device.startswith("="):
         return Candidate(platform, device[1:])
@@ -211,7 +196,7 @@ def _device(platform: str, device: str, measured: Mapping[str, Sequence[str]]) -
 def set_aside(
     candidates: Iterable[Candidate], cells: Sequence[EvidenceCell]
 ) -> list[dict[str, object]]:
-    """The unusable results of each candidate, as an answer has them."""
+    """Return the unusable results of each candidate, for JSON."""
     return [
         _told(candidate.name, cell)
         for candidate in candidates
@@ -223,7 +208,7 @@ def set_aside(
 def sentences_of(
     cases: Sequence[Json], most: int | None = None, memory_mb: float | None = None
 ) -> Iterator[str]:
-    """The same in lines, with what each says of a limit of memory."""
+    """Yield notes on unusable results, each with its memory relative to a limit."""
     for case in cases[:most]:
         whose = f" by others ({case.get('source') or 'imported'})" if is_imported(case) else ""
         room = _room(case, memory_mb)
@@ -239,17 +224,9 @@ def _told(name: str, cell: EvidenceCell) -> dict[str, object]:
     batch = row.get("batch_size")
     return {
         "hardware": name,
-        "device": row.get("device_name"),
-        "runtime": row.get("runtime"),
-        "precision": row.get("precision"),
-        "engine_version": row.get("engine_version"),
-        "batch_size": batch,
+        **cell.facts(),
         "launches": cell.launches,
         "memory_mb": row.get("memory_peak_mb"),
-        "provenance": row.get("provenance"),
-        "source": row.get("source"),
-        "measured_at": row.get("moment"),
-        "run_id": row.get("run_id"),
         "reason": f"its times are not usable, {explain_unusable(row)}",
         "text": f"{name}{device} {way}, {batch_text(batch)}"
         f" ({so_many(cell.launches, 'launch', 'launches')})",

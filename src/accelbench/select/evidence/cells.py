@@ -1,20 +1,8 @@
-"""What is known of a model somewhere: one question at one place, by the launches of its newest run.
-
-Plain values, whatever they were read from.
-
-What a rate counts: the word for it, and whether two rates count the same. Pure.
-
-How a figure was run, in words: by which engine and version of it, compiled, by how many threads.
-
-An answer in full says all that is known; a table says what tells apart two ways that were measured.
-
-Who measured what a figure is, or what it is estimated from: here, or others. Pure.
-"""
+"""The current measurement of a configuration as choosing reads it, and texts about it. Pure."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +14,7 @@ from accelbench.analysis.questions import SHAPES
 from accelbench.analysis.ratios import interval_within
 from accelbench.core.case import Option as Setting
 from accelbench.core.devices import cards, devices_in
-from accelbench.core.figures import MEANS, TAILS, Statistic, ends_document, kind_of_unit
+from accelbench.core.figures import MEANS, Statistic, ends_document, kind_of_unit
 from accelbench.core.nouns import listed
 from accelbench.core.precision import is_exact
 from accelbench.core.protocols import RuntimeInfo
@@ -35,37 +23,30 @@ from accelbench.core.vocabulary import Provenance
 from accelbench.measure.launches import interval_of, spread_of, typical
 from accelbench.store.duck import quoted
 
-#: What else has to be alike for two figures to answer one question. Which weights and which data
-#: went in is no part of it: what a step takes does not depend on them.
+#: What else must be equal for two results to answer one question. Weights and data are left out:
+#: the time of a step does not depend on them.
 CIRCUMSTANCES = ("scenario", "world_size", "optimizer")
-#: A launch of one and the same thing differs by so much from the next: what a single figure, which
-#: cannot say it itself, is taken to be uncertain by.
+#: The uncertainty of a single launch: so much do two launches of the same differ.
 SINGLE = 0.03
-#: Figures at up to so many times the batch, or that part of it, are of the same kind of work.
-NEAR_BATCH = 4.0
-#: An efficiency wants so many figures.
-FEWEST_FITTED = 5
 
 
 class EvidenceRow(ResultRow, total=False):
-    """What launches have in common, by the store's columns and what choosing asks beside them.
+    """What the launches of a measurement have in common, by the store's columns and these.
 
     Attributes:
-        machine: that it was made on, by name; "" where that is not known.
-        unit: the kind of unit that its device is, where a platform has several.
-        moment: when the newest of its launches was started.
-        kin: the name of the architecture's kind, where a source has said it.
-        source: who measured it, where it was imported.
-        versions: of the software that it ran with.
+        machine: its name.
+        unit: the kind of the device, if a platform has several.
+        moment: when the newest launch started.
+        source: who measured it, if it was imported.
+        versions: of an import, what distinguishes its versions.
         memory_highest_mb: of the launch that took most.
-        failed_launches: how many of `launches_tried` came to nothing.
-        unusable_reason: why its times are unusable, as the view `launches` has it.
+        failed_launches: how many of `launches_tried` failed.
+        unusable_reason: as in the relation `launches`.
     """
 
     machine: str | None
     unit: str | None
     moment: str | None
-    kin: str | None
     source: str | None
     versions: str | None
     engine_version: str | None
@@ -76,7 +57,7 @@ class EvidenceRow(ResultRow, total=False):
 
 
 def sizes_of(row: Row) -> dict[str, int]:
-    """The sizes that were said."""
+    """Return the sizes that a row records."""
     return {name: size for name in SHAPES if isinstance(size := row.get(name), int)}
 
 
@@ -87,13 +68,20 @@ def settings_of(row: Row) -> dict[str, Setting]:
     return dict(settings) if isinstance(settings, Mapping) else {}
 
 
+def way_of(row: Row) -> dict[str, object]:
+    """Return how a result was run, for JSON."""
+    names = ("runtime", "precision", "compiled", "threads", "engine_version", "device_fingerprint")
+    return {
+        "device": row.get("device_name"),
+        **{name: row.get(name) for name in names},
+        "options": settings_of(row),
+        "machine": row.get("machine") or None,
+    }
+
+
 @dataclass(frozen=True)
 class EvidenceAttempt:
-    """Something that was tried at one place.
-
-    Attributes:
-        row: what its launches have in common, by the store's column names.
-    """
+    """A configuration that was tried: what its launches have in common."""
 
     row: EvidenceRow = field(hash=False)
 
@@ -115,20 +103,19 @@ class EvidenceAttempt:
 
     @property
     def machine(self) -> str:
-        """The machine that it was made on; "" where that is not known."""
         return str(self.row.get("machine") or "")
 
 
 @dataclass(frozen=True)
 class EvidenceCell(EvidenceAttempt):
-    """A figure: a model at a batch and shapes, at one place by one way.
+    """The current measurement of a configuration.
 
     Attributes:
-        latencies: milliseconds of a step, one a launch; none where no step was timed.
-        rates: items a second, one a launch that says it.
-        order: its number among all that was read, the same every time: of equals it decides.
-        statistic: of a launch's steps, which figure its latency is.
-        usable: whether anything may be chosen by its times.
+        latencies: milliseconds of a step, one a launch; empty if no step was timed.
+        rates: items a second, one for each launch that records them.
+        order: its number among everything that was read: it decides between equals.
+        statistic: of the latencies.
+        usable: whether its times may decide anything.
     """
 
     latencies: tuple[float, ...]
@@ -139,7 +126,6 @@ class EvidenceCell(EvidenceAttempt):
 
     @property
     def launches(self) -> int:
-        """How many its figures are of."""
         return max(len(self.latencies), len(self.rates))
 
     @cached_property
@@ -152,25 +138,24 @@ class EvidenceCell(EvidenceAttempt):
 
     @cached_property
     def batch(self) -> int:
-        """Of what is timed: only that is compared with anything."""
         size = self.row["batch_size"]
         assert size is not None
         return int(size)
 
     @property
     def has_rate(self) -> bool:
-        """Whether its throughput is known; of a median or a percentile nobody makes one."""
+        """Whether its throughput is known; a median or a percentile gives none."""
         return bool(self.rates) or self.statistic in MEANS
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """Between which the latency lies: by what was measured, else by what launches differ."""
+        """The bounds of the latency, at least as wide as launches differ."""
         low, high = self.interval or (self.latency, self.latency)
         return min(low, self.latency / (1 + SINGLE)), max(high, self.latency * (1 + SINGLE))
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """Of its launches; of a single one that of its samples, which is the least there is."""
+        """The interval of the launches; of a single one that of its samples."""
         if len(self.latencies) > 1:
             known = interval_of(self.latencies)
             return None if known is None else (known[0], known[1])
@@ -178,7 +163,7 @@ class EvidenceCell(EvidenceAttempt):
         return None if known is None or known[0] <= 0.0 else known
 
     def interval_told(self) -> dict[str, object] | None:
-        """The interval that was measured, and of what; None of a figure that has none."""
+        """Return the measured interval and what it is of, for JSON; None if there is none."""
         spread = spread_of(self.latencies, self.interval)
         if spread is None:
             return None
@@ -194,54 +179,44 @@ class EvidenceCell(EvidenceAttempt):
 
     @cached_property
     def context(self) -> tuple[object, ...]:
-        """What has to be alike beside model, mode and batch."""
+        """The sizes and circumstances."""
         row = {**self.row, "world_size": self.devices}
         return tuple(row.get(name) for name in (*SHAPES, *CIRCUMSTANCES))
 
     @cached_property
     def devices(self) -> int | None:
-        """How many worked on a step: a name may say it where the column does not."""
+        """How many devices share a step: a device's name may tell it."""
         named, world_size = devices_in(self.device)[0], self.row.get("world_size")
         return named if named > 1 and named > (world_size or 1) else world_size
 
     @property
     def timed(self) -> bool:
-        """Whether the time of a step is known, and of how many items it is.
-
-        Of some there is nothing but a throughput; a step of an unknown batch is of no question.
-        """
+        """Whether the time of a step and its batch are known."""
         return bool(self.latencies) and self.row.get("batch_size") is not None
 
     @cached_property
     def exact(self) -> bool:
-        """Whether it counts where nobody named a precision."""
+        """Whether it counts if no precision is named."""
         return is_exact(self.row)
 
     @property
     def imported(self) -> bool:
-        """Whether somebody else measured it: what it does not say is not known."""
+        """Whether somebody else measured it, so that missing values are unknown."""
         return self.row.get("provenance") == "imported"
 
-    @cached_property
-    def question(self) -> tuple[object, ...]:
-        """What was asked, wherever and however it was answered."""
-        return self.model, self.batch, self.context
-
-    @cached_property
-    def work(self) -> float | None:
-        """The logarithm of an item's operations, where they were counted."""
-        flops = self.row.get("flops")
-        return math.log(flops / self.batch) if flops else None
-
-    @cached_property
-    def weights(self) -> float | None:
-        """The logarithm of the model's number of weights, where it is known."""
-        parameters = self.row.get("parameters")
-        return math.log(parameters) if parameters else None
+    def facts(self) -> dict[str, object]:
+        """Return what was measured, where and by whom, for JSON."""
+        names = ("runtime", "precision", "engine_version", "batch_size", "provenance", "source")
+        return {
+            "device": self.row.get("device_name"),
+            **{name: self.row.get(name) for name in names},
+            "measured_at": self.row.get("moment"),
+            "run_id": self.row.get("run_id"),
+        }
 
     @cached_property
     def way(self) -> tuple[str, ...]:
-        """How it was run: where, by which engine and version of it, in which precision."""
+        """What identifies its configuration next to the batch."""
         row = self.row
         names = ("hardware", "device_name", "runtime", "precision", "compiled", "threads")
         more = ("options", "versions", "device_fingerprint")
@@ -250,81 +225,21 @@ class EvidenceCell(EvidenceAttempt):
 
 @dataclass(frozen=True)
 class Tried:
-    """What became of a family's models on a platform, over all results that count."""
+    """The outcomes of a family's models on a platform, over all comparable results."""
 
     family: str
     hardware: str
     mode: str
     models: int  # that were tried
-    through: int  # that went through
+    through: int  # that succeeded
     refused_by: frozenset[str | None]  # engines that refused one of them at any size
-    speed: float | None = None  # times the CPU's throughput where both answered
-    best: bool = False  # no other platform was clearly faster on what both answered
+    speed: float | None = None  # throughput relative to the CPU's, if both have results
+    best: bool = False  # no other platform was clearly faster
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class ModelKnowledge:
-    """What is known of a model whatever it was measured on.
-
-    Attributes:
-        parameters: number of weights.
-        flops: operations of an item at the shapes asked, where they were counted.
-        kin: the name of the architecture's kind, where a source has said it.
-    """
-
-    parameters: int | None = None
-    flops: float | None = None
-    kin: str = ""
-
-
-@dataclass(frozen=True)
-class EvidencePlace:
-    """Where, and in which way of asking, other models' figures are of use.
-
-    Attributes:
-        device: its name; "" stands for any of the platform.
-        precisions: by their stored names; nothing stands for any that may be chosen unasked.
-        scenario: how requests came; None stands for any.
-        without: engines that the model failed in there.
-    """
-
-    family: str
-    mode: str
-    hardware: str
-    device: str = ""
-    precisions: Sequence[str] = ()
-    scenario: str | None = None
-    without: frozenset[str | None] = frozenset()
-
-    def counts(self, cell: EvidenceCell) -> bool:
-        """Whether a figure of the family is of use."""
-        row = cell.row
-        return (
-            row["hardware"] == self.hardware
-            and row.get("mode") == self.mode
-            and row.get("runtime") not in self.without
-            and cell.timed
-            and cell.statistic not in TAILS
-            and (not self.device or is_on(cell, self.device))
-            and (cell.precision in self.precisions if self.precisions else cell.exact)
-            and cell.devices in (None, 1)
-            and self.scenario in (None, row.get("scenario"))
-        )
-
-    def best_of_each(self, cells: Iterable[EvidenceCell]) -> list[EvidenceCell]:
-        """Of each question that was asked there the best answer, by batch."""
-        answers: dict[tuple[object, ...], EvidenceCell] = {}
-        for cell in cells:
-            if self.counts(cell):
-                known = answers.get(cell.question)
-                if known is None or (cell.latency, cell.order) < (known.latency, known.order):
-                    answers[cell.question] = cell
-        return sorted(answers.values(), key=lambda cell: (cell.batch, cell.order))
-
-
 def is_on(attempt: EvidenceAttempt, device: str) -> bool:
-    """Whether it was tried on a device, by its name, its number or the kind of unit that it is."""
+    """Return whether it ran on a device, given by its name, its number or its kind of unit."""
     number = str(attempt.row.get("device") or "").rpartition(":")[2]
     unit = str(attempt.row.get("unit") or "")
     return device in ("", attempt.device, number) or device.lower() in (
@@ -334,46 +249,46 @@ def is_on(attempt: EvidenceAttempt, device: str) -> bool:
 
 
 def best(cells: Sequence[EvidenceCell]) -> EvidenceCell:
-    """The one that does most in a second; of equals, the same every time."""
+    """Return the one with the highest throughput; `order` decides between equals."""
     return min(cells, key=lambda cell: (-cell.throughput, cell.latency, cell.order))
 
 
-#: What is said of a rate whose source names no unit.
+#: The unit of a rate whose source names none.
 ITEMS = "items"
-#: From here on a figure's digits are all before the point.
+#: From here on a value is shown without decimals.
 _LONG = 1e4
 
 
 def unit_of(row: Row) -> str:
-    """What a figure's rate counts, in the plural: tokens, images, seconds of sound."""
+    """Return what the rate of a result counts, in the plural: tokens, images, seconds of sound."""
     unit = row.get("throughput_unit")
-    # A cell has its rates apart from its row, and without a rate nobody says its unit.
+    # The rates of a cell are not in its row, and a row without a rate has no unit.
     return items_of({"throughput_unit": unit, "throughput": 1.0}) or ITEMS if unit else ITEMS
 
 
 def counted(unit: str) -> str:
-    """The same word for units whose rates can be held together."""
+    """Return the same word for units whose rates can be compared."""
     return unit if kind_of_unit(unit) else ITEMS
 
 
 def items_a_step(cells: Sequence[EvidenceCell]) -> float:
-    """How many a step does for each item of its batch: 1 of images, and of tokens many."""
+    """Return how many items a step makes for each item of its batch: 1 image, many tokens."""
     return median(cell.throughput * cell.latency / (1e3 * cell.batch) for cell in cells)
 
 
 def rounded(value: float) -> str:
-    """A figure in four digits, and never with an exponent for its being large."""
+    """Format a value with four digits and without an exponent."""
     return f"{value:,.0f}" if abs(value) >= _LONG else f"{value:.4g}"
 
 
-#: What of a way no cell of a table says by itself.
+#: Settings that have no column of their own in a table.
 SETTINGS = ("compiled", "threads", "options", "machine", "device_fingerprint")
-#: Which of several machines' figures stands for a device.
+#: Which result of several machines represents a device.
 BY_FASTEST = ", each device by its fastest"
 
 
 def engine_said(row: Row) -> str:
-    """An engine with its version, where that is known."""
+    """Return an engine with its version, if that is known."""
     engine, version = str(row.get("runtime") or ""), str(row.get("engine_version") or "")
     if not version or version.lower().startswith(engine.lower()):
         return version or engine
@@ -381,7 +296,7 @@ def engine_said(row: Row) -> str:
 
 
 def way_said(row: Row) -> Iterator[str]:
-    """A way in full, part by part."""
+    """Yield device, engine, precision and settings of a result, as texts."""
     yield from (str(row[name]) for name in ("device_name",) if row.get(name))
     yield from filter(None, (engine_said(row), str(row.get("precision") or "")))
     if row.get("compiled"):
@@ -391,13 +306,13 @@ def way_said(row: Row) -> Iterator[str]:
 
 
 def threads_said(row: Row) -> str:
-    """Of how many threads a figure is; "" where nobody says."""
+    """Return the number of threads as a text; "" if it is unknown."""
     count = row.get("threads")
     return "" if not count else f"{count} thread{'' if count == 1 else 's'}"
 
 
 def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[str, ...]:
-    """The settings in which others of its place, engine, precision and batch differ from it."""
+    """Return the settings in which cells of its device, engine, precision and batch differ."""
 
     def named(evidence: EvidenceCell) -> tuple[object, ...]:
         row = evidence.row
@@ -413,16 +328,16 @@ def told_apart_by(cell: EvidenceCell, among: Iterable[EvidenceCell]) -> tuple[st
 
 
 def differing(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The settings that are not the same in all."""
+    """Return the settings that are not equal in all rows."""
     return tuple(name for name in SETTINGS if len({str(row.get(name)) for row in rows}) > 1)
 
 
 def of_machines(machines: Mapping[str, Sequence[str]], how: str = "") -> str:
-    """That figures are of several machines, and which is of which.
+    """Return the note that results are of several machines.
 
     Args:
-        machines: each with the hardware whose figures are of it.
-        how: which of its figures stands for a device.
+        machines: each with the hardware whose result is of it.
+        how: which result represents a device.
     """
     parts = "; ".join(
         f"{', '.join(names) or 'nothing that is faster'} on {machine}"
@@ -435,12 +350,7 @@ def of_machines(machines: Mapping[str, Sequence[str]], how: str = "") -> str:
 
 
 def engine_sql(runtime: str, conditions: str) -> str:
-    """The engine's version in SQL, as conditions have it: by the source, or as a package.
-
-    Args:
-        runtime: SQL for the engine's name.
-        conditions: SQL for the conditions' text.
-    """
+    """Return SQL for the engine's version, given SQL for its name and for the conditions."""
     packages = {name: card.engine_packages[0] for name, card in cards().items() if _renamed(card)}
     named = " ".join(
         f"WHEN {quoted(engine)} THEN {quoted(name)}" for engine, name in packages.items()
@@ -456,30 +366,24 @@ def engine_sql(runtime: str, conditions: str) -> str:
 
 
 def _renamed(card: RuntimeInfo) -> bool:
-    """Whether an engine is called otherwise as a package."""
     return bool(card.engine_packages) and card.engine_packages[0] != card.name
 
 
-#: Names of sources that are told in one sentence.
+#: Names of sources in one sentence.
 _MOST_NAMED = 4
 BY_OTHERS = "measured by others"
 
 
 @dataclass(frozen=True)
 class FigureOrigin:
-    """Whose measurements a figure rests on.
-
-    Attributes:
-        rests_on: the provenances of them, each once.
-        sources: who measured those that were imported.
-    """
+    """The provenances that a value rests on, and who measured what was imported."""
 
     rests_on: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, cells: Iterable[EvidenceCell]) -> FigureOrigin:
-        """Of a figure's cells."""
+        """Return the origin of a value from these cells."""
         several = list(cells)
         known = {str(cell.row.get("provenance") or "") for cell in several} - {""}
         names = {str(cell.row.get("source") or "") for cell in several if cell.imported} - {""}
@@ -487,26 +391,25 @@ class FigureOrigin:
 
     @property
     def by_others(self) -> bool:
-        """Whether nothing of it was measured here."""
         return self.rests_on == (Provenance.IMPORTED,)
 
     @property
     def named(self) -> str:
-        """The sources in words; what stands for them where none is named."""
+        """The sources as a list in words."""
         return listed(list(self.sources), _MOST_NAMED) or "imported"
 
     def to_dict(self) -> dict[str, object]:
-        """As answers have it."""
+        """Return it for JSON."""
         return {"rests_on": list(self.rests_on), "sources": list(self.sources)}
 
 
 def is_imported(entry: Mapping[str, Any]) -> bool:
-    """Whether an answer's figure is one that others measured."""
+    """Return whether an entry of an answer was measured by others."""
     return entry.get("provenance") == Provenance.IMPORTED
 
 
 def of_others(entries: Iterable[Mapping[str, Any]]) -> str:
-    """The sentence that figures of answers are of others, or rest on theirs; "" where none is."""
+    """Return the note that values of answers rest on imported results; "" if none does."""
     several = [entry for entry in entries if Provenance.IMPORTED in (entry.get("rests_on") or ())]
     if not several:
         return ""

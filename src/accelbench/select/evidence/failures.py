@@ -1,7 +1,7 @@
-"""What did not work when it was last tried, and what that says of a question. Pure.
+"""Configurations that failed when they were last tried, and what they rule out. Pure.
 
-Only what lies with model, platform, engine and precision counts: that a machine had no such card,
-or that time ran out, says nothing of what would happen elsewhere.
+Only failures of model, platform, engine and precision count: a missing card or a timeout says
+nothing about other machines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from accelbench.select.evidence.cells import (
     sizes_of,
 )
 
-#: How it was tried; a failure that never came to a device says nothing of some of it.
+#: How it was tried. A failure before there was a device records only some of it.
 _WAY = (
     *("hardware", "device_name", "device_fingerprint", "runtime", "precision", "compiled"),
     "options",
@@ -31,28 +31,29 @@ _WRONG_OUTPUTS = "wrong_outputs"
 
 @dataclass(frozen=True)
 class Failure(EvidenceAttempt):
-    """The newest attempt at something, which did not work: its status, reason, moment, run_id."""
+    """The newest failed attempt at a configuration."""
 
     @property
     def batch(self) -> int | None:
-        """What was tried; None where its source does not say it."""
         size = self.row.get("batch_size")
         return None if size is None else int(size)
 
     @property
     def reason(self) -> str:
-        """A short word; an answer that was compared with the CPU's may have been wrong."""
+        """The reason in a word."""
         known = str(self.row.get("reason") or "")
-        return known or (_WRONG_OUTPUTS if self._wrong else str(self.row.get("status") or ""))
+        return known or (
+            _WRONG_OUTPUTS if self.has_wrong_outputs else str(self.row.get("status") or "")
+        )
 
     @property
-    def _wrong(self) -> bool:
-        """Whether it ran: what is asked for failures has no other such."""
+    def has_wrong_outputs(self) -> bool:
+        """Whether it ran, and its outputs were wrong."""
         return self.row.get("status") == Status.OK or self.row.get("reason") == _WRONG_OUTPUTS
 
     @property
     def counts(self) -> bool:
-        """Whether it says something of the cell, and not of a machine or of what was asked."""
+        """Whether the configuration caused it, not a machine or the request."""
         return belongs(self.reason) is Belongs.CELL
 
     @property
@@ -61,65 +62,59 @@ class Failure(EvidenceAttempt):
 
     @property
     def refused(self) -> bool:
-        """Whether it was refused whatever the batch."""
+        """Whether it was refused at any batch."""
         return self.row.get("status") == Status.UNSUPPORTED
 
     def is_of_way(self, cell: EvidenceCell) -> bool:
-        """Whether a figure is of the way that was tried."""
+        """Return whether a cell ran in the same way."""
         return all(self.row.get(name) in (None, cell.row.get(name)) for name in _WAY)
 
     def is_of_question(self, cell: EvidenceCell) -> bool:
-        """Whether it was asked the same as a figure, the batch aside."""
+        """Return whether a cell answers the same question, apart from the batch."""
         names = ("model", "mode", *SHAPES, *CIRCUMSTANCES)
         return all(self.row.get(name) == cell.row.get(name) for name in names)
 
     def overtakes(self, cell: EvidenceCell) -> bool:
-        """Whether a figure is history: a later run of the same, or of a smaller batch, failed."""
+        """Return whether it is newer than a cell of the same or, for memory, a larger batch."""
         if not (self.is_of_way(cell) and self.is_of_question(cell) and self._is_later_than(cell)):
             return False
         return self.batch == cell.batch or self._fits_no(cell.batch - 1)
 
     def is_overtaken_by(self, cell: EvidenceCell) -> bool:
-        """Whether the same worked in a later run, or in another launch of its own."""
+        """Return whether the same worked in a later run, or in another launch of its run."""
         same = self.is_of_way(cell) and self.is_of_question(cell)
         worked = cell.batch == self.batch or self._fits_no(cell.batch - 1)
         return same and worked and not self._is_later_than(cell)
 
     def follows(self, cell: EvidenceCell) -> bool:
-        """Whether a newer run of a figure came to nothing, by what lies with machine or question.
+        """Return whether it is a newer run of a cell that failed because of machine or request.
 
-        The figure counts all the same, and that it is not of the newest run is said.
+        The cell counts nevertheless, with a note.
         """
         same = self.is_of_way(cell) and self.is_of_question(cell) and self.batch == cell.batch
         return same and not self.counts and self._is_later_than(cell)
 
     def stands_in_the_way(self, batch: int, cells: Sequence[EvidenceCell]) -> bool:
-        """Whether a batch is not to be had by this way.
-
-        Args:
-            batch: that is asked for.
-            cells: what works by the same way, at whatever batch.
-        """
+        """Return whether it rules out a batch, given the cells of the same way at any batch."""
         if self._fits_no(batch):
             return True
         return self.batch == batch or (self.refused and not cells)
 
     @property
     def engine(self) -> str | None:
-        """The runtime that failed; None if its source does not record it."""
+        """The engine that failed; None if it is not recorded."""
         return self.row.get("runtime")
 
     def is_of_engine(self, precisions: Sequence[str]) -> bool:
-        """Return whether its engine failed as it is used unasked: no options, a usual precision.
+        """Return whether its engine failed without options in one of these precisions.
 
-        Args:
-            precisions: that were asked for; without any it is the engine's default.
+        Without any, it is the default precision of the engine.
         """
         usual = precisions or (default_precision(self.hardware, self.engine),)
         return self.row.get("precision") in (None, *usual) and not settings_of(self.row)
 
     def explanation(self) -> str:
-        """In words: out_of_memory at batch 64, sequence length 128 (pytorch, fp32, A card)."""
+        """Return a text: out_of_memory at batch 64, sequence length 128 (pytorch, fp32, A card)."""
         parts = (self.engine, self.row.get("precision"), *settings_of(self.row), self.device)
         way = ", ".join(str(part) for part in parts if part)
         batch = "an unknown batch" if self.batch is None else f"batch {self.batch}"
@@ -140,23 +135,22 @@ class Failure(EvidenceAttempt):
         }
 
     def _fits_no(self, batch: int) -> bool:
-        """Whether it ran out of memory at this batch, or at a smaller one."""
         return self.of_memory and self.batch is not None and self.batch <= batch
 
     def _is_later_than(self, cell: EvidenceCell) -> bool:
         if self.row.get("run_id") == cell.row.get("run_id"):
-            # Once out of memory may be chance; what is wrong in one launch is right in none.
-            return self._wrong
+            # Out of memory once may be chance; wrong outputs of one launch concern all.
+            return self.has_wrong_outputs
         return str(self.row.get("moment") or "") > str(cell.row.get("moment") or "")
 
 
 def lasting(cells: Sequence[EvidenceCell], failures: Sequence[Failure]) -> list[EvidenceCell]:
-    """The figures that no later failure has made history."""
+    """Return the cells that no later failure overtakes."""
     return [cell for cell in cells if not any(failure.overtakes(cell) for failure in failures)]
 
 
 def standing(failures: Iterable[Failure], cells: Sequence[EvidenceCell]) -> list[Failure]:
-    """The failures that nothing has made history since."""
+    """Return the failures that no later cell overtakes."""
     return [
         failure
         for failure in failures
@@ -167,7 +161,7 @@ def standing(failures: Iterable[Failure], cells: Sequence[EvidenceCell]) -> list
 def in_the_way(
     batch: int, cells: Sequence[EvidenceCell], failures: Sequence[Failure]
 ) -> tuple[list[EvidenceCell], list[Failure]]:
-    """The figures of ways by which a batch may be had, and what speaks against the others."""
+    """Return the cells of ways that may run a batch, and the failures of the others."""
     against = [
         failure
         for failure in failures
@@ -183,9 +177,9 @@ def engines_of(failures: Iterable[Failure]) -> frozenset[str | None]:
 
 
 def ruled_out(against: Sequence[Failure], precisions: Sequence[str]) -> list[Failure]:
-    """Return the newest failure of each engine that a batch is not to be had by.
+    """Return the newest failure of each engine that cannot run a batch.
 
-    A failure of one engine decides nothing for another one, nor one in int8 for fp32.
+    A failure of one engine does not affect another one, nor one in int8 fp32.
     """
     newest: dict[str | None, Failure] = {}
     for failure in sorted(against, key=lambda each: str(each.row.get("moment") or "")):

@@ -1,57 +1,46 @@
-"""What is known of the very model that is asked about: figures, failures, what is unlike. Pure.
+"""The evidence of one model for a question, and its results that do not answer it. Pure.
 
-A model as it is known whatever it was measured on: its weights and operations. Pure.
-
-What was measured of a model and does not answer the question that is asked. Pure.
-
-Many requests at once, other sizes, a batch that nobody says, a rate without the time of a step:
-none of it is the time of the step that is asked about. That the platform runs the model is known
-all the same, and how far it came is told as what it is.
+Many requests at once, other sizes, an unknown batch or a rate alone are no time of the step that is
+asked about. They show that the platform runs the model.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from accelbench.analysis.questions import SHAPES
-from accelbench.core.case import Shapes
-from accelbench.core.errors import AccelbenchError
 from accelbench.core.figures import MEANS, RATES_FIRST, TAILS, name_of
 from accelbench.core.nouns import batch_text, listed
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.rows import Json, number
-from accelbench.core.vocabulary import SINGLE_STREAM, Mode
+from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.measure.launches import typical
 from accelbench.select.evidence.candidates import Candidate
 from accelbench.select.evidence.cells import (
     CIRCUMSTANCES,
     EvidenceAttempt,
     EvidenceCell,
-    ModelKnowledge,
     is_imported,
     rounded,
     unit_of,
 )
 from accelbench.select.evidence.failures import Failure, in_the_way, lasting, ruled_out, standing
 from accelbench.select.evidence.select_context import differs, meant, own_shapes
-from accelbench.select.query.query import GENERATING, SIZES, Query
+from accelbench.select.query.query import Query
 
-#: Beside an answer no more than so many are told, unless all are asked for.
+#: So many are shown next to an answer, unless all are asked for.
 FEW = 4
 
 
 @dataclass(frozen=True)
 class OtherMeasurement:
-    """Figures of one platform that do not answer, for the same reason.
+    """Cells of one candidate that do not answer, for the same reason.
 
     Attributes:
-        hardware: the candidate's name.
-        why: what they are of, in words; "" where only the batch or the figure is another.
-        cells: all of them.
+        why: what they are of, in words; "" if only the batch or the statistic differs.
     """
 
     hardware: str
@@ -60,11 +49,11 @@ class OtherMeasurement:
 
     @cached_property
     def best(self) -> EvidenceCell:
-        """The one that does most on a device: a larger cluster is no better hardware."""
+        """The cell with the highest rate of a device."""
         return min(self.cells, key=lambda cell: (-_pace(cell), cell.order))
 
     def to_dict(self) -> dict[str, object]:
-        """As the answer has it."""
+        """Return it for JSON."""
         cell = self.best
         row, rate = cell.row, _rate(cell)
         return {
@@ -72,20 +61,13 @@ class OtherMeasurement:
             "why": self.why,
             "results": len(self.cells),
             "scenario": row.get("scenario"),
-            "batch_size": row.get("batch_size"),
-            "device": row.get("device_name"),
+            **cell.facts(),
             "devices": cell.devices,
-            "runtime": row.get("runtime"),
-            "precision": row.get("precision"),
-            "engine_version": row.get("engine_version"),
             "latency": cell.latency if cell.latencies else None,
             "figure": str(cell.statistic) if cell.latencies else None,
             "throughput": rate,
             "throughput_per_device": None if rate is None else rate / (cell.devices or 1),
             "throughput_unit": None if rate is None else unit_of(row),
-            "provenance": row.get("provenance"),
-            "source": row.get("source"),
-            "measured_at": row.get("moment"),
             "text": str(self),
         }
 
@@ -105,29 +87,28 @@ def otherwise(
     context: Mapping[str, object],
     precisions: Sequence[str] = (),
 ) -> Iterator[OtherMeasurement]:
-    """A platform's figures that do not answer, those together that are of the same.
+    """Yield the cells of a candidate that do not answer, grouped by the reason.
 
     Args:
-        name: the candidate's.
-        cells: the figures.
-        context: sizes and circumstances that are asked for.
-        precisions: that are asked for; nothing stands for any.
+        name: of the candidate.
+        cells: its cells.
+        context: the sizes and circumstances of the question.
+        precisions: of the question; any if empty.
     """
     groups: dict[tuple[str, str], list[EvidenceCell]] = {}
     for cell in cells:
-        # Tokens and images stand apart.
         groups.setdefault((_why(cell, context, precisions), _counts(cell)), []).append(cell)
     for (why, _), several in sorted(groups.items()):
         yield OtherMeasurement(name, why, several)
 
 
 def sentences(measurements: Sequence[OtherMeasurement], most: int | None = None) -> Iterator[str]:
-    """What was measured otherwise, in lines."""
+    """Yield notes on results that do not answer."""
     return sentences_of([measurement.to_dict() for measurement in measurements], most)
 
 
 def sentences_of(entries: Sequence[Json], most: int | None = None) -> Iterator[str]:
-    """The same of an answer."""
+    """Yield notes on the `measured_otherwise` of an answer."""
     for entry in entries[:most]:
         whose = f" by others ({entry.get('source') or 'imported'})" if is_imported(entry) else ""
         yield f"Measured{whose}, though not as asked: {entry['text']}."
@@ -136,7 +117,7 @@ def sentences_of(entries: Sequence[Json], most: int | None = None) -> Iterator[s
 
 
 def reaching(measurements: Sequence[OtherMeasurement], least: float) -> Iterator[str]:
-    """Which rates of a device reach a limit, though no time of a step shows that it is kept."""
+    """Yield which rates of a device reach a limit, although no time of a step shows it."""
     rates = [
         (number(measurement.to_dict(), "throughput_per_device"), measurement)
         for measurement in measurements
@@ -165,7 +146,7 @@ def _rate_said(rate: float, measurement: OtherMeasurement) -> str:
 
 
 def without_figure(names: Sequence[str], known: Container[str]) -> Iterator[str]:
-    """What has no measured figure of a question: for want of one that counts, or of any."""
+    """Yield which candidates have no result that counts, and which have none at all."""
     matches = [name for name in names if name in known]
     never = [name for name in names if name not in known]
     if matches:
@@ -213,13 +194,13 @@ def _rate(cell: EvidenceCell) -> float | None:
 
 
 def _pace(cell: EvidenceCell) -> float:
-    """By a rate, else by steps: what is alike is of one kind."""
+    """Return items or steps a second of a device; cells of a group have the same kind."""
     rate = _rate(cell)
     return (1.0 / cell.latency if rate is None else rate) / (cell.devices or 1)
 
 
 def ran_at_all(measurements: Iterable[OtherMeasurement]) -> bool:
-    """Whether a model is known to run there in a way that no prediction of one device tells of."""
+    """Return whether a model ran there in a way that a prediction of one device cannot cover."""
     rows = (cell.row for measurement in measurements for cell in measurement.cells)
     return any(
         row.get("batch_size") is None or row.get("world_size") not in (None, 1) for row in rows
@@ -228,20 +209,18 @@ def ran_at_all(measurements: Iterable[OtherMeasurement]) -> bool:
 
 @dataclass(frozen=True)
 class ModelEvidence:
-    """Of one question, the batch aside.
+    """The evidence for a question, at any batch.
 
     Attributes:
-        cells: its figures.
-        failures: what failed when it was last tried.
-        others: figures of the model that do not answer: asked something else, without the time of a
-            step, or of a batch that nobody says.
-        inexact: its figures that do not count, being quantised without a known error and unasked.
-        sizes: of the figures, else those that were asked for.
-        context: sizes and circumstances of the figures.
-        precisions: that were asked for, by their stored names; what was measured in others is told
-            as that.
-        unusable: measured as it is asked, and with times that nothing is chosen by.
-        passed_over: what failed for reasons of a machine, or of what was asked of it.
+        cells: those that answer it.
+        failures: of configurations that failed when they were last tried.
+        others: cells that do not answer: another question, no time of a step, an unknown batch.
+        inexact: quantised cells without a known error, which count only if they are asked for.
+        sizes: of the cells, else of the question.
+        context: sizes and circumstances of the cells.
+        precisions: of the question, in their stored spellings.
+        unusable: cells with unusable times.
+        passed_over: failures because of a machine or of the request.
     """
 
     cells: Sequence[EvidenceCell] = ()
@@ -255,31 +234,30 @@ class ModelEvidence:
     passed_over: Sequence[Failure] = ()
 
     def of(self, candidate: Candidate) -> ModelEvidence:
-        """The same of one candidate."""
-        return ModelEvidence(
-            [cell for cell in self.cells if candidate.has(cell)],
-            [failure for failure in self.failures if candidate.has(failure)],
-            [cell for cell in self.others if candidate.has(cell)],
-            self.sizes,
-            self.context,
-            [cell for cell in self.inexact if candidate.has(cell)],
-            self.precisions,
-            [cell for cell in self.unusable if candidate.has(cell)],
-            [failure for failure in self.passed_over if candidate.has(failure)],
+        """Return the evidence of one candidate."""
+        has = candidate.has
+        return replace(
+            self,
+            cells=list(filter(has, self.cells)),
+            failures=list(filter(has, self.failures)),
+            others=list(filter(has, self.others)),
+            inexact=list(filter(has, self.inexact)),
+            unusable=list(filter(has, self.unusable)),
+            passed_over=list(filter(has, self.passed_over)),
         )
 
     def failed_since(self, cell: EvidenceCell) -> str:
-        """Why a newer run than a figure's came to nothing, which does not speak against it."""
+        """Return why newer runs of a cell failed without affecting it; "" if none did."""
         why = dict.fromkeys(failure.reason for failure in self.passed_over if failure.follows(cell))
         return ", ".join(why).replace("_", " ")
 
     @property
     def circumstances(self) -> dict[str, object]:
-        """How it was asked, its sizes aside; nothing where there are no figures."""
+        """The context without the sizes."""
         return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
 
     def otherwise(self, candidate: Candidate) -> list[OtherMeasurement]:
-        """What a candidate without any figure of this question has been measured at."""
+        """Return the other measurements of a candidate that has no cell that answers."""
         evidence = self.of(candidate)
         if evidence.cells:
             return []
@@ -287,9 +265,14 @@ class ModelEvidence:
         return list(otherwise(candidate.name, evidence.others, context, self.precisions))
 
     def ruled_out(self, batch: int) -> list[Failure]:
-        """Return the failure of each engine that leaves nothing to choose by it at a batch."""
+        """Return the failure of each engine if no way is left for a batch."""
         free, against = in_the_way(batch, self.cells, self.failures)
         return [] if free else ruled_out(against, self.precisions)
+
+    def wrong_outputs(self, batch: int) -> list[Failure]:
+        """Return the failures by wrong outputs at a batch that other ways still run."""
+        free, against = in_the_way(batch, self.cells, self.failures)
+        return [failure for failure in against if free and failure.has_wrong_outputs]
 
 
 def own_of(
@@ -301,22 +284,22 @@ def own_of(
     inexact: bool = False,
     unusable: Sequence[EvidenceCell] = (),
 ) -> ModelEvidence:
-    """Of all that is stored of a model, what answers what is asked, perhaps at another batch.
+    """Return the evidence of a model for a question, at any batch.
 
     Args:
         query: the question.
-        cells: its figures.
-        failures: what failed when it was last tried.
-        any_batch: its batch is none of the question.
-        inexact: quantised figures count as well, as a limit of the error is asked about apart.
-        unusable: what was measured of it, and has no time to choose by.
+        cells: of the model.
+        failures: of the model.
+        any_batch: the batch is not part of the question.
+        inexact: quantised cells count, because a limit of the error applies.
+        unusable: cells of the model with unusable times.
     """
     of_mode = [cell for cell in cells if cell.mode == query.mode]
     known = [cell for cell in of_mode if query.takes(cell.precision)]
     apart = [cell for cell in of_mode if not query.takes(cell.precision)]
     unasked = query.precision is None and not inexact
     left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
-    # What works in int8 has worked, whether or not it counts.
+    # A quantised cell shows that its way works, whether or not it counts.
     every = [cell for cell in known if cell.timed]
     still = standing([failure for failure in failures if _fits(failure, query)], every)
     fitting = [cell for cell in every if not unasked or cell.exact]
@@ -344,9 +327,9 @@ def own_of(
 
 
 def of_one_figure(cells: Sequence[EvidenceCell]) -> tuple[list[EvidenceCell], list[EvidenceCell]]:
-    """The figures of the one kind that says most, and the rest: means, medians, one percentile.
+    """Return the cells of the preferred statistic, and the rest: statistics do not compare.
 
-    None says how it would compare with another. Of percentiles alone the most usual one counts.
+    Means come before medians. Of percentiles alone, the most frequent one counts.
     """
     kinds = Counter(name_of(cell.statistic) for cell in cells)
 
@@ -367,7 +350,7 @@ def _fits(attempt: EvidenceAttempt, query: Query) -> bool:
 def _is_of(
     attempt: EvidenceAttempt, sizes: Mapping[str, int], context: Mapping[str, object]
 ) -> bool:
-    """Whether something was asked what is asked, as far as either is known."""
+    """Return whether an attempt has the sizes and circumstances, as far as they are known."""
     row = attempt.row
     alike = (row.get(name) in (None, value) for name, value in sizes.items())
     same = (
@@ -376,34 +359,3 @@ def _is_of(
         if name not in SHAPES
     )
     return all(alike) and all(same)
-
-
-def known_of(
-    query: Query, own: Sequence[EvidenceCell], flops: float | None = None, kin: str = ""
-) -> ModelKnowledge:
-    """What is known of the model: by who asks, by the catalogue, by results anywhere."""
-    parameters = query.size.parameters
-    counted = flops or _counted(query)
-    for cell in own:
-        parameters = parameters or cell.row.get("parameters")
-        operations = cell.row.get("flops")
-        if not counted and operations:
-            counted = float(operations) / cell.batch
-        kin = kin or str(cell.row.get("kin") or "")
-    return ModelKnowledge(None if parameters is None else int(parameters), counted, kin)
-
-
-def _counted(query: Query) -> float | None:
-    """Operations of an item, as the catalogue counts them; None where it does not."""
-    if query.spec is None:
-        return None
-    from accelbench.catalog.cost import flops
-
-    sizes: dict[str, Any] = {SIZES[name]: value for name, value in query.shapes.items()}
-    if query.mode == Mode.TRAINING:
-        sizes = {name: value for name, value in sizes.items() if name not in GENERATING}
-    try:
-        operations = flops(query.spec, Shapes(query.batch, **sizes), query.mode)
-    except AccelbenchError:
-        return None
-    return None if operations is None else operations / query.batch

@@ -1,7 +1,7 @@
-"""Which of the questions that a model was asked is the one that is meant. Pure.
+"""The sizes and circumstances that a question is answered for. Pure.
 
-What an import does not say is not known, and may be anything: its figures stand beside those that
-say it. What we measured ourselves says all of it, and what it says nothing of has none.
+A value that an import does not record may be anything, so it matches cells that record it. Our own
+results record everything.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.select.evidence.cells import CIRCUMSTANCES, EvidenceCell, sizes_of
 
 _NAMES = (*SHAPES, *CIRCUMSTANCES)
-#: What an import does not say.
+#: A value that an import does not record.
 _ANYTHING = object()
 Context = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class SelectedContext:
-    """The figures of one context, and those that are not of it.
+    """The cells of one context.
 
     Attributes:
-        cells: what can be held together.
-        context: its sizes and circumstances, by name, where they are known.
-        others: figures of the model that were asked something else.
+        cells: what can be compared.
+        context: its sizes and circumstances by name, as far as they are known.
+        others: cells of the model in other contexts.
     """
 
     cells: Sequence[EvidenceCell]
@@ -38,7 +38,6 @@ class SelectedContext:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The sizes that were said."""
         return sizes_of(self.context)
 
 
@@ -48,11 +47,11 @@ def meant(
     shapes: Mapping[str, int],
     spec: ModelSpec | None,
 ) -> SelectedContext:
-    """The cells of one context: what was measured at several places there can be held together.
+    """Return the cells of the context that is meant.
 
-    What is asked for has to be so. Of the rest counts, in this order: that the sizes are the
-    model's own, that requests come one by one to one process, how many places answered at the
-    batch, how many at all, and how many figures there are.
+    The named sizes are required. Contexts are then preferred, in this order, for the model's own
+    sizes, single requests on one device, the number of devices with this batch, the number of
+    devices, and the number of cells.
     """
     by_context: dict[Context, list[EvidenceCell]] = defaultdict(list)
     for cell in cells:
@@ -92,7 +91,7 @@ def meant(
 
 
 def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
-    """The sizes that a model of the catalogue has for itself."""
+    """Return the default sizes of a model of the catalogue."""
     if spec is None:
         return {}
     sizes = {axis.column: axis.own(spec) for axis in axes_of(*AS_ASKED)}
@@ -100,7 +99,7 @@ def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
 
 
 def differs(cell: EvidenceCell, context: Mapping[str, object]) -> str:
-    """In words, what a figure of another context was asked otherwise."""
+    """Return what differs in a cell of another context, as a text."""
     settings = dict(zip(_NAMES, cell.context, strict=True))
     differences = [
         f"{name} {settings[name]}"
@@ -117,9 +116,9 @@ def _said(cell: EvidenceCell) -> Context:
 
 
 def _grown(start: Context, contexts: Sequence[Context]) -> tuple[Context, list[Context]]:
-    """A context with all that may be of it: what it does not say is learned from them.
+    """Return a context completed by those that may be the same, and these.
 
-    One after the other: no two of them contradict each other.
+    They are taken one after the other, so that no two of them contradict each other.
     """
     whole, members = start, [start]
     for context in contexts:
@@ -136,7 +135,7 @@ def _may_be(context: Context, other: Context) -> bool:
 
 
 def _order(context: Context) -> tuple[tuple[bool, str], ...]:
-    """The same every time: what is said before what is not, and no None among words."""
+    """Return a sort key: known values before unknown ones, and no None among texts."""
     return tuple(
         (part is None or part is _ANYTHING, "" if part is _ANYTHING else str(part))
         for part in context

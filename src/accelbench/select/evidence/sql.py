@@ -1,14 +1,8 @@
-"""What choosing asks a store: its SQL, and its rows as plain values.
-
-A query groups launches into cells and takes the newest run of each that answered, so that what
-reaches Python is as small as what is asked.
-
-Rates of devices at their best, as a store shows them.
-"""
+"""The SQL of evidence for choosing, over the relations of `evidence`, and its rows as values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypedDict, cast
 
@@ -32,17 +26,8 @@ from accelbench.core.figures import (
 from accelbench.core.possible import belongs
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM, Belongs, Status
-from accelbench.core.worth import (
-    ANSWERED_SQL,
-    COMPARABLE_SQL,
-    FAILED,
-    LAUNCHED,
-    OF_WORTH,
-    REASON_COLUMNS,
-    UNUSABLE_REASON,
-    USABLE_SQL,
-)
-from accelbench.evidence.launches import RUN_SQL, VERSION_SQL
+from accelbench.core.worth import COMPARABLE_SQL, FAILED, LAUNCHED, OF_WORTH, UNUSABLE_REASON
+from accelbench.evidence.launches import LAUNCH_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.query.histories import OF_NO_CHECK_SQL
 from accelbench.select.evidence.cells import (
@@ -55,128 +40,161 @@ from accelbench.select.evidence.cells import (
 from accelbench.select.evidence.failures import Failure
 from accelbench.store.fit import spell_time
 
-#: Hardware, device, precision, mode.
-Key = tuple[str, str, str, str]
-#: Operations a millisecond that one in twenty models exceeds there.
-Rates = Mapping[Key, float]
-#: So many models have to be known of a device before its best is.
-FEWEST_MODELS = 10
+
+def _names(names: Iterable[str], form: str = '"{0}"') -> str:
+    return ", ".join(form.format(name) for name in names)
 
 
-_FIGURES = {metric.name: metric.sql for metric in METRICS}
-#: What is the middle of a cell's launches.
+def _text(names: Iterable[str]) -> str:
+    texts = _names(names, "coalesce({0}::VARCHAR, '')")
+    return f"concat_ws(chr(31), {texts})"
+
+
+def _middle(name: str) -> str:
+    """Return SQL for the middle of launches; of memory it is the geometric mean, as elsewhere."""
+    if name != "memory_peak_mb":
+        return f'median("{name}") AS "{name}"'
+    same = f"min({name}) = max({name}) OR min({name}) <= 0"
+    return f"CASE WHEN {same} THEN median({name}) ELSE exp(avg(ln({name}))) END AS {name}"
+
+
+_RATE = {metric.name: metric.sql for metric in METRICS}["throughput"]
+#: Columns of which a cell has the middle of its launches.
 _MIDDLES = (
     *("memory_peak_mb", "ttft_ms", "tpot_ms", "tokens_per_second", "power_watts", "flops"),
-    "energy_per_item_joules",
-    *("convergence", "parameters", "cpu_wait_share", "unexplained_share", *OF_AN_INTERVAL),
+    *("energy_per_item_joules", "convergence", "parameters", "cpu_wait_share"),
+    *("unexplained_share", *OF_AN_INTERVAL),
 )
-_SAID = (
-    *ASKED,
-    *("device", "family", "throughput_unit", "device_fingerprint", "verification", "provenance"),
-    *("series_key", "implausible_rate"),
+#: Columns that all launches of a cell share.
+_SHARED = (
+    *(*ASKED, "device", "family", "throughput_unit", "device_fingerprint", "verification"),
+    *("provenance", "series_key", "implausible_rate"),
 )
-_COLUMNS = tuple(dict.fromkeys((
-    *_SAID, *_MIDDLES, "verification_error", "run_id", "series_key", "conditions", "status",
-    "reason", "started_at", "weights_digest", "launch", "result_id", "batch_size", "emulated",
-    *MEASUREMENT_COLUMNS, *OF_WORTH, *REASON_COLUMNS, *OF_A_STEP,
-)))  # fmt: skip
-_QUOTED = ", ".join(f'"{name}"' for name in _COLUMNS)
-#: No platform is rated by a few samples, which say nothing of the next.
-_KNOWN_SQL = (
-    f"(sample_count IS NULL OR sample_count >= {FEWEST} OR effective_sample_count >= {KNOWN})"
-)
+_READ = dict.fromkeys((
+    *_SHARED, *_MIDDLES, "verification_error", "launch", "result_id", "status", FAILED, LAUNCHED,
+    UNUSABLE_REASON, *MEASUREMENT_COLUMNS, *OF_WORTH, *OF_A_STEP, *LAUNCH_COLUMNS,
+))  # fmt: skip
 #: Milliseconds of a step: the mean, which ratios use, or the median, or by the rate of single items
-#: of a known batch. A rate of many requests at once does not state how long one takes, nor does a
-#: rate of tokens.
+#: of a known batch. A rate of requests at once or of tokens does not tell how long one takes.
 _STEP = f"""coalesce({STEP_BY_RATE_SQL}, CASE
     WHEN coalesce(scenario, '{SINGLE_STREAM}') = '{SINGLE_STREAM}'
         AND {kind_sql("throughput_unit")} = ''
     THEN 1e3 * nullif(batch_size, 0) / nullif(throughput, 0) END)"""
-#: Which figure of a row its latency is.
+#: The statistic of a row's latency.
 _STATISTIC = f"""coalesce({STEP_BY_RATE_OF_SQL}, CASE WHEN {_STEP} > 0
     THEN '{Statistic.RATE}' END, {TAIL_OF_SQL})"""
-#: What an attempt is of, whether or not it came to anything.
+#: What identifies an attempt, whether or not it succeeded.
 _ATTEMPTED = (
     *("model", "mode", "hardware", "device", "device_name", "device_fingerprint", "runtime"),
     *("precision", "compiled", "options", "batch_size", *SHAPES, *CIRCUMSTANCES),
 )
-_REAL = f"{COMPARABLE_SQL} AND NOT coalesce(emulated, false) AND {OF_NO_CHECK_SQL}"
-#: Of an import, which may be of years in one run, and of what names no run, a day is a run. Of
-#: those that answered the current one counts (`evidence.measurements`): what has failed since is
-#: told by the failures. Of a run of which half of the launches are of no use nothing counts, as the
-#: first part of its worth says: what is left would be chosen by how it came out. It is read all the
-#: same, as something that was measured and set aside.
-_CELLS = """
-WITH answered AS (
-    SELECT {columns}, {latency} AS latency, {statistic} AS statistic, {rate} AS rate,
-        coalesce(series_key, concat_ws(chr(31), {asked})) AS series,
-        coalesce(machine, '') AS machine, {failed}, {launched}, {reason},
-        coalesce({version}, '') AS versions,
-        conditions->>'kin' AS kin, conditions->'source'->>'name' AS source,
-        {run} AS run
-    FROM {results} LEFT JOIN {machines} USING (run_id) WHERE {real} AND {answered} AND {where}
-), newest AS (
-    SELECT series, machine, versions, run, usable_times AS counts
-    FROM ({configurations})
-)
-SELECT {said}, {middles}, max(verification_error) AS verification_error, versions,
-    any_value(kin) AS kin, any_value(source) AS source, machine,
-    any_value({failed}) AS {failed}, any_value({launched}) AS {launched},
-    any_value({reason}) AS {reason},
-    max(memory_peak_mb) AS memory_highest_mb, bool_and(counts) AS counts, max(run_id) AS run_id,
-    max(started_at) AS moment, {engine} AS engine_version,
-    list(latency ORDER BY started_at, launch, result_id) AS latencies,
-    list(statistic ORDER BY started_at, launch, result_id) AS statistics,
-    list(rate ORDER BY started_at, launch, result_id) AS rates
-FROM answered JOIN newest USING (series, machine, versions, run)
-WHERE (NOT counts OR {usable}) AND (latency > 0 OR rate > 0)
-GROUP BY series, machine, versions
-ORDER BY {way}, {asked_order}, latencies, memory_peak_mb, max(run_id), max(started_at), rates,
-    series, machine
-"""
-#: By run the machine that it was made on, as far as launches are told apart by it: a run without
-#: one may be of the same machine as the next. Memory is left out, of which the kernel takes another
-#: share after each start.
+_REAL = f"NOT coalesce(emulated, false) AND {OF_NO_CHECK_SQL}"
+#: By run the machine as far as it distinguishes launches: a run without one may be of the same
+#: machine as the next. Memory is left out: after each start the kernel takes another share of it.
 _MACHINES = """
 (SELECT run_id, concat_ws(chr(31), coalesce(environment->'source'->>'name',
     environment->>'machine'), environment->>'cpu', environment->>'cpus_logical') AS machine
     FROM benchmark_runs WHERE environment->>'machine' <> '' AND environment->>'cpu' <> '') places
 """
-#: The newest of each that did not work: with an answer that was wrong.
-_FAILURES = """
-SELECT {attempted}, arg_max(status, started_at) AS status, arg_max(reason, started_at) AS reason,
-    arg_max(run_id, started_at) AS run_id, max(started_at) AS moment
-FROM (SELECT {columns} FROM benchmark_results WHERE {real} AND {where})
-WHERE NOT ({answered}) AND status <> 'skipped' AND started_at IS NOT NULL
-GROUP BY {attempted} ORDER BY ALL
-"""
-#: By what a candidate's ways are told apart, and then the questions.
-_WAY = (
+#: The order of cells: by their ways, then by their questions.
+_ORDER = (
     *("hardware", "device_name", "runtime", "precision", "compiled", "threads", "options"),
-    "versions",
+    *("versions", "model", "batch_size", *SHAPES, *CIRCUMSTANCES, "mode"),
 )
-_ASKED_ORDER = ("model", "batch_size", *SHAPES, *CIRCUMSTANCES, "mode")
-#: A throughput beside the CPU's, over what both answered: the matrix's own rule, in one query. Of a
-#: run of which half of the launches are of no use no launch counts: the best of them is chance.
-_TRIED = """
-WITH useless AS (
-    SELECT series_key, run_id, true AS useless FROM {results} WHERE {real} AND {answered}
-    GROUP BY series_key, run_id HAVING 2 * count(*) FILTER ({usable}) <= count(*)
+_PRECISION = "precision"
+_QUESTION = ("model", "precision", "batch_size", *SHAPES, "scenario", "world_size")
+#: Devices with a comparable result, by run and platform.
+RUN_DEVICES = f"""
+SELECT DISTINCT run_id, hardware, device_name FROM benchmark_results
+WHERE {COMPARABLE_SQL} AND {_REAL} AND status = 'ok' AND hardware IS NOT NULL
+ORDER BY hardware, device_name, run_id
+"""  # noqa: S608 — our words
+PRECISIONS = "SELECT DISTINCT precision FROM benchmark_results WHERE precision IS NOT NULL"
+RUNS = "SELECT run_id, environment::VARCHAR FROM benchmark_runs"
+#: The kind of a device, if a platform has several: the CPU, a GPU or an NPU.
+UNITS = """
+SELECT device_fingerprint, lower(details->>'device') FROM hardware_info
+WHERE details->>'device' IS NOT NULL
+"""
+FACTS = f"""
+SELECT model, max(family), max(parameters)
+FROM benchmark_results WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'
+GROUP BY model ORDER BY model
+"""  # noqa: S608 — our words
+
+
+def cells_sql(where: str) -> str:
+    """Return the query for cells, the current measurements, always in the same order.
+
+    A measurement with unusable times is a cell with all of its launches: a part of them would be
+    selected by its outcome.
+    """
+    current = configurations_sql(("series", "machine", "versions"), "answered")
+    each = "list({0} ORDER BY started_at, launch, result_id) AS {0}_list"
+    return f"""
+WITH answered AS (
+    SELECT {_names(_READ)}, coalesce({_STEP}, {TAIL_SQL}) AS latency, {_STATISTIC} AS statistic,
+        {_RATE} AS rate, coalesce(series_key, {_text(ASKED)}) AS series,
+        coalesce(machine, '') AS machine, coalesce(import_version, '') AS versions,
+        conditions->'source'->>'name' AS source
+    FROM launches LEFT JOIN {_MACHINES} USING (run_id)
+    WHERE comparable AND answered AND {_REAL} AND {where}
+), newest AS (SELECT series, machine, versions, run AS run_key, usable_times AS counts
+    FROM ({current}))
+SELECT {_names(_SHARED, 'any_value("{0}") AS "{0}"')}, {", ".join(map(_middle, _MIDDLES))},
+    max(verification_error) AS verification_error, versions, machine,
+    {_names(("source", FAILED, LAUNCHED, UNUSABLE_REASON), "any_value({0}) AS {0}")},
+    max(memory_peak_mb) AS memory_highest_mb, bool_and(counts) AS counts, max(run_id) AS run_id,
+    max(started_at) AS moment,
+    {engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR")} AS engine_version,
+    {_names(("latency", "statistic", "rate"), each)}
+FROM answered JOIN newest USING (series, machine, versions, run_key)
+WHERE (NOT counts OR times_usable) AND (latency > 0 OR rate > 0)
+GROUP BY series, machine, versions
+ORDER BY {_names(_ORDER)}, latency_list, memory_peak_mb, max(run_id), max(started_at), rate_list,
+    series, machine"""  # noqa: S608 — our words
+
+
+def failures_sql(where: str) -> str:
+    """Return the query for the newest failed attempts; wrong outputs are failures."""
+    attempted = _names(_ATTEMPTED)
+    return f"""
+SELECT {attempted}, {_names(("status", "reason", "run_id"), "arg_max({0}, started_at) AS {0}")},
+    max(started_at) AS moment
+FROM launches
+WHERE comparable AND NOT answered AND status <> '{Status.SKIPPED}' AND started_at IS NOT NULL
+    AND {_REAL} AND {where}
+GROUP BY {attempted} ORDER BY ALL"""  # noqa: S608 — our words
+
+
+def tried_sql() -> str:
+    """Return the query for the outcomes of each family on each platform.
+
+    The throughput is compared with the CPU's over what both have results of, as in the matrix. A
+    run with mostly unusable launches has none, because its best launch is chance; nor has a launch
+    with too few samples to predict the next ones.
+    """
+    known = f"sample_count IS NULL OR sample_count >= {FEWEST} OR effective_sample_count >= {KNOWN}"
+    return f"""
+WITH unusable AS (
+    SELECT series_key, run_id, true AS is_unusable FROM launches
+    WHERE comparable AND answered AND {_REAL}
+    GROUP BY series_key, run_id HAVING 2 * count(*) FILTER (times_usable) <= count(*)
 ), tried AS (
-    SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, run_id, runtime,
-        verification, CASE WHEN useless IS NULL AND {known} THEN {rate} END AS rate,
-        concat_ws(chr(31), {question}, {counted}) AS question
-    FROM {results} LEFT JOIN useless USING (series_key, run_id)
-    WHERE {real} AND status <> 'skipped' AND model IS NOT NULL
+    SELECT coalesce(family, '') AS family, hardware, mode, model, status, reason, runtime, answered,
+        CASE WHEN is_unusable IS NULL AND times_usable AND ({known}) THEN {_RATE} END AS rate,
+        concat_ws(chr(31), {_text(_QUESTION)}, {kind_sql("throughput_unit")}) AS question
+    FROM launches LEFT JOIN unusable USING (series_key, run_id)
+    WHERE comparable AND {_REAL} AND status <> '{Status.SKIPPED}' AND model IS NOT NULL
 ), whole AS (
     SELECT family, hardware, mode, count(DISTINCT model) AS models,
-        count(DISTINCT model) FILTER ({answered}) AS through,
+        count(DISTINCT model) FILTER (answered) AS through,
         list(DISTINCT [runtime, reason] ORDER BY [runtime, reason])
-            FILTER (status = '{unsupported}') AS refusals
+            FILTER (status = '{Status.UNSUPPORTED}') AS refusals
     FROM tried GROUP BY ALL
 ), fastest AS (
     SELECT family, mode, hardware, question, max(rate) AS rate FROM tried
-    WHERE {answered} AND rate > 0 GROUP BY ALL
+    WHERE answered AND rate > 0 GROUP BY ALL
 ), beside AS (
     SELECT a.family, a.mode, a.hardware, b.hardware AS other,
         exp(avg(ln(a.rate / b.rate))) AS speed
@@ -185,126 +203,15 @@ WITH useless AS (
 )
 SELECT whole.*, max(speed) FILTER (other = 'cpu') AS speed, coalesce(min(speed), 0) AS least
 FROM whole LEFT JOIN beside USING (family, mode, hardware)
-GROUP BY ALL ORDER BY family, hardware, mode
-"""
-#: The reason of a refused precision.
-_PRECISION = "precision"
-#: Of each device in a precision, the operations a millisecond that one in twenty models exceeds.
-#: Sources that do not say a model's operations are helped out by those that do.
-_RATES = """
-WITH done AS (
-    SELECT hardware, device_name, precision, mode, model, batch_size, flops, {latency} AS latency
-    FROM {results} WHERE {real} AND {answered} AND {usable}
-        AND hardware IS NOT NULL AND device_name IS NOT NULL AND precision IS NOT NULL
-), counted AS (
-    SELECT model, mode, max(flops / batch_size) AS flops FROM done WHERE flops > 0 GROUP BY ALL
-), reached AS (
-    SELECT hardware, device_name, precision, done.mode,
-        max(coalesce(done.flops, counted.flops * batch_size) / latency) AS rate
-    FROM done JOIN counted USING (model, mode) WHERE latency > 0
-    GROUP BY hardware, device_name, precision, done.mode, model
-)
-SELECT hardware, device_name, precision, mode, quantile_cont(rate, 0.95) AS rate
-FROM reached WHERE rate > 0 GROUP BY ALL HAVING count(*) >= {fewest} ORDER BY ALL
-"""
-_QUESTION = ("model", "precision", "batch_size", *SHAPES, "scenario", "world_size")
-#: Of each platform, the devices with a result that counts.
-DEVICES = f"""
-SELECT DISTINCT hardware, device_name FROM benchmark_results
-WHERE {_REAL} AND status = 'ok' AND hardware IS NOT NULL ORDER BY ALL
-"""  # noqa: S608 — our words
-#: The same by the run that they are of.
-RUN_DEVICES = DEVICES.replace("DISTINCT hardware", "DISTINCT run_id, hardware")
-#: Every spelling of a precision.
-PRECISIONS = "SELECT DISTINCT precision FROM benchmark_results WHERE precision IS NOT NULL"
-#: What every run recorded of its machine.
-RUNS = "SELECT run_id, environment::VARCHAR FROM benchmark_runs"
-#: The kind of unit that a device is, where a platform has several: the CPU, a GPU or an NPU.
-UNITS = """
-SELECT device_fingerprint, lower(details->>'device') FROM hardware_info
-WHERE details->>'device' IS NOT NULL
-"""
-#: Every stored model with what is known of it.
-FACTS = f"""
-SELECT model, max(family), max(parameters), max(flops / batch_size), max(conditions->>'kin'),
-    list(DISTINCT hardware)
-FROM benchmark_results WHERE {COMPARABLE_SQL} AND model IS NOT NULL AND status = 'ok'
-GROUP BY model ORDER BY model
-"""  # noqa: S608 — our words
-
-
-def cells_sql(where: str) -> str:
-    """The query for cells of what is in a table, the same order every time."""
-    return _CELLS.format(
-        columns=_QUOTED,
-        latency=f"coalesce({_STEP}, {TAIL_SQL})",
-        statistic=_STATISTIC,
-        engine=engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR"),
-        version=VERSION_SQL,
-        run=RUN_SQL,
-        results="launches",
-        machines=_MACHINES,
-        failed=FAILED,
-        launched=LAUNCHED,
-        reason=UNUSABLE_REASON,
-        configurations=configurations_sql(("series", "machine", "versions"), "answered"),
-        rate=_FIGURES["throughput"],
-        asked=_text(ASKED),
-        real=_REAL,
-        answered=ANSWERED_SQL,
-        usable=USABLE_SQL,
-        where=where,
-        said=", ".join(f'any_value("{name}") AS "{name}"' for name in _SAID),
-        middles=", ".join(f'{_middle(name)} AS "{name}"' for name in _MIDDLES),
-        way=", ".join(f'"{name}"' for name in _WAY),
-        asked_order=", ".join(f'"{name}"' for name in _ASKED_ORDER),
-    )
-
-
-def failures_sql(where: str) -> str:
-    """The query for what did not work when it was last tried."""
-    return _FAILURES.format(
-        columns=_QUOTED,
-        attempted=", ".join(f'"{name}"' for name in _ATTEMPTED),
-        real=_REAL,
-        answered=ANSWERED_SQL,
-        where=where,
-    )
-
-
-def rates_sql() -> str:
-    """The query for what devices do at their best."""
-    return _RATES.format(
-        latency=_STEP,
-        results="launches",
-        real=_REAL,
-        answered=ANSWERED_SQL,
-        usable=USABLE_SQL,
-        fewest=FEWEST_MODELS,
-    )
-
-
-def tried_sql() -> str:
-    """The query for what became of each family on each platform."""
-    return _TRIED.format(
-        usable=USABLE_SQL,
-        known=f"{USABLE_SQL} AND {_KNOWN_SQL}",
-        rate=_FIGURES["throughput"],
-        question=_text(_QUESTION),
-        counted=kind_sql("throughput_unit"),
-        results="launches",
-        real=_REAL,
-        answered=ANSWERED_SQL,
-        unsupported=Status.UNSUPPORTED,
-    )
+GROUP BY ALL ORDER BY family, hardware, mode"""  # noqa: S608 — our words
 
 
 class _CellRow(EvidenceRow, total=False):
-    """A row of `cells_sql`: the figures of its launches stand in it one by one."""
+    """A row of `cells_sql`, with a list of the launches' values."""
 
-    latencies: Sequence[float | None]
-    statistics: Sequence[str | None]
-    rates: Sequence[float | None]
+    latency_list: Sequence[float | None]
+    statistic_list: Sequence[str | None]
+    rate_list: Sequence[float | None]
     counts: bool
 
 
@@ -322,11 +229,11 @@ class _TriedRow(TypedDict):
 
 
 def cell(number: int, values: dict[str, object]) -> EvidenceCell:
-    """A row of `cells_sql` with its number there."""
+    """Return the cell of a row of `cells_sql` and its number there."""
     values["moment"] = _spelt(values["moment"])
     row = cast("_CellRow", values)
-    rates = tuple(filter(None, row.pop("rates")))
-    latencies, statistic = _of_one_statistic(row.pop("latencies"), row.pop("statistics"))
+    rates = tuple(filter(None, row.pop("rate_list")))
+    latencies, statistic = _of_one_statistic(row.pop("latency_list"), row.pop("statistic_list"))
     counts = row.pop("counts")
     return EvidenceCell(row, latencies, rates, number, statistic, counts)
 
@@ -338,7 +245,7 @@ def _spelt(moment: object) -> str | None:
 def _of_one_statistic(
     latencies: Sequence[float | None], statistics: Sequence[str | None]
 ) -> tuple[tuple[float, ...], Statistic]:
-    """The launches of which the figure is known that says most; a rate says a mean as well."""
+    """Return the latencies with the preferred statistic; a rate is a mean as well."""
     known = [
         (ms, Statistic(name)) for ms, name in zip(latencies, statistics, strict=True) if ms and name
     ]
@@ -348,14 +255,14 @@ def _of_one_statistic(
 
 
 def failure(values: Row) -> Failure:
-    """A row of `failures_sql`."""
+    """Return the failure of a row of `failures_sql`."""
     return Failure(cast("EvidenceRow", {**values, "moment": _spelt(values["moment"])}))
 
 
 def tried(values: Row) -> Tried:
-    """A row of `tried_sql`."""
+    """Return the outcomes of a row of `tried_sql`."""
     row = cast("_TriedRow", values)
-    # A refused precision decides nothing for another one, nor a failure at one size for others.
+    # A refused precision does not affect others, nor a failure at one size other sizes.
     refusals = [
         (runtime, reason)
         for runtime, reason in row["refusals"] or ()
@@ -372,15 +279,3 @@ def tried(values: Row) -> Tried:
         best=bool(row["least"]) and row["least"] >= NEAR_BEST,
         reason=", ".join(sorted({reason for _, reason in refusals})),
     )
-
-
-def _middle(name: str) -> str:
-    """The middle of launches: of memory as every view has it, the geometric mean."""
-    if name != "memory_peak_mb":
-        return f'median("{name}")'
-    same = f'min("{name}") = max("{name}") OR min("{name}") <= 0'
-    return f'CASE WHEN {same} THEN median("{name}") ELSE exp(avg(ln("{name}"))) END'
-
-
-def _text(names: Iterable[str]) -> str:
-    return ", ".join(f"coalesce({name}::VARCHAR, '')" for name in names)

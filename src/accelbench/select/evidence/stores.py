@@ -1,4 +1,4 @@
-"""What `database_path` stands for: a database, a lake, or a folder of results."""
+"""Open `database_path`: a database, a lake, or a folder of results."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _log = logging.getLogger("hardware_selector")
-#: Where runs put result files, in the documents' tree and in ours.
+#: Where runs store result files, in the documents' tree and in ours.
 _RAW = ("raw_results", ".")
 
 
 def opened(location: str | PathLike[str] | None) -> Database | None:
-    """The store that a path names, filled from its journals; None where there is none.
+    """Return the store of a path, filled from its journals; None if there is none.
 
-    Without a path it is the usual one. A path that leads nowhere is said in the log, and the rules
-    answer: a guide's first example names a folder that nobody has made yet.
+    Without a path it is the default store. A missing path is logged, not refused: the first example
+    of a guide names a folder that does not exist yet.
 
     Raises:
         StoreError: something is there, and it cannot be read.
@@ -52,7 +52,7 @@ def opened(location: str | PathLike[str] | None) -> Database | None:
 
 
 def destination(location: str | PathLike[str] | None) -> tuple[tuple[str, ...], str]:
-    """Words of `run` that put its results where they will be looked for; or why there are none."""
+    """Return the words of `run` that store results there, and why there are none."""
     if location is None:
         return (), ""
     path = Path(location).expanduser()
@@ -70,7 +70,7 @@ def destination(location: str | PathLike[str] | None) -> tuple[tuple[str, ...], 
 
 
 def _in_folder(folder: Path) -> Database | None:
-    """A database in a folder, else its result files; the database may lie beside them."""
+    """Return the database of a folder, else one with its result files."""
     files = sorted(folder.glob("*.duckdb"))
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
@@ -85,7 +85,7 @@ def _in_folder(folder: Path) -> Database | None:
 
 
 def _result_files(folder: Path) -> list[Path]:
-    """The result files of a folder; those of its raw_results before what was made of them."""
+    """Return the result files of a folder, preferably those in its raw_results."""
     for name in _RAW:
         files = sorted((folder / name).glob("*.json"))
         if files:
@@ -94,7 +94,7 @@ def _result_files(folder: Path) -> list[Path]:
 
 
 def _read_in(files: Iterable[Path]) -> Database | None:
-    """A database of this process's own, with what result files say; others are passed over."""
+    """Return a temporary database with the results of files; ignore other files."""
     from accelbench.exchange.imports.ours import json_rows
     from accelbench.exchange.imports.records import MalformedError
     from accelbench.exchange.imports.result_row import Source
@@ -121,7 +121,7 @@ def _read_in(files: Iterable[Path]) -> Database | None:
 
 
 def _filled(database: Database) -> Database | None:
-    """A store with what runs have left in its journals; where it cannot be written, without."""
+    """Return a store filled from its journals, if it can be written; None if it is missing."""
     try:
         filled = database.fill()
     except AccelbenchError as error:

@@ -1,7 +1,6 @@
-"""The configuration of choosing, in the documents' own shape; JSON with comments. Pure but `read`.
+"""The configuration of choosing, JSON with comments, in the documents' format.
 
-What a file names overrides the defaults, key by key. A key that is not known, a value of another
-kind, a weight below nothing: each is refused in one sentence that names it and its line.
+A file overrides the defaults key by key. Unknown keys and wrong values are refused with their line.
 """
 
 from __future__ import annotations
@@ -30,21 +29,19 @@ _WEIGHTS = {
     Mode.TRAINING.value: ("throughput", "convergence", "memory", "compatibility"),
 }
 _IMPORTANCE_OF = ("batch_size_importance", "model_size_importance")
-#: Ours; the rest is the documents'.
-_OWN = ("fallback_order", "compatibility")
-#: Of a compatibility: every family.
+#: Every family, in `compatibility`.
 ANY_FAMILY = "*"
 
 
 class PlatformEntry(TypedDict):
-    """What a configuration says of a platform for a family."""
+    """The compatibility of a platform with a family."""
 
     compatible: bool
     performance_rating: str
 
 
 class Config(TypedDict):
-    """A whole configuration: what is given over the defaults."""
+    """A complete configuration."""
 
     selection_criteria: dict[str, dict[str, float]]
     model_families: dict[str, dict[str, str]]
@@ -55,7 +52,7 @@ class Config(TypedDict):
     compatibility: dict[str, dict[str, PlatformEntry]]
 
 
-#: The factors are all 1: what a machine costs, and whether it is to be had, only its user knows.
+#: The factors are 1: only users know what their machines cost.
 DEFAULTS: Config = {
     "selection_criteria": {
         "inference": {
@@ -71,7 +68,7 @@ DEFAULTS: Config = {
             "compatibility_weight": 0.1,
         },
     },
-    # Of the first two the documents say so; the others are told by how their models are used.
+    # The first two are the documents', the others follow from how the models are used.
     "model_families": {
         "embedding": {"batch_size_importance": "medium", "model_size_importance": "low"},
         "text_generation": {"batch_size_importance": "low", "model_size_importance": "high"},
@@ -94,7 +91,7 @@ DEFAULTS: Config = {
 
 
 def defaults() -> Config:
-    """A copy of them, to be changed."""
+    """Return a copy of the defaults."""
     return deepcopy(DEFAULTS)
 
 
@@ -147,7 +144,7 @@ def over_defaults(given: object, place: str = "the configuration") -> Config:
 
 
 def size_of(amount: float, thresholds: Mapping[str, float]) -> str:
-    """Small, medium or large: upper bounds belong to what they bound, and beyond all is large."""
+    """Return small, medium or large: a threshold belongs to its size, and above all is large."""
     for name in SIZES:
         if amount <= thresholds[name]:
             return name
@@ -155,7 +152,6 @@ def size_of(amount: float, thresholds: Mapping[str, float]) -> str:
 
 
 def _compatibility(part: _Part) -> Iterable[tuple[str, PlatformEntry]]:
-    """Entries as the compatibility matrix has them."""
     for hardware, entry in part.parts():
         entry.allow(("compatible", "performance_rating"))
         compatible = entry.given.get("compatible", True)
@@ -177,7 +173,7 @@ def _ascending(part: _Part, known: Mapping[str, float]) -> dict[str, float]:
 
 
 class _Part:
-    """An object of the file that knows where it stands."""
+    """An object of the file with its place."""
 
     def __init__(self, given: object, place: str, name: str, line: int | None = None) -> None:
         self.place, self.name, self.line = place, name, line
@@ -206,7 +202,7 @@ class _Part:
     def parts(
         self, name: str = "", names: Iterable[str] | None = None
     ) -> Iterable[tuple[str, _Part]]:
-        """The objects within, or within the one of that name, by their keys."""
+        """Yield the objects in it, or in the one of a name, by their keys."""
         if name:
             if name not in self.given:
                 return
@@ -220,7 +216,7 @@ class _Part:
             yield key, _Part(value, self.place, inside, self._line(key))
 
     def factor(self, key: str) -> float:
-        """An amount that three of still have a product."""
+        """Return an amount whose product with two others is finite."""
         number = self.amount(key)
         if number > _MOST_FACTOR:
             self.wrong(f"{key} is above {_MOST_FACTOR:g}", key)

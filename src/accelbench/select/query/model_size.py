@@ -15,7 +15,7 @@ from accelbench.select.query.validation import amount
 _UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 #: "7b" and "350m" stand for themselves; "8x7b" is eight experts of seven billion.
 _NUMBER = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([kmbt])(?![a-z0-9])")
-#: What such words mean, by what models with such names mostly have.
+#: The size of most models with such words in their names.
 _WORDS = {
     "nano": "small",
     "tiny": "small",
@@ -28,14 +28,14 @@ _WORDS = {
     "xxl": "large",
     "huge": "large",
 }
-#: A name that says nothing is taken for what most models are.
+#: The size of most models, for names without a size.
 _UNSAID = "medium"
 _ESTIMATES = "It gives a number of weights, small, medium or large, or None."
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """Small, medium or large, and why."""
+    """Small, medium or large, and its source."""
 
     name: str
     source: str
@@ -43,7 +43,7 @@ class ModelSize:
 
 
 def from_name(name: str) -> int | str | None:
-    """What a name says of a size: a number of weights, or small, medium or large; else None."""
+    """Return a number of weights, or small, medium or large, from a name; None if it has none."""
     text = name.lower()
     match = _NUMBER.search(text)
     if match:
@@ -55,7 +55,7 @@ def from_name(name: str) -> int | str | None:
 def known_size(
     spec: ModelSpec | None, measured: int | None, categories: Mapping[str, float]
 ) -> ModelSize | None:
-    """By the number of weights in the catalogue or in results; None where neither has it."""
+    """Return the size by the weights in the catalogue or in results, or None."""
     if spec is not None:
         return ModelSize(size_of(spec.parameters, categories), "the catalogue", spec.parameters)
     if measured:
@@ -79,17 +79,17 @@ def estimated_size(
 
 
 def plain_name(name: str) -> str:
-    """A model's name without its owner, and without what people spell in several ways."""
+    """Return a model's name without its owner, case and punctuation."""
     return "".join(filter(str.isalnum, name.rpartition("/")[2].lower()))
 
 
 def stored_names(
     names: Sequence[str], models: Mapping[str, object], named: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Which stored models are meant: those of these names, and what is spelled a little apart.
+    """Return the stored models of these names and of similar spellings.
 
-    What somebody else calls resnet50 stays known when resnet-50 has been measured as well. Of
-    another owner's model that is only so where none has one of the names.
+    Results of resnet50 stay known when resnet-50 is measured too. A model of another owner is only
+    taken if no model has one of the names.
     """
     exact = [name for name in names if name in models]
     near = [named[plain] for plain in map(plain_name, names) if plain in named]
@@ -100,12 +100,10 @@ def stored_names(
 
 
 def _whole(name: str) -> str:
-    """A name with its owner, whatever its spelling."""
     return "".join(char for char in name.lower() if char.isalnum() or char == "/")
 
 
-#: Where a model is to run says what can be chosen at all; of equals, and with nothing measured, the
-#: first is first.
+#: The platforms of a deployment, in the order of equals.
 DEPLOYMENTS: Mapping[str, tuple[str, ...]] = {
     "development": ("cpu",),
     "mac": ("mps", "cpu"),
@@ -115,5 +113,5 @@ DEPLOYMENTS: Mapping[str, tuple[str, ...]] = {
     "browser": ("webnn", "webgpu", "wasm"),
     "battery": ("qnn", "mps", "cpu"),
 }
-#: Pages in a browser: nobody's server or laptop runs a model there without meaning to.
+#: Browsers, which are chosen only if they are named.
 BROWSERS = frozenset(DEPLOYMENTS["browser"])

@@ -1,4 +1,4 @@
-"""A question as it was put, with what is known of its model and task before any result. Pure."""
+"""A question with its model and task, before any result is read. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accelbench.select.query.model_size import ModelSize
 
 @dataclass(frozen=True)
 class Task:
-    """A task: weights of its mode are multiplied by these."""
+    """A task, and factors for the weights of its mode."""
 
     mode: str
     matters: Mapping[str, float] = field(default_factory=dict)
@@ -63,34 +63,27 @@ def task_key(name: str) -> str:
     return key
 
 
-#: By the store's names, as shapes have them.
+#: Columns of the store → fields of shapes.
 SIZES = {axis.column: axis.field for axis in axes_of(*AS_ASKED) if not axis.text}
-#: Tokens of a request: what is trained has none.
+#: Tokens of a request, which training does not have.
 GENERATING = columns(Part.REQUEST)
 
 
 class StoredModel(TypedDict, total=False):
-    """What the results of a model say of it; nothing of one that has none.
-
-    Attributes:
-        kin: the name of the architecture's kind, where a source has said it.
-    """
+    """What the results of a model record of it; empty if it has none."""
 
     family: str | None
     parameters: int | None
-    flops: float | None
-    kin: str | None
-    hardware: list[str]
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is to be chosen for.
+    """A question with every word looked up.
 
     Attributes:
-        precision: ours where we have a name for it; None stands for any.
-        precisions: what results of it are stored under; nothing stands for any.
-        shapes: sizes that were named, by the store's columns.
+        precision: by our name if there is one; None means any.
+        precisions: its spellings in stores; any if empty.
+        shapes: the named sizes, by the store's columns.
     """
 
     model: str
@@ -108,17 +101,17 @@ class Query:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its results may be stored under."""
+        """The names that its results may have in a store."""
         ids = (self.spec.id if self.spec else "", self.model, *self.stored)
-        # Of any model of a family there is no name, and no result has none.
+        # A question about a family names no model, and every result has one.
         return tuple(dict.fromkeys(name for name in ids if name)) or ("",)
 
     def takes(self, stored: str | None) -> bool:
-        """Whether a result in a precision, as it is stored, is of what is asked."""
+        """Return whether results in a stored precision answer."""
         return not self.precisions or stored in self.precisions
 
     def to_dict(self) -> dict[str, object]:
-        """As the answer repeats it."""
+        """Return the question for JSON."""
         return {
             "model": self.model,
             "family": self.family,
@@ -135,7 +128,7 @@ class Query:
 
 @dataclass(frozen=True)
 class RawQuery:
-    """A question in the words of who asks."""
+    """A question as it was asked."""
 
     family: str | None
     model: str
@@ -153,7 +146,7 @@ class RawQuery:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its results may be stored under."""
+        """The names that its results may have in a store."""
         spec = spec_of(self.model) if self.model else None
         return tuple(dict.fromkeys((*([spec.id] if spec else []), self.model)))
 
@@ -166,8 +159,8 @@ class RawQuery:
     ) -> Query:
         """Return the question with every word looked up; refuse unknown words.
 
-        The names are those under which the database has the model, and `stored` is what it records
-        of it. `size` returns the size by name, catalogue model and number of weights.
+        `names` and `stored` are the names and facts of the model in the database. `size` returns
+        the size by name, catalogue model and number of weights.
         """
         if isinstance(self.batch, int) and self.batch < 1 and self.batch is not False:
             raise UsageError(f"A batch of {in_quotes(self.batch)} holds no item.", "Use 1 or more.")
@@ -176,10 +169,10 @@ class RawQuery:
         given_family = None if self.family in (None, "") else family_named(self.family)
         if spec is not None and given_family is not None:
             _refuse_other_family(spec, given_family)
-        measured_as = stored.get("family")  # of a model of one's own it says nothing
+        measured_as = stored.get("family")  # an owner's model may have none of ours
         known_family = measured_as if measured_as in FAMILIES else None
         family = given_family or (spec.family.value if spec else "") or known_family
-        if not family and not names:  # what was measured of it speaks for itself
+        if not family and not names:  # its own results need no family
             raise UsageError(
                 f"The family of {self.model or 'no model'} is not known.",
                 f"Say it: one of {', '.join(FAMILIES)}.",
@@ -206,7 +199,7 @@ class RawQuery:
 
 
 def _refuse_other_family(spec: ModelSpec, family: str) -> None:
-    """A model of the catalogue is of its family, or of one that its inputs are of."""
+    """Refuse a family that is neither that of a model nor one of its inputs'."""
     if family not in (spec.family.value, *spec.modalities):
         raise UsageError(
             f"{spec.id} is of the family {spec.family.value}, not of {family}.",
@@ -215,7 +208,7 @@ def _refuse_other_family(spec: ModelSpec, family: str) -> None:
 
 
 def spec_of(name: str) -> ModelSpec | None:
-    """The catalogue's model of that name, if it has one."""
+    """Return the catalogue's model of a name, or None."""
     return known_as(name)
 
 
@@ -236,7 +229,7 @@ def mode_named(word: str | None) -> str:
 
 
 def spellings_named(word: str | None, mode: str) -> tuple[str, ...]:
-    """What results of a precision are stored under; nothing stands for any."""
+    """Return the spellings of a precision in stores; none for any precision."""
     if word is None:
         return ()
     training = mode == Mode.TRAINING
@@ -246,9 +239,9 @@ def spellings_named(word: str | None, mode: str) -> tuple[str, ...]:
 def precision_named(
     word: str | None, mode: str = Mode.INFERENCE.value, stored: Container[str] = ()
 ) -> str | None:
-    """Return a precision by our name, or as others stored theirs; None stands for any.
+    """Return a precision by our name, or in its stored spelling; None means any.
 
-    Training in half precision is autocast anyway, and is stored without that prefix.
+    Training in half precision is always autocast, and is stored without that prefix.
     """
     if word is None:
         return None

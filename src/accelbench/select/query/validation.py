@@ -1,8 +1,4 @@
-"""What a question is put in, seen to be of the kind that is meant. Pure.
-
-Whoever calls from Python may hand over anything: each slip is one sentence, with what to use
-instead.
-"""
+"""Checks of the arguments that Python callers pass; errors name what to use instead. Pure."""
 
 from __future__ import annotations
 
@@ -15,15 +11,15 @@ from typing import TypedDict
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 
-#: Beyond it no engine can count.
+#: The largest number that engines take.
 _LARGEST = 2**31 - 1
-#: A wrong value is repeated as far as one line has room for it.
+#: A wrong value is shown up to this length.
 _SHORT = 80
 _DISTRIBUTED = ("gpu_count", "max_memory_gb")
 
 
 class Distributed(TypedDict):
-    """Several devices for one model, and what memory each of them has."""
+    """Several devices for one model, and the memory of each."""
 
     gpu_count: int
     max_memory_gb: float | None

@@ -1,9 +1,8 @@
-"""From a question and what is known to a choice, the same for the same data. Pure.
+"""From a question and its evidence to a choice. Pure.
 
-The first candidate is clearly first if no other is with the shortest time, relative to the first's,
-that what is known of both allows. The ratio of two launches and more a side counts; else a single
-one counts with the interval of its samples, if it has one, and an estimate with its bounds. Nothing
-is known any nearer than 3 %.
+The first candidate is a clear winner if no other would be first with the shortest time, relative to
+the first's, that the intervals of both allow. These are the interval of the ratio if both have
+several launches, else those of their samples or estimates, and at least 3 %.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import quantiles
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.run_noise import Histories, between_rows
@@ -26,11 +24,7 @@ from accelbench.select.estimate.candidate_predictions import (
 from accelbench.select.estimate.figures import (
     Figure,
     FigureQuestion,
-    bounded,
     figure,
-    from_others,
-    has_sizes,
-    is_near,
 )
 from accelbench.select.estimate.platform_rules import (
     RuleSubject,
@@ -41,10 +35,7 @@ from accelbench.select.estimate.platform_rules import (
 )
 from accelbench.select.evidence.candidates import Candidate, set_aside
 from accelbench.select.evidence.cells import (
-    FEWEST_FITTED,
     EvidenceCell,
-    EvidencePlace,
-    ModelKnowledge,
     best,
     told_apart_by,
 )
@@ -52,7 +43,6 @@ from accelbench.select.evidence.failures import engines_of
 from accelbench.select.evidence.model_evidence import (
     ModelEvidence,
     OtherMeasurement,
-    known_of,
     own_of,
     ran_at_all,
 )
@@ -63,7 +53,7 @@ from accelbench.select.rank.scoring import Encode, Scored, ScoredCandidate, scor
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
-    from accelbench.select.evidence.reader import EmptyStore, EvidenceStore
+    from accelbench.select.evidence.reader import EvidenceStore
 
 
 def no_clear_winner_between(
@@ -71,16 +61,23 @@ def no_clear_winner_between(
 ) -> list[str]:
     """Return the names of those that may be first, the first included; none if it is clear.
 
-    Without any figure, those that the rules rate as high as the first may be first too.
+    Without any result, those that the rules rate as high as the first may be first too.
     """
     figured = [candidate for candidate in ranked if candidate.figure is not None]
     if not figured:
         tied = [entry.name for entry in ranked if entry.is_rated_as(ranked[0])]
         return tied if len(tied) > 1 else []
     first, *rest = figured
+    assert first.figure is not None
+    # From one item, a phone's 256 would be known within a factor of five: it rivals no measurement.
+    rivals = [
+        rival
+        for rival in rest
+        if rival.figure and not (first.figure.measured and rival.figure.is_far)
+    ]
     close = [
         rival.name
-        for rival in rest
+        for rival in rivals
         if not _is_same(rival, first)
         and scored([*_without(figured, rival), _at_its_best(rival, first, known)], weights, order)
         .ranked[0].name == rival.name
@@ -89,7 +86,7 @@ def no_clear_winner_between(
 
 
 def _is_same(rival: ScoredCandidate, first: ScoredCandidate) -> bool:
-    """Whether a device stands beside its own platform: it is one figure under two names."""
+    """Return whether a device and its own platform share one cell."""
     assert rival.figure is not None
     assert first.figure is not None
     return rival.figure.measured and rival.figure.cell is first.figure.cell
@@ -102,7 +99,7 @@ def _without(many: Sequence[ScoredCandidate], rival: ScoredCandidate) -> list[Sc
 def _at_its_best(
     rival: ScoredCandidate, first: ScoredCandidate, known: Histories
 ) -> ScoredCandidate:
-    """One with the shortest time, as against the first's, that is still believable."""
+    """Return a candidate with the shortest time, relative to the first's, that is possible."""
     assert rival.figure is not None
     assert first.figure is not None
     by = _least_ratio(rival.figure, first.figure, known)
@@ -119,7 +116,7 @@ def _at_its_best(
 
 
 def _least_ratio(mine: Figure, first: Figure, known: Histories) -> float:
-    """The smallest share of the first's time that this one may take."""
+    """Return the smallest ratio to the first's time that is possible."""
     ratio = mine.latency / first.latency
     return min(_by_what_is_known(mine, first, ratio, known), ratio / (1 + LEAST_EFFECT))
 
@@ -130,22 +127,19 @@ def _by_what_is_known(mine: Figure, first: Figure, ratio: float, known: Historie
         sides = first.cell.latencies, mine.cell.latencies
         interval = unpaired_interval(*sides, runs=runs) if differ(*sides) else None
         return interval.low if interval else ratio / _together(_down(mine), _up(first))
-    shared = [mine.scaled[key] / first.scaled[key] for key in mine.scaled if key in first.scaled]
-    if len(shared) >= FEWEST_FITTED:  # how the two compare for each of the models they are from
-        return quantiles(shared, n=20, method="inclusive")[0]
     down, up = math.log(mine.latency / mine.low), math.log(first.high / first.latency)
-    if mine.predicted or first.predicted:  # told apart only where their bands do not meet
+    if mine.predicted or first.predicted:  # they differ only if their intervals do not overlap
         return ratio / math.exp(down + up)
     return ratio / _together(down, up)
 
 
 def _together(down: float, up: float) -> float:
-    """Bounds of two are not reached at once."""
+    """Return the joint bound of two, which are not reached at once."""
     return math.exp(math.hypot(down, up))
 
 
 def _down(mine: Figure) -> float:
-    """How far below what was measured it may lie, as a logarithm; 0 where nobody knows."""
+    """Return how far below its value a result may be, as a logarithm; 0 if that is unknown."""
     known = mine.cell.interval
     return math.log(mine.cell.latency / known[0]) if known else 0.0
 
@@ -155,63 +149,19 @@ def _up(first: Figure) -> float:
     return math.log(known[1] / first.cell.latency) if known else 0.0
 
 
-#: So many figures of other models at the same batch and sizes, and no others are looked for.
-_ENOUGH_PEERS = 20
-
-
 def figures_of(
     question: FigureQuestion,
     candidates: Sequence[Candidate],
     own: ModelEvidence,
-    evidence: EvidenceStore | EmptyStore,
-    known: ModelKnowledge,
     predicted: PredictedCandidates,
 ) -> list[Figure | None]:
-    """The figure of each candidate.
-
-    Estimates from other models are from the same ones wherever enough were measured on all that are
-    estimated: else it would be the models that are compared.
-    """
-    mine = [own.of(candidate) for candidate in candidates]
-    others = [
-        [] if subset.cells else _peers(question, candidate, own, evidence, known)
-        for candidate, subset in zip(candidates, mine, strict=True)
-    ]
-    somewhere = [{cell.question for cell in peers} for peers in others if peers]
-    if len(somewhere) > 1:
-        shared = set.intersection(*somewhere)
-        if len(shared) >= FEWEST_FITTED:
-            others = [[cell for cell in peers if cell.question in shared] for peers in others]
-    # One way for all that can be chosen: two might put platforms in another order.
-    by_prediction = predicted.traced and not any(
-        from_others(question, peers, known)
-        for candidate, peers in zip(candidates, others, strict=True)
-        if peers
-        and candidate.name not in predicted.ranking
-        and candidate.name not in predicted.too_large
-    )
-    ranking = {
-        candidate.name
-        for candidate, subset in zip(candidates, mine, strict=True)
-        # From its own batches a model's prediction is no other's work.
-        if candidate.name in predicted.ranking and (by_prediction or subset.cells)
-    }
-    figures = [
-        figure(
-            question, subset.cells, [] if by_prediction else peers, known, subset.failures,
-            predicted_figure(predicted.of[candidate.name]) if candidate.name in ranking else None,
-        )
-        for candidate, subset, peers in zip(candidates, mine, others, strict=True)
-    ]  # fmt: skip
-    # What was measured needs no bounds; among estimates alone nothing would be clearer by them.
-    if not known.flops or not any(prediction and prediction.measured for prediction in figures):
-        return figures
-    if all(prediction is None or prediction.measured for prediction in figures):
-        return figures
-    rates = evidence.rates()
-    return [
-        prediction and bounded(prediction, known.flops, own.cells, rates) for prediction in figures
-    ]
+    """Return the figure of each candidate, or None if nothing was measured or predicted there."""
+    figures = []
+    for candidate in candidates:
+        evidence, name = own.of(candidate), candidate.name
+        prediction = predicted_figure(predicted.of[name]) if name in predicted.ranking else None
+        figures.append(figure(question, evidence.cells, evidence.failures, prediction))
+    return figures
 
 
 def figures_predicted(
@@ -237,39 +187,9 @@ def figures_predicted(
     ]
 
 
-def _peers(
-    question: FigureQuestion,
-    candidate: Candidate,
-    own: ModelEvidence,
-    evidence: EvidenceStore | EmptyStore,
-    known: ModelKnowledge,
-) -> list[EvidenceCell]:
-    """What models like it came to on a candidate, asked the same way.
-
-    At about the batch and these sizes, where there is enough of it, else at any.
-    """
-    failed = engines_of(own.of(candidate).ruled_out(question.batch))
-    if None in failed:
-        return []
-    place = EvidencePlace(
-        question.family,
-        question.mode,
-        candidate.platform,
-        candidate.device,
-        question.precisions,
-        own.cells[0].row.get("scenario") if own.cells else None,
-        failed,
-    )
-    every = [c for c in evidence.peers(place, known) if c.model != question.model]
-    near = [cell for cell in every if is_near(cell.batch, question.batch)]
-    alike = [cell for cell in near if has_sizes(cell, question.shapes)]
-    groups = (group for group in (alike, near) if len(group) >= _ENOUGH_PEERS)
-    return next(groups, every)
-
-
-#: Dollars per million items of a result, or None where no price is known.
+#: Dollars per million items of a result, or None if no price is known.
 Prices = Callable[[Row], float | None]
-#: Of a question, candidates, sizes and engines that failed by candidate, what is predicted.
+#: Question, candidates, sizes, failed engines by candidate → predictions.
 Predict = Callable[
     [Query, Sequence[Candidate], Mapping[str, int], Mapping[str, Engines]], PredictedCandidates
 ]
@@ -277,15 +197,14 @@ Predict = Callable[
 
 @dataclass(frozen=True)
 class AnswerBasis:
-    """What an answer stands on beside the evidence.
+    """What an answer rests on next to the evidence.
 
     Attributes:
-        matrices: who is believed of what runs where.
+        matrices: the compatibility.
         order: of equals.
-        prices: dollars per million of a result.
-        present: which of some platforms this machine has, where that is to count; it is asked only
-            about what has no figure.
-        unasked: platforms that nobody named, and that only count when named.
+        prices: dollars per million items of a result.
+        present: returns which of some platforms this machine has, if that counts.
+        unasked: platforms that only count if they are named.
     """
 
     config: Config
@@ -299,7 +218,7 @@ class AnswerBasis:
 
 @dataclass(frozen=True)
 class Choice:
-    """An answer before it is put in words."""
+    """An answer as data, without texts."""
 
     asked: Query
     scored: Scored
@@ -308,15 +227,15 @@ class Choice:
     data_date: str | None
     matrix_source: str
     shapes: Mapping[str, int] = field(default_factory=dict)
-    circumstances: Mapping[str, object] = field(default_factory=dict)  # of the figures there are
-    otherwise: Sequence[OtherMeasurement] = ()  # what was measured, and does not answer
+    circumstances: Mapping[str, object] = field(default_factory=dict)  # of the results
+    otherwise: Sequence[OtherMeasurement] = ()  # results that do not answer
     inexact: Mapping[str, EvidenceCell] = field(default_factory=dict)  # by name: quantised, unasked
-    unasked: Sequence[str] = ()  # platforms with figures that count only when named
-    aside: Sequence[Json] = ()  # what was measured, and has no time to choose by
-    #: Where results are of several machines: each with the candidates whose figure is of it.
+    unasked: Sequence[str] = ()  # platforms with results that count only if they are named
+    aside: Sequence[Json] = ()  # results with unusable times
+    #: If results are of several machines: each with the candidates whose result is of it.
     machines: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: Of those without a figure, and those that are predicted not to fit, what they are predicted
-    #: to do; none of them is ranked by it.
+    #: Predictions of candidates without a result, and of those that are predicted not to fit; they
+    #: rank nothing.
     predicted: Mapping[str, PredictedFigures] = field(default_factory=dict)
 
     @property
@@ -325,47 +244,36 @@ class Choice:
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """The sizes of its figures, or else those of its predictions."""
+        """The sizes of its results, or else of its predictions."""
         of_predictions = (figures["sizes"] for figures in self.predicted.values())
         return self.shapes or next(of_predictions, {})
 
     @property
     def clear(self) -> bool:
-        """Whether the first is shown to be the first: a rule shows nothing, nor does one alone."""
+        """Whether the first is a clear winner; rules or a single result show none."""
         alone = len(self.ranked) > 1 and len(self.compared) < 2
         wanted = bool(self.ranked) and self.ranked[0].score > 0.0
         return wanted and bool(self.compared) and not alone and not self.unclear
 
     @property
     def compared(self) -> Sequence[str]:
-        """Those that have a figure."""
+        """The candidates with a result or an estimate."""
         return [candidate.name for candidate in self.ranked if candidate.figure is not None]
 
 
 def choose(
     query: Query,
     candidates: Sequence[Candidate],
-    evidence: EvidenceStore | EmptyStore,
+    evidence: EvidenceStore,
     ground: AnswerBasis,
-    known: ModelKnowledge | None = None,
 ) -> Choice:
-    """The candidates in order for a question."""
+    """Return the candidates in order for a question."""
     names = query.names
     own = own_of(
         query, evidence.cells(names), evidence.failures(names), unusable=evidence.unusable(names)
     )
-    about = known or known_of(query, (*own.cells, *own.inexact))
     importance = ground.config["model_families"].get(query.family, {})
-    question = FigureQuestion(
-        query.names[0],
-        query.family,
-        query.batch,
-        query.mode,
-        query.precisions,
-        own.sizes,
-        importance.get("batch_size_importance", "medium"),
-        importance.get("model_size_importance", "medium"),
-    )
+    question = FigureQuestion(query.batch, importance.get("batch_size_importance", "medium"))
     generates = is_generation(query, own.sizes)
     unable = {
         candidate.name: why_no_engine(candidate.platform, query, generates=generates)
@@ -380,7 +288,7 @@ def choose(
         candidate.name: engines_of(own.of(candidate).ruled_out(query.batch)) for candidate in able
     }
     predicted = ground.predict(query, able, own.sizes, failed)
-    figures = figures_of(question, candidates, own, evidence, about, predicted)
+    figures = figures_of(question, candidates, own, predicted)
     if not any(figures):
         figures = figures_predicted(candidates, able, predicted, ground.present)
     contenders = [
@@ -432,10 +340,7 @@ def choose(
 def _is_predicted(
     query: Query, candidate: Candidate, own: ModelEvidence, ground: AnswerBasis
 ) -> bool:
-    """Whether something is to be predicted of a candidate that can be chosen.
-
-    It is where it has no figures, or those of smaller batches alone.
-    """
+    """Return whether a candidate can be chosen and has only results of smaller batches."""
     evidence = own.of(candidate)
     beyond = all(cell.batch < query.batch for cell in evidence.cells)
     return beyond and _contender(query, candidate, None, evidence, ground).compatible
@@ -444,10 +349,9 @@ def _is_predicted(
 def _machines(
     ranked: Sequence[ScoredCandidate], cells: Sequence[EvidenceCell]
 ) -> dict[str, list[str]]:
-    """The machines of all that was looked at, each with those that have their figure of it.
+    """Return the machines of the cells with the candidates whose result is of them.
 
-    Nothing where there is one alone: what the same device does on two machines is not one figure,
-    and a device of one beside a device of the other is no comparison of devices alone.
+    It is empty for a single machine. Devices of two machines do not compare by themselves.
     """
     machines: dict[str, list[str]] = {cell.machine: [] for cell in cells if cell.machine}
     for candidate in ranked:
@@ -459,10 +363,7 @@ def _machines(
 def _inexact(
     query: Query, candidates: Sequence[Candidate], own: ModelEvidence
 ) -> dict[str, EvidenceCell]:
-    """Of each candidate the best figure that its precision keeps out, at the batch if there is one.
-
-    Only where it would have been the best of the candidate: else nothing is missed.
-    """
+    """Return the best cell that its precision keeps out, if it would be the candidate's best."""
     by_name = {}
     for candidate in candidates:
         evidence = own.of(candidate)
@@ -476,7 +377,7 @@ def _inexact(
 def _placed_here(
     contenders: Sequence[ScoredCandidate], ground: AnswerBasis
 ) -> list[ScoredCandidate]:
-    """Each that was not measured with whether this machine has it, where that is to count."""
+    """Return the candidates, those without results with whether this machine has them."""
     missing = [
         candidate
         for candidate in contenders
@@ -495,7 +396,7 @@ def _placed_here(
 
 
 def weights_of(query: Query, config: Config) -> dict[str, float]:
-    """The criteria and their weights: of the mode, and as the task has it."""
+    """Return the weights of the criteria by mode and task."""
     task = TASKS.get(query.task or "")
     matters = task.matters if task else {}
     return {
@@ -532,6 +433,7 @@ def _contender(
         runs=bool(own.others),
         apart=() if prediction is None else told_apart_by(prediction.cell, own.cells),
         ruled_out=tuple(own.ruled_out(query.batch)),
+        wrong_outputs=tuple(own.wrong_outputs(query.batch)),
         engines=tuple(
             able_engines(candidate.platform, query, generates=is_generation(query, own.sizes))
         ),

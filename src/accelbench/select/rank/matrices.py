@@ -1,11 +1,8 @@
-"""The compatibility matrix in the documents' shape, and the source of each entry.
+"""The compatibility matrix in the documents' format, and the source of each entry.
 
-Sources are asked one after the other: a file that was named, the database, ./CLAUDE.md, the
-defaults. The first one with an entry counts.
-
-Markdown pages have other tables, and other columns in this one: notes, comments, what a thing is
-best for. Only a known platform becomes hardware, and, on a page that was named for its matrix, a
-column whose every cell is a level.
+The first source with an entry counts: the configuration, a named file, the database, ./CLAUDE.md,
+the defaults. Markdown pages have other tables and columns too. Only known platforms become
+hardware, and in a named file columns in which every cell is a level.
 """
 
 from __future__ import annotations
@@ -34,15 +31,15 @@ CONFIG, DATABASE, DEFAULT = "the configuration", "the database", "the default"
 
 @dataclass(frozen=True)
 class MatrixEntry:
-    """What a source says of a platform for a family."""
+    """The compatibility of a platform with a family, by one source."""
 
     compatible: bool
-    rating: str | None = None  # None: it runs, and nothing says how well
+    rating: str | None = None  # None: it runs, without a rating
     reason: str = ""
     source: str = ""
 
 
-#: Why a platform that is compatible with a family is not offered for whole requests.
+#: Why a platform that is compatible with a family is not offered for generation.
 FORWARD_ONLY = "forward passes only: no engine of it generates token by token"
 
 #: By family, platform, and mode; "" is both modes.
@@ -51,7 +48,7 @@ Entries = Mapping[tuple[str, str, str], MatrixEntry]
 
 @dataclass(frozen=True)
 class MatrixLayer:
-    """One source with what it says."""
+    """The entries of one source."""
 
     name: str
     entries: Entries
@@ -59,18 +56,18 @@ class MatrixLayer:
 
 @dataclass(frozen=True)
 class Matrices:
-    """Sources in the order in which they are believed; the default is asked last and knows all."""
+    """Sources in the order of their precedence; the default is the last."""
 
     layers: Sequence[MatrixLayer]
 
     @property
     def source(self) -> str:
-        """The first that is no configuration and says anything at all."""
+        """The first source with entries that is not the configuration."""
         names = (layer.name for layer in self.layers if layer.entries and layer.name != CONFIG)
         return next(names, DEFAULT)
 
     def entry(self, family: str, hardware: str, mode: str) -> MatrixEntry:
-        """What the first source that speaks of it says; a rating may be a later one's."""
+        """Return the entry of the first source that has one; its rating may be from a later one."""
         rated: MatrixEntry | None = None
         for layer in self.layers:
             for name in (family, ANY_FAMILY):
@@ -88,7 +85,7 @@ class Matrices:
         return list(dict.fromkeys(key[1] for layer in self.layers for key in layer.entries))
 
     def document(self, hardware: Sequence[str], timestamp: str) -> dict[str, object]:
-        """The whole as the documents have it, with each entry's source."""
+        """Return the matrix in the documents' format, with the source of each entry."""
         families = {}
         for family in FAMILIES:
             entries = {}
@@ -113,10 +110,10 @@ class Matrices:
 
 
 def of_results(tried: Iterable[Tried]) -> MatrixLayer:
-    """What results say: it runs where a model of the family went through there.
+    """Return the entries by results: compatible if a model of the family succeeded there.
 
-    It does not if all engines of the platform refused all that was tried. A platform that was
-    missing, or a full disk, says nothing.
+    It is incompatible if all engines of the platform refused everything. A missing platform or a
+    full disk gives no entry.
     """
     entries: dict[tuple[str, str, str], MatrixEntry] = {}
     for outcome in tried:
@@ -132,7 +129,7 @@ def of_results(tried: Iterable[Tried]) -> MatrixLayer:
 
 
 def of_config(compatibility: Mapping[str, Mapping[str, PlatformEntry]]) -> MatrixLayer:
-    """Entries of the configuration: how hardware of one's own comes in."""
+    """Return the entries of the configuration."""
     return MatrixLayer(
         CONFIG,
         {
@@ -150,7 +147,7 @@ _FENCE = re.compile(r"^\s*(```|~~~)")
 #: Whole words: "slow" and "highly experimental" are no levels.
 _LEVEL = re.compile(r"(?<![\w-])(high|medium|low)(?![\w-])")
 _YES, _NO, _SOSO = ("✅", "✔", "✓"), ("❌", "✗", "✘", "✖"), ("⚠",)
-#: What a cell may say in one word, or say nothing with.
+#: Words of cells that mean compatible, incompatible, or nothing.
 _RUNS = frozenset({"yes", "supported", "not verified", "not sure", "compatible, not rated"})
 _DOES_NOT = frozenset({"no", "none", "not supported", "unsupported"})
 _SILENT = frozenset({"", "n/a", "na", "-", "–", "—", "?", "unknown", "untested"})
@@ -169,7 +166,7 @@ _FAMILIES = {
     "speech": Family.AUDIO.value,
     **{family.value.replace("_", ""): family.value for family in FAMILIES},
 }
-#: Words that name a platform by its maker or its library, where no word is a platform's own.
+#: Words that name a platform by its maker or library, if no word is a platform's own name.
 _MAKERS = {
     "amd": "rocm",
     "radeon": "rocm",
@@ -186,7 +183,7 @@ _MAKERS = {
 
 @dataclass(frozen=True)
 class _Column:
-    """A heading with what stands below it, by family."""
+    """A heading with its cells by family."""
 
     heading: str
     cells: tuple[tuple[str, str], ...]
@@ -195,13 +192,13 @@ class _Column:
 def of_markdown(
     text: str, name: str, known: Iterable[str] = (), *, named: bool = True
 ) -> MatrixLayer:
-    """What the tables of a page say: families down, platforms across, a level in each cell.
+    """Return the entries of a page's tables: families down, platforms across, levels in cells.
 
     Args:
-        text: the page.
-        name: what the page is called where an answer says where it is from.
-        known: platforms beside the documents', as plugins and a configuration bring them.
-        named: it was named for its matrix. Of another page nothing but platforms is believed.
+        text: of the page.
+        name: of the page, as a source.
+        known: platforms of plugins and of a configuration.
+        named: whether the page was named for its matrix; others add no hardware.
     """
     spelt = {_plain(platform): platform for platform in (*known, *HARDWARE)}
     entries: dict[tuple[str, str, str], MatrixEntry] = {}
@@ -219,7 +216,7 @@ def of_markdown(
 
 
 def _tables(text: str) -> Iterator[list[list[str]]]:
-    """The rows of each table, its heading first; what stands in a fence is an example."""
+    """Yield the rows of each table, its heading first; ignore fenced examples."""
     table: list[list[str]] = []
     fenced = False
     lines = text.splitlines()
@@ -227,7 +224,7 @@ def _tables(text: str) -> Iterator[list[list[str]]]:
         if _FENCE.match(line):
             fenced = not fenced
         follows = lines[number + 1] if number + 1 < len(lines) else ""
-        # Outer bars may be left out where a rule below says that it is a heading.
+        # Outer bars may be missing if the next line is the rule of a heading.
         bare = "|" in line and (bool(table) or ("|" in follows and bool(_RULE_LINE.match(follows))))
         if fenced or not (line.strip().startswith("|") or bare):
             if table:
@@ -261,9 +258,9 @@ def _families(cell: str) -> list[str]:
 
 
 def _platforms(heading: str, spelt: dict[str, str]) -> list[str]:
-    """The platforms that a heading names: "WebNN / WebGPU" are two, "Intel OpenVINO" is one.
+    """Return the platforms of a heading: "WebNN / WebGPU" are two, "Intel OpenVINO" is one.
 
-    Names count before what stands in brackets, and names of platforms before those of makers.
+    Names come before those in brackets, and names of platforms before those of makers.
     """
     text = re.sub(r"\]\(.*?\)", "]", heading)
     if _plain(text) in spelt:
@@ -290,19 +287,18 @@ def _plain(name: str) -> str:
 
 
 def _own_name(heading: str) -> str:
-    """Hardware of one's own, as people would type it."""
     return " ".join(re.sub(r"\(.*?\)|[*_`]", " ", heading).lower().split())
 
 
 def _is_levels(column: _Column) -> bool:
-    """Whether every cell is a level, or says nothing, and one at least is a level."""
+    """Return whether every cell is a level or empty, and one at least is a level."""
     words = [_bare(cell) for _, cell in column.cells]
     levels = [word for word in words if _LEVEL.fullmatch(word)]
     return bool(levels) and all(word in _SILENT or _LEVEL.fullmatch(word) for word in words)
 
 
 def _bare(cell: str) -> str:
-    """A cell without its mark and its stress."""
+    """Return a cell without marks and emphasis."""
     text = cell.lower().replace("\ufe0f", "")
     for mark in (*_YES, *_NO, *_SOSO, "*", "`"):
         text = text.replace(mark, " ")
@@ -310,7 +306,7 @@ def _bare(cell: str) -> str:
 
 
 def _entry(cell: str, source: str) -> MatrixEntry | None:
-    """A level, or that it does not run; None of a cell that says neither."""
+    """Return the entry of a cell; None if it has neither a level nor a verdict."""
     bare = _bare(cell)
     if any(mark in cell for mark in _NO) or bare in _DOES_NOT:
         return MatrixEntry(compatible=False, reason=cell, source=source)
@@ -329,7 +325,7 @@ CLAUDE_FILE = "CLAUDE.md"
 def pages(
     named: str | PathLike[str] | None, own: Iterable[str] = ()
 ) -> tuple[list[MatrixLayer], list[MatrixLayer]]:
-    """The pages with a matrix: those believed before the database, and those after it."""
+    """Return the pages with a matrix: those before the database, and those after it."""
     path = validation.path("matrix_file", named)
     if path is None:
         return [], _beside(own)
@@ -350,7 +346,7 @@ def pages(
 
 
 def _beside(own: Iterable[str]) -> list[MatrixLayer]:
-    """The page that the documents look for where nobody names one."""
+    """Return the entries of the page that is read if none is named."""
     try:
         text = Path(CLAUDE_FILE).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):

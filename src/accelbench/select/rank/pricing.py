@@ -1,4 +1,4 @@
-"""What figures cost in an answer: by a file of prices, or by a function of whoever asks."""
+"""Costs of results, by a file of prices or by the caller's function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from accelbench.analysis.machines import Machine
     from accelbench.store.database import Database
 
-#: What a million items of a result cost, or None where no price is known.
+#: The cost of a million items of a result, or None if no price is known.
 PerMillion = Callable[[Row], float | None]
 
 
@@ -42,7 +42,7 @@ def costs_of(given: Given | None, database: Database | None) -> Costs | None:
 
 
 class FilePrices:
-    """By a file of prices: of the machine that a result is of, its device or its platform."""
+    """Costs by a file of prices for machines, devices or platforms."""
 
     def __init__(self, prices: Prices, database: Database | None) -> None:
         self._prices, self._database = prices, database
@@ -58,7 +58,7 @@ class FilePrices:
         return number(self._priced(row), PER_MILLION)
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
-        """Which prices were used, and what has none."""
+        """Return which prices were used, and what has none."""
         from accelbench.analysis.costs import cost_notes
 
         return cost_notes([self._priced(row) for row in rows], self._prices)
@@ -66,19 +66,19 @@ class FilePrices:
     def _priced(self, row: Row) -> dict[str, object]:
         from accelbench.analysis.costs import cost_of
 
-        # What a selector reads was answered: of the rest there is no figure.
+        # A selector reads successful results only.
         whole = {"status": "ok", **row}
         return {**whole, **cost_of(whole, self._prices, self._machine(str(row.get("run_id"))))}
 
     def _machine(self, run: str) -> Machine | None:
-        """The machine of a run, as it said it is; what is not known yet is looked for anew."""
+        """Return the machine of a run; read the runs again if it is unknown."""
         if run not in self._machines and self._database is not None:
             self._machines |= _machines(self._database)
         return self._machines.get(run)
 
 
 class CallerPrices:
-    """By a function that whoever asks has brought: its amounts are in dollars."""
+    """Costs in dollars by the caller's function."""
 
     currency = USUAL_CURRENCY
 
@@ -97,18 +97,17 @@ class CallerPrices:
         return float(cost)
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
-        """What has no price."""
+        """Return what has no price."""
         bare = [_place(row) for row in rows if self(row) is None]
         sentences = [f"Without a price: {', '.join(dict.fromkeys(bare))}."] if bare else []
         return ["Priced by the caller's own function.", *sentences]
 
 
-#: What a million items of a result cost, in which currency, with notes on the prices.
 Costs = FilePrices | CallerPrices
 
 
 def sign(costs: Costs | None) -> str:
-    """What stands before an amount."""
+    """Return the sign of the currency."""
     return sign_of(costs.currency if costs else USUAL_CURRENCY)
 
 

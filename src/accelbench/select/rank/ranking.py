@@ -1,6 +1,6 @@
-"""Stored models in order for a task, and advice on several devices for one model. Pure.
+"""Stored models ranked for a task, and advice on several devices for one model. Pure.
 
-No time on several devices is predicted: it depends on what connects them, which was not measured.
+No time on several devices is predicted: it depends on their connection, which was not measured.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.select.query.query import Query
 
-#: The catalogue's tasks, and kinds of models, that the documents' tasks stand for.
+#: The documents' tasks → words in the catalogue's tasks.
 _TASKS: Mapping[str, tuple[str, ...]] = {
     "classification": ("classification", "detection"),
     "generation": ("generation", "to-text", "to-image"),
     "embedding": ("feature", "embedding", "similarity", "zero-shot"),
     "speech_recognition": ("speech", "recognition"),
 }
-#: Of models that are no catalogue's, the families that do such work.
+#: The same for models of no catalogue → their families.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "classification": ("vision",),
     "generation": ("text_generation",),
@@ -35,7 +35,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
 
 
 def does(task: str, model: str, family: str | None) -> bool:
-    """Whether a model is for a task; training and fine-tuning are for all."""
+    """Return whether a model is for a task; training and fine-tuning suit all."""
     if task not in _TASKS:
         return True
     spec = _spec(model)
@@ -45,7 +45,7 @@ def does(task: str, model: str, family: str | None) -> bool:
 
 
 def may_do(task: str, model: str, family: str | None) -> bool:
-    """Whether nobody says what a model is for, and so it may be for this."""
+    """Return whether the task of a model is unknown, so that it may be this one."""
     return task in _TASKS and not family and _spec(model) is None
 
 
@@ -54,11 +54,10 @@ def _spec(model: str) -> ModelSpec | None:
 
 
 def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
-    """Return models by what their best hardware does in a second, those without a result last.
+    """Return models by the throughput of their best hardware, those without a result last.
 
-    The answers are those of `select_hardware` by model. Tokens and images cannot be compared:
-    models are in order within what is counted of them, and what most models are counted in comes
-    first.
+    The answers are those of `select_hardware` by model. Rates of tokens and images do not compare:
+    models are ranked within a unit, and the unit of most models comes first.
     """
     entries: list[dict[str, object]] = []
     for name, answer in answers.items():
@@ -66,7 +65,7 @@ def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
         scores = _part(_part(answer, "all_scores"), str(first)) if first else {}
         predictions = _part(scores, "predictions")
         if predictions.get("provenance") == Provenance.PREDICTED:
-            predictions = {}  # nothing is ranked by what nobody has measured
+            predictions = {}  # predictions rank no models
         entries.append(
             {
                 "model": name,

@@ -1,8 +1,7 @@
-"""From figures and ratings to an order of candidates. Pure, and the same for the same data.
+"""Scores of candidates, and their order. Pure.
 
-Every criterion is a share of the best candidate's: 1 is the best there is. A criterion that is not
-known of every candidate with a figure is left out and its weight goes to the others, since nobody
-can be better by what nobody knows.
+Each criterion is a share of the best candidate's: 1 is the best. A criterion that is not known of
+every candidate with a result is left out, and its weight goes to the others.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from accelbench.select.evidence.failures import Failure, engines_of
 from accelbench.select.query.config import FACTORS
 from accelbench.select.rank.matrices import MatrixEntry
 
-#: What a level is worth as a criterion.
+#: The value of a level as a criterion.
 COMPATIBILITY: Mapping[str, float] = {"high": 1.0, "medium": 0.7, "low": 0.4}
-#: Precisions in which training falls as far as in fp32, where no curve says otherwise.
+#: Precisions in which training converges as in fp32, unless a curve shows otherwise.
 _CONVERGES = frozenset({"fp32", "bf16", "amp-bf16"})
 #: Each point of a rule doubles a score, up to 1.
 _MOST_POINTS = 5.0
@@ -29,24 +28,25 @@ _MOST_POINTS = 5.0
 
 @dataclass(frozen=True)
 class ScoredCandidate:
-    """A candidate with all that is known of it for a question."""
+    """A candidate with its evidence for a question."""
 
     candidate: Candidate
     figure: Figure | None
     entry: MatrixEntry
     ruled: RuleAnswer
     factors: Mapping[str, float]
-    cost: float | None = None  # of a million items, where a price is known
+    cost: float | None = None  # of a million items, if a price is known
     score: float = 0.0
     criteria: Mapping[str, float] | None = None
     cautious: bool = False  # scored by the slow end of its bounds
-    present: bool | None = None  # on this machine, where nothing was measured and that counts
-    runs: bool = False  # without a figure, though measured there in another way than is asked
-    apart: tuple[str, ...] = ()  # the settings that tell its way from others that were measured
+    present: bool | None = None  # on this machine, if that matters
+    runs: bool = False  # it has other measurements, which do not answer
+    apart: tuple[str, ...] = ()  # the settings in which other cells there differ
     ruled_out: tuple[Failure, ...] = ()  # of each engine whose newest attempt failed
+    wrong_outputs: tuple[Failure, ...] = ()  # of ways that were set aside for others
     engines: tuple[str, ...] = ()  # that can run it, the platform's default one first
-    failed_since: str = ""  # why a newer run than its figure's came to nothing
-    too_large: str = ""  # why it is predicted not to fit, where nothing was measured
+    failed_since: str = ""  # why newer runs of its cell failed
+    too_large: str = ""  # why it is predicted not to fit
     unable: str = ""  # why no engine of the platform can run it
 
     @property
@@ -55,7 +55,7 @@ class ScoredCandidate:
 
     @property
     def compatible(self) -> bool:
-        """What was measured runs, whatever a matrix says of its family."""
+        """Whether it can be chosen: measured results count more than any matrix."""
         if self.figure is not None and self.figure.measured:
             return True
         able = self.entry.compatible and self.ruled.compatible
@@ -63,7 +63,7 @@ class ScoredCandidate:
 
     @property
     def all_failed(self) -> bool:
-        """Whether no engine is left; an engine that is not recorded stands for all."""
+        """Whether every engine failed; an unrecorded engine stands for all."""
         failed = engines_of(self.ruled_out)
         return bool(failed) and (None in failed or failed.issuperset(self.engines))
 
@@ -77,7 +77,7 @@ class ScoredCandidate:
 
     @property
     def standing(self) -> tuple[bool, bool, bool, bool]:
-        """What goes before its score: the order of what it stands on."""
+        """The sort key before the score: what its place rests on."""
         bare, failed = self.figure is None, bool(self.ruled_out)
         return bare, bare and not self.runs, bare and self.present is False, bare and failed
 
@@ -87,7 +87,6 @@ class ScoredCandidate:
 
     @property
     def figure_is_predicted(self) -> bool:
-        """Whether its figure is a prediction, which is of no date."""
         return self.figure is not None and self.figure.predicted is not None
 
     @property
@@ -96,7 +95,7 @@ class ScoredCandidate:
 
     @property
     def why_not(self) -> str:
-        """Why it cannot be chosen, in words."""
+        """Why it cannot be chosen."""
         if self.all_failed:
             failures = "; ".join(failure.explanation() for failure in self.ruled_out)
             return f"it failed in its newest run: {failures}"
@@ -111,11 +110,11 @@ class ScoredCandidate:
 
 @dataclass(frozen=True)
 class Scored:
-    """Contenders in order, and by what."""
+    """Candidates in order, and the weights used."""
 
     ranked: Sequence[ScoredCandidate]
-    weights: Mapping[str, float]  # as they were used: of one, in all
-    left_out: Mapping[str, str]  # a criterion and why
+    weights: Mapping[str, float]  # they add up to 1
+    left_out: Mapping[str, str]  # a criterion → why
     by_cost: bool = False
 
 
@@ -125,15 +124,15 @@ Encode = Callable[[str], float]
 def scored(
     contenders: Sequence[ScoredCandidate], weights: Mapping[str, float], order: Encode
 ) -> Scored:
-    """The contenders that can be chosen, the best first.
+    """Return the candidates that can be chosen, the best first.
 
-    Those with a figure come first, by their scores; the others follow by the rules: what is known
-    to run the model before what is not, and what is present before what is not. Equals follow
-    `order`, then their names.
+    Those with a result come first, by their scores. The others follow by the rules: platforms that
+    are known to run the model first, then those that are present. Equals follow `order`, then their
+    names.
     """
     able = [candidate for candidate in contenders if candidate.compatible]
     figured = [candidate for candidate in able if candidate.figure is not None]
-    # An estimate stands before what was measured only if it would at its slow end as well.
+    # An estimate comes before a measured result only if its slow end does.
     cautious = any(candidate.figure.measured for candidate in figured if candidate.figure)
     figured = [
         replace(
@@ -143,7 +142,7 @@ def scored(
         for candidate in figured
     ]
     used, left_out = _usable(figured, weights)
-    # A million tokens and a million images have no price in common.
+    # Costs of a million tokens and of a million images do not compare.
     kinds = {counted(candidate.figure.unit) for candidate in figured if candidate.figure}
     by_cost = len(kinds) == 1 and all(candidate.cost for candidate in figured)
     rated = [_rated(candidate, figured, used, by_cost) for candidate in figured]
@@ -168,7 +167,7 @@ def _rounded(score: float) -> float:
 def _usable(
     figured: Sequence[ScoredCandidate], weights: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """The weights of what is known of all, together one."""
+    """Return the weights of criteria that are known of all, and why others are left out."""
     left_out = {}
     for name, weight in weights.items():
         unknown = [candidate.name for candidate in figured if _amount(candidate, name) is None]
@@ -194,7 +193,7 @@ def _rated(
     weights: Mapping[str, float],
     by_cost: bool,
 ) -> ScoredCandidate:
-    """A candidate with its score, and what that is made of."""
+    """Return a candidate with its score and criteria."""
     criteria = {}
     for name in weights:
         mine = _amount(candidate, name)
@@ -215,7 +214,7 @@ def _rated(
 
 
 def _amount(candidate: ScoredCandidate, criterion: str) -> float | None:
-    """A criterion's amount, the more the better; None where it is not known."""
+    """Return the value of a criterion, the more the better; None if it is unknown."""
     figure = candidate.figure
     assert figure is not None
     slower = _slower(candidate)
@@ -232,13 +231,13 @@ def _amount(candidate: ScoredCandidate, criterion: str) -> float | None:
 
 
 def _slower(candidate: ScoredCandidate) -> float:
-    """How many times as long a step may take as its figure says, where that is to count."""
+    """Return how many times longer a step may take, if that counts."""
     assert candidate.figure is not None
     return candidate.figure.high / candidate.figure.latency if candidate.cautious else 1.0
 
 
 def _memory(candidate: ScoredCandidate) -> float | None:
-    """Megabytes, measured or predicted: where that is to count, as many as it may take."""
+    """Return megabytes, measured or predicted, at most if that counts."""
     figure = candidate.figure
     assert figure is not None
     if figure.predicted is not None:

@@ -1,4 +1,4 @@
-"""Questions to a snapshot: cells, choices of filters, intervals, task accuracy."""
+"""Queries of a snapshot: cells, choices of filters, intervals, task accuracy."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 
-#: Behind a cell's figures: read for their intervals, and no figures of the cell.
+#: Columns that are only read for intervals.
 BEHIND = ("times", "means", "rates", *OF_AN_INTERVAL)
-#: Values of a facet that have a box of their own in a form; the others are in a list below them.
+#: So many values of a facet have a box of their own in a form; the others are in a list.
 MOST_CHOICES = 60
 
 
 class Cell(TypedDict, total=False):
-    """A row of the snapshot's table of cells: of its columns those that are read by name."""
+    """A row of the snapshot's table of cells, with the columns that are read by name."""
 
     key: str
     kind: str
@@ -56,7 +56,7 @@ class Cell(TypedDict, total=False):
     options: Json
     versions: str | None  # JSON
     latency: float | None
-    latency_of: str | None  # which figure of a step it is
+    latency_of: str | None  # its statistic
     throughput: float | None
     memory: float | None
     cost_per_million: float | None
@@ -64,7 +64,7 @@ class Cell(TypedDict, total=False):
     means: list[float]  # the mean of each that has one
     rates: list[float]  # the throughput of each
     latency_mean_ms: float | None  # of the first launch
-    apart: str  # what tells it from others beside it
+    apart: str  # what distinguishes it from others with the same line
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class FilterChoice:
 
 @dataclass(frozen=True)
 class CellPage:
-    """One page of what was asked for."""
+    """One page of cells with the counts of all."""
 
     cells: Sequence[Cell]
     count: int
@@ -94,7 +94,7 @@ class CellPage:
 
 
 def found(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> CellPage:
-    """A page of the cells, and what all of them are."""
+    """Return a page of cells, and the counts of all that match."""
     where, values = query.where()
     counts = snapshot.ask(
         "SELECT kind, count(*) AS cells, count(*) FILTER (status <> 'ok') AS failed"  # noqa: S608
@@ -117,7 +117,7 @@ def found(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> CellPage:
 
 
 def page(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> list[Cell]:
-    """The cells of one page, in the order that was asked for."""
+    """Return the cells of a page in the order of the query."""
     where, values = query.where()
     return told_apart(
         _whole(
@@ -131,7 +131,7 @@ def page(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> list[Cell]:
 
 
 def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
-    """All cells of what was asked for, for a file."""
+    """Return all cells of a query, for a file."""
     where, values = query.where()
     return _cells(
         snapshot,
@@ -142,7 +142,7 @@ def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
 
 
 def drawn(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
-    """Cells that have figures, for pictures: all, or those of the models that have the most."""
+    """Return cells with values, for charts: all, or those of the models that have the most."""
     where, values = query.where()
     drawable = (
         f"{where} AND status = 'ok'"
@@ -160,7 +160,7 @@ def drawn(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
 
 
 def largest_models(snapshot: Snapshot, query: PageQuery, most: int) -> list[tuple[str, int]]:
-    """The models that have the most cells, each with how many."""
+    """Return the models with the most cells, and their counts."""
     where, values = query.where()
     rows = snapshot.ask(
         f"SELECT model, count(*) AS cells FROM cell WHERE {where}"  # noqa: S608
@@ -171,7 +171,7 @@ def largest_models(snapshot: Snapshot, query: PageQuery, most: int) -> list[tupl
 
 
 def of_matrix(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
-    """What a matrix is made of: failures tell as much as figures."""
+    """Return the cells of a matrix, failures included."""
     where, values = query.where()
     return _cells(
         snapshot,
@@ -182,7 +182,7 @@ def of_matrix(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
 
 
 def newest_machine(snapshot: Snapshot) -> tuple[str, ...]:
-    """The machine of the newest cell that somebody measured, as `accelbench matrix` chooses it."""
+    """Return the machine of the newest measured cell, which `accelbench matrix` chooses too."""
     rows = snapshot.ask(
         "SELECT machine, coalesce(max(moment)::VARCHAR, '') AS newest FROM cell"
         " WHERE machine IS NOT NULL AND kind IN ('measured', 'imported', 'emulated') GROUP BY 1"
@@ -192,12 +192,12 @@ def newest_machine(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def named(snapshot: Snapshot, keys: Sequence[str]) -> list[Cell]:
-    """Cells by their keys, in that order; those that are not there are left out."""
+    """Return cells by their keys, in that order; ignore unknown keys."""
     if not keys:
         return []
     of_them = "SELECT rowid AS place FROM cell WHERE key IN (SELECT unnest(?::VARCHAR[]))"
     rows = _whole(snapshot, of_them, [list(keys)])
-    # An order that stays: to have the store keep one takes a fifth of a second of a million.
+    # Sorted here: in the store that takes a fifth of a second of a million results.
     by_key: dict[str, Cell] = {
         row["key"]: {**row, "results": sorted(row["results"])} for row in rows
     }
@@ -205,9 +205,9 @@ def named(snapshot: Snapshot, keys: Sequence[str]) -> list[Cell]:
 
 
 def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice]]:
-    """Return every value of each facet, each with how many cells it would leave.
+    """Return every value of each facet with the number of cells that it would leave.
 
-    Of more than MOST_CHOICES the chosen ones are first, and those that would leave nothing last.
+    Of more than MOST_CHOICES, chosen ones are first, and those that would leave nothing last.
     """
     offered = {}
     counts_of = _counts(snapshot, query)
@@ -227,9 +227,9 @@ def choices(snapshot: Snapshot, query: PageQuery) -> dict[str, list[FilterChoice
 
 
 def _counts(snapshot: Snapshot, query: PageQuery) -> dict[str, dict[str, int]]:
-    """Of each facet how many cells each value would leave.
+    """Return the number of cells that each value of each facet would leave.
 
-    Facets of which nothing is chosen are filtered alike, and counted in one pass.
+    Facets without a choice have the same filter and are counted in one pass.
     """
     passes = [[name] for name in query.chosen]
     passes.append([name for name in FACETS if name not in query.chosen])
@@ -253,7 +253,7 @@ def _counts(snapshot: Snapshot, query: PageQuery) -> dict[str, dict[str, int]]:
 
 
 def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[Cell]:
-    """Other cells of the same model: the same batch on other hardware first."""
+    """Return other cells of the same model, the same batch on other hardware first."""
     rows = _cells(
         snapshot,
         "SELECT * EXCLUDE (results, series) FROM cell WHERE model = ? AND key <> ?"
@@ -278,17 +278,17 @@ def _count(row: Row, name: str) -> int:
     return int(number(row, name) or 0)
 
 
-#: What a line of a table says of a cell.
+#: Columns that a line of a table shows.
 _TOLD = (
     *("model", "kind", "mode", "hardware", "device_name", "machine", "runtime", "precision"),
     *("batch_size", *SHAPES, "world_size"),
 )
-#: What else may tell two lines apart, beside options and versions.
+#: Columns that may distinguish two equal lines, next to options and versions.
 _APART = ("compiled", "threads", "scenario", "weights", "data_source", "optimizer")
 
 
 def told_apart(rows: list[Cell], told: Sequence[str] = _TOLD) -> list[Cell]:
-    """The same rows, each with what tells it from those whose line would say the same: `apart`."""
+    """Set `apart` of each row: what distinguishes it from rows with the same line."""
     alike: dict[tuple[str, ...], list[Cell]] = {}
     for row in rows:
         alike.setdefault(tuple(str(row.get(name)) for name in told), []).append(row)
@@ -330,25 +330,25 @@ _WHERE = "model = ? AND runtime = ? AND hardware = ? AND precision IN (?, ?) AND
 
 @dataclass(frozen=True)
 class CellAccuracy:
-    """The newest accuracy of a cell's model, engine and precision."""
+    """The newest task accuracy of a cell's model, engine and precision."""
 
-    known: TaskAccuracy  # the figure
-    cost: str = ""  # what it is above or below that of fp32, as a sentence; "" where nobody can say
-    run_id: str = ""  # the run that measured it, where that is not the cell's own; else ""
-    other_weights: bool = False  # whether its weights are not those of the cell's launches
+    known: TaskAccuracy
+    cost: str = ""  # the difference to fp32 as a sentence, if it is known
+    run_id: str = ""  # the run that measured it, if it is not the cell's own
+    other_weights: bool = False  # whether its weights differ from those of the cell's launches
 
 
 def cell_accuracy(
     database: Database, snapshot: Snapshot, cell: Cell, rows: Sequence[Row]
 ) -> CellAccuracy | None:
-    """The accuracy of a cell; None if none was measured. One of its own launches comes first."""
+    """Return the accuracy of a cell, preferably of its own launches; None if there is none."""
     if not rows:
         return None
     first = rows[0]
     runs = [run for run, machine in snapshot.ran.items() if machine == cell["machine"]]
     asked = [text(first, name) for name in ("model", "runtime", "hardware", "precision")]
     own = {text(row, "result_id") for row in rows}
-    # Where nobody says which machine it was, its own launches alone are of that machine.
+    # If the machine is unknown, only its own launches are certainly of the same one.
     column, among = ("run_id", runs) if runs else ("result_id", sorted(own))
     where = f"{_WHERE} AND {column} IN ({marks(among)})"
     values = [*asked, _BASE, text(first, "provenance"), *among]
@@ -375,11 +375,17 @@ def cell_accuracy(
 
 @dataclass(frozen=True)
 class LaunchInterval:
-    """Where a figure lies."""
+    """The interval of a value.
 
-    middle: float  # the figure
-    spread: Spread  # the ends that are shown
-    sure: tuple[float, float]  # the ends of the 95 % interval, by which it is compared with others
+    Attributes:
+        middle: the value.
+        spread: the ends that are shown.
+        sure: the 95 % interval, which comparisons use.
+    """
+
+    middle: float
+    spread: Spread
+    sure: tuple[float, float]
 
     @property
     def text(self) -> str:

@@ -1,7 +1,4 @@
-"""The store behind a cell: launches, samples, run, history; and the lines of a snapshot.
-
-Launches are read by the ids of results that the snapshot has: a cell has a few.
-"""
+"""The launches, run and history of cells, read from the store, and the lines of a snapshot."""
 
 from __future__ import annotations
 
@@ -32,12 +29,12 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 
-#: A cell of a sweep has five launches; of an import whose versions nobody told, any number.
+#: A cell of a sweep has five launches; one of an import may have any number.
 MOST_LAUNCHES = 40
 BY_METRIC = {metric.name: metric for metric in METRICS}
-#: Of which results a cell's line is made.
+#: The results of a cell's line.
 _OF_CELLS = "series_key IN ({marks}) AND {comparable} AND {ours}"
-#: Of which what came to nothing: what failed before it had an engine is of no series.
+#: The same for failures, which may have no series yet.
 _FAILED = (
     "(series_key IN ({marks}) OR (series_key IS NULL AND case_id IN ({cases})))"
     " AND {comparable} AND {ours}"
@@ -46,7 +43,7 @@ _FAILED = (
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The run that something is of."""
+    """A run."""
 
     run_id: str
     label: str
@@ -72,7 +69,7 @@ def _moment(row: Row) -> tuple[bool, str, bool, float]:
 
 
 def run_of(database: Database, run_id: str) -> RunSummary | None:
-    """A run, with what it recorded of its surroundings."""
+    """Return a run with its recorded environment, or None."""
     _, rows = database.query(
         "SELECT run_id, label, command, status, started_at::VARCHAR, git_commit,"
         " environment::VARCHAR FROM benchmark_runs WHERE run_id = ?",
@@ -87,10 +84,7 @@ def run_of(database: Database, run_id: str) -> RunSummary | None:
 
 
 def results_of(database: Database, run_id: str) -> list[Row]:
-    """What a run came to, the newest first; without what only one cell's page shows.
-
-    Of a fleet's run it is what its nodes measured as well.
-    """
+    """Return the results of a run and of a fleet's nodes, the newest first."""
     names, rows = database.query(
         f"SELECT {', '.join(LISTED)}, finished_at::VARCHAR AS finished_at"  # noqa: S608 — ours
         " FROM benchmark_results WHERE run_id = ? OR run_id IN (SELECT fleet.run_id FROM fact AS"
@@ -109,10 +103,10 @@ def history_of(
     least: float = LEAST_EFFECT,
     fewest: int = 1,
 ) -> list[Series]:
-    """What became of some cells over time, those in which something changed first.
+    """Return the histories of cells, those with changes first.
 
-    Cells without a series have no history. Changes smaller than `least` are left out, and so are
-    series with fewer than `fewest` points, unless a run without a result came after them.
+    Cells without a series have none. Changes smaller than `least` are left out, and so are series
+    with fewer than `fewest` points, unless a run without a result came after them.
     """
     about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
     if not about:
@@ -135,7 +129,7 @@ def _history_of(
     lines: dict[tuple[str, str | None], Line] = {}
     for key, line in points_in(database, metric, where, keys).items():
         for point in line.points:
-            # A series is of a device; two machines may have alike ones.
+            # A series is of a device, which two machines may have.
             of = (key, snapshot.ran.get(point.run_id))
             if of in about:
                 if of not in lines:
@@ -148,7 +142,7 @@ def _history_of(
     def ours(row: Row, run: str) -> bool:
         return bool(snapshot.ran.get(run) == row["machine"])
 
-    # In the order of the cells: a database groups in any, and of equals the first are drawn.
+    # In the order of the cells, because the first of equals are drawn.
     kept = [
         (row, line)
         for of, row in about.items()
@@ -158,13 +152,13 @@ def _history_of(
         or nothing.newest(of[0], line.case, line.points, partial(ours, row))
     ]
     all_series = told(database, kept, metric, (where, keys), least, nothing, ours)
-    if fewest > 1:  # a table of histories, and not one of twenty thousand lines that are judged
+    if fewest > 1:  # a table of histories; twenty thousand lines would take too long
         all_series = with_others(all_series, _candidates(snapshot, about), (*QUESTION, "machine"))
     return sorted(all_series, key=foremost)
 
 
 def _candidates(snapshot: Snapshot, about: Mapping[tuple[str, str | None], Row]) -> list[Row]:
-    """Return the series of the same models that were measured in one run: no line shows them."""
+    """Return the series of the same models with one run, which no line shows."""
     names = ", ".join(f"any_value({name}) AS {name}" for name in (*QUESTION[1:], *VARIED))
     rows = snapshot.ask(
         f"SELECT series_key, machine, model, {names}, sum(runs) AS runs FROM cell"  # noqa: S608
@@ -177,17 +171,17 @@ def _candidates(snapshot: Snapshot, about: Mapping[tuple[str, str | None], Row])
 
 
 def foremost(series: Series) -> tuple[bool, float]:
-    """Orders series: those in which something changed first, what became worst before all."""
+    """Return a sort key: series with changes first, the worst before all."""
     return not series.is_eventful, -(series.newest_step or 0.0)
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
-    """What launches were warned of, each once with the range of its figures."""
+    """Return the warnings of launches, each once with the range of its values."""
     return [warning.text for warning in all_warned(rows)]
 
 
 def why_empty(rows: Sequence[Row]) -> dict[str, str]:
-    """Each column that is empty in some launch, and why."""
+    """Return each column that is empty in some launch, and why."""
     reasons: dict[str, str] = {}
     for row in rows:
         nulls = row.get("nulls")
@@ -197,11 +191,11 @@ def why_empty(rows: Sequence[Row]) -> dict[str, str]:
     return dict(sorted(reasons.items()))
 
 
-#: Words of a search that count.
+#: So many words of a search are used.
 _MOST_WORDS = 8
 _SEARCHED = "lower(concat_ws(' ', model, runtime, hardware, device_name, precision))"
 _NEWEST = "moment DESC, lower(model), model, key"
-#: What lines are told apart and ordered by: a page's rows are found by these alone.
+#: Columns that find and order the lines of a page.
 _ORDERING = (
     "series_key, machine, moment, key, model, hardware, device_name, runtime, precision, batch_size"
 )
@@ -210,13 +204,17 @@ _BY_NAME = "lower(model), model, hardware, device_name, runtime, precision, batc
 
 @dataclass(frozen=True)
 class LineOrder:
-    """Which lines, and in which order."""
+    """A selection of lines and their order.
 
-    #: each of which has to be in the name of the model, engine, platform, device or precision
+    Attributes:
+        words: each must be in the name of the model, engine, platform, device or precision.
+        changed: series and machine of those that come first; the newest follow.
+        by_name: order by name instead.
+    """
+
     words: str = ""
-    #: series and machine of those that come first; the newest follow
     changed: Sequence[tuple[str, str]] = ()
-    by_name: bool = False  # by their names instead
+    by_name: bool = False
 
 
 EVERY_LINE = LineOrder()
@@ -225,9 +223,9 @@ EVERY_LINE = LineOrder()
 def lines_of(
     snapshot: Snapshot, query: PageQuery, most: int, order: LineOrder
 ) -> tuple[list[Cell], int]:
-    """A page of the lines that have several runs, and how many there are.
+    """Return a page of the lines with several runs, and the number of lines.
 
-    A line goes through versions, of which each is a cell of its own: its newest stands for it.
+    A line has versions, each of which is a cell: its newest cell represents it.
     """
     where, values = query.where()
     for word in order.words.lower().split()[:_MOST_WORDS]:
@@ -251,7 +249,7 @@ def lines_of(
         f" ORDER BY {by} LIMIT {most} OFFSET {(query.page - 1) * most}",
         [series, machines, list(range(len(series))), *values],
     )
-    if not here:  # none, or beyond the last page
+    if not here:
         (count,) = snapshot.ask(f"SELECT count(*) AS every FROM ({lines})", values)  # noqa: S608
         return [], _whole(count, "every")
     rows = snapshot.lying([_whole(row, "spot") for row in here], "* EXCLUDE (results)")

@@ -1,12 +1,13 @@
-"""Cells out of the store's results, in SQL: which run stands for each, and what its launches say.
+"""The cells of a store, in SQL over the relations of `evidence`.
 
-The SQL has the rules of `core.figures` and `measure.launches`; tests hold them
-against each other on random histories.
+A cell is the current measurement of a configuration on one machine, with the values of its launches
+as tables show them. Each version of an import is a cell of its own, as in every chart. Results that
+a check measured for itself and the other arm of interleaved runs are left out, as in every command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.analysis.judging import METRICS
@@ -14,287 +15,182 @@ from accelbench.analysis.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.worth import (
-    ANSWERED_SQL,
     COMPARABLE,
     FAILED,
     LAUNCHED,
-    OF_IMPORT_SQL,
     OF_WORTH,
-    QUALITY_OF_SQL,
-    REASON_COLUMNS,
     THIS_ARM_SQL,
-    USABLE_SQL,
+    UNUSABLE_REASON,
 )
-from accelbench.evidence.launches import (
-    UNUSABLE_REASON_SQL,
-    VERSION_SQL,
-    WHOLE_RUNS_COLUMNS,
-    failing_sql,
-    same_configuration_sql,
-)
-from accelbench.evidence.measurements import (
-    MEASUREMENT_COLUMNS,
-    configurations_sql,
-)
+from accelbench.evidence.launches import VERSION_SQL
+from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
 from accelbench.measure.launches import typical_sql
 from accelbench.store.duck import quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-_FIGURES = {metric.name: metric.sql for metric in METRICS}
-#: What a cell is told by: alike in all of its launches, so any of them says it.
-_SAID = tuple(
-    dict.fromkeys(
-        (
-            *(
-                "family",
-                "architecture",
-                "task",
-                "model_size",
-                "parameters",
-                "device",
-                "device_fingerprint",
-            ),
-            *(name for name in ASKED if name != "options"),
-        )
-    )
+
+def _names(names: Iterable[str], form: str = '"{0}"') -> str:
+    return ", ".join(form.format(name) for name in names)
+
+
+#: Columns that all launches of a cell share.
+_SHARED = (
+    *("family", "architecture", "task", "model_size", "parameters", "device", "device_fingerprint"),
+    *(name for name in ASKED if name != "options"),
 )
-#: What only those of its launches say that came so far. What is wrong in one is wrong in all,
-#: whatever else became of others. A unit is that of the rates that are shown: a launch that failed
-#: may name another, which counted nothing.
-_SAID_BY_SOME = {
-    "throughput_unit": "coalesce(any_value(throughput_unit) FILTER ({timed} AND throughput > 0),"
-    " any_value(throughput_unit))",
-    "verification": "CASE WHEN bool_or(wrong) THEN 'failed' ELSE any_value(verification) END",
-    "reason": "CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value(reason) END",
-}
-_QUALITY = f"""{QUALITY_OF_SQL} AS quality,
-    list(DISTINCT {UNUSABLE_REASON_SQL} ORDER BY {UNUSABLE_REASON_SQL})
-        FILTER ({ANSWERED_SQL} AND NOT {USABLE_SQL}) AS why_unusable
-"""
-_NEEDED = (
-    *("result_id", "run_id", "series_key", "status", "provenance", "emulated", "started_at"),
-    *(*_SAID_BY_SOME, *OF_A_STEP, "memory_peak_mb", *REASON_COLUMNS),
-    *("batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
-    *("energy_per_item_joules", "verification_error", "ttft_ms", "tpot_ms", "flops"),
+#: Columns that are read for the launches of a cell, in addition to those of its identity.
+_OF_A_CELL = (
+    *(
+        "result_id",
+        "series_key",
+        "launch",
+        "status",
+        "reason",
+        "throughput_unit",
+        *OF_A_STEP,
+        LAUNCHED,
+    ),
+    *("memory_peak_mb", "batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
+    *("energy_per_item_joules", "verification_error", "ttft_ms", "tpot_ms", "flops", FAILED),
+    *("implausible_rate", UNUSABLE_REASON),
 )
-#: One question on one machine. What has no series — it failed before it had a device, or somebody
-#: else measured it — is told apart by all that was asked. An import brings figures of many versions
-#: at once: each is a cell of its own, as in every chart. Of a run's two arms one is shown, and
-#: nothing of what a check measured for itself, as no command shows it.
-_ROWS = f"""
-SELECT {{columns}}, fact_result.rowid AS place, machine,
-    coalesce(series_key, concat_ws(chr(31), {{asked}})) AS series,
-    {{version}} AS versions,
-    CASE WHEN {OF_IMPORT_SQL} THEN started_at::DATE END AS brought,
-    failing.launched AS {LAUNCHED}, failing.failed AS {FAILED},
-    coalesce(failing.wrong, false) AS wrong
-FROM fact_result LEFT JOIN ran USING (run_id) LEFT JOIN failing ON {{same_configuration}}
-WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
-    AND {THIS_ARM_SQL} {{of_runs}}
-"""  # noqa: S608 — our words
-#: The current measurement of each cell.
-_CURRENT = """
-CREATE TEMP TABLE newest AS
-SELECT {identity_new}, run_id AS new_run_id, day AS new_brought, runs, usable_times,
-    newer::INTEGER AS set_aside
-FROM ({configurations})
-"""
-#: First by what tells launches apart, then what they have in common from the first of them: to take
-#: forty columns along through the grouping costs as much again.
-_CELLS = """
-WITH cell AS (
-    SELECT
-        {identity}, series_key, run_id, first(runs) AS runs, min(place) AS place,
-        first(set_aside) AS set_aside, count(*) FILTER ({left_out}) AS left_out,
-        {said_by_some},
-        CASE WHEN bool_or(wrong) THEN 'failed' WHEN bool_or(status = 'ok') THEN 'ok'
-            ELSE arg_max(status, started_at) END AS status, bool_or(wrong) AS wrong,
-        greatest(count(*), coalesce(max({launched}), 0)) AS launches,
-        coalesce(max({failed_launches}), 0) AS failed,
-        count(*) FILTER (status = 'ok') AS answered,
-        sum(sample_count)::BIGINT AS samples,
-        {latency_of} AS latency_of, {of_latency}, {times} AS times, {means} AS means,
-        {rates} AS rates,
-        {typical_rate} AS throughput,
-        {typical_tail} AS tail, {tail_of} AS tail_of,
-        {typical_memory} AS memory,
-        {typical_cost} AS own_cost,
-        {explored},
-        max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
-        max(started_at) AS moment,
-        list(result_id) AS results
-    FROM (
-        SELECT *, {rate} AS rate, {tails}
-        FROM ({rows})
-    ) JOIN newest ON {same}
-    GROUP BY series_key, {identity}, run_id
-)
-SELECT
-    substr(md5(concat_ws(chr(31), {identity_text})), 1, 16) AS key,
-    cell.* EXCLUDE (place), {said}, {of_an_interval}, case_id, options::VARCHAR AS options,
-    CASE WHEN cell.provenance IN ({kinds}) AND cell.emulated THEN 'emulated'
-        ELSE cell.provenance END AS kind
-FROM cell JOIN (SELECT rowid AS place, {there} FROM fact_result) USING (place)
-"""
-#: Times of a stand-in for a device mean nothing, and are no cell's figures.
-_ANSWERED = ANSWERED_SQL
-#: An unusable launch among usable ones is left out.
-_LEFT_OUT = f"{ANSWERED_SQL} AND NOT {USABLE_SQL} AND usable_times"
-_COUNTED = f"{ANSWERED_SQL} AND NOT ({_LEFT_OUT})"
-_TIMED = f"{_COUNTED} AND NOT coalesce(emulated, false)"
-#: Figures that no table shows, and that points are placed by.
-_EXPLORED = ", ".join(
-    (
-        f"{typical_sql('energy_per_item_joules', _TIMED)} AS energy_per_item",
-        f"{typical_sql('ttft_ms', _TIMED)} AS ttft",
-        f"{typical_sql('1e3 / nullif(tpot_ms, 0)', _TIMED)} AS token_rate",
-        f"{typical_sql('flops', _COUNTED)} AS flops",
-        f"max(verification_error) FILTER ({_COUNTED}) AS error",
-        "any_value(implausible_rate) AS implausible_rate",
-    )
-)
-#: Beyond so many runs, to name them costs more than to look at all.
-_FEW_RUNS = 500
 _IDENTITY = ("series", "machine", "provenance", "emulated", "versions")
-_IDENTITIES = {
-    "identity": ", ".join(_IDENTITY),
-    "identity_text": ", ".join(f"coalesce({name}::VARCHAR, '')" for name in _IDENTITY),
-}
-#: What every question to the store needs of a row.
-_LIGHT = ("run_id", "provenance", "emulated", "started_at")
+_IDENTITY_TEXT = _names(_IDENTITY, "coalesce({0}::VARCHAR, '')")
+#: An unusable launch among usable ones is left out. Times of an emulated device mean nothing.
+_LEFT_OUT = "answered AND NOT times_usable AND usable_times"
+_COUNTED = f"answered AND NOT ({_LEFT_OUT})"
+_TIMED = f"{_COUNTED} AND NOT coalesce(emulated, false)"
+#: The statistics of a step that all launches of a cell must have: the median, else the mean.
+_STEPS = {"p50": "latency_p50_ms", "mean": "latency_mean_ms"}
+#: Beyond so many runs, naming them costs more than reading all.
+_FEW_RUNS = 500
 
 
 def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
-    """Every cell of the store.
+    """Return every cell of the store.
 
     Args:
         con: of the store, with a table `ran` of each run's machine.
     """
-    con.execute(f"CREATE TEMP TABLE failing AS {failing_sql('fact_result')}")
-    _choose_runs(con)
-    chosen = con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()
-    runs = [run for (run,) in chosen]
-    return con.sql(_cells(runs, _latency(con, runs)))
+    needed = (*MEASUREMENT_COLUMNS, "status", "verification", *OF_WORTH)
+    current = configurations_sql(_IDENTITY, f"({_launches(needed)})")
+    con.execute(
+        f"CREATE TEMP TABLE newest AS SELECT {_names(_IDENTITY, '{0} AS new_{0}')},"  # noqa: S608
+        " run_id AS new_run_id, run AS new_run_key, runs, usable_times,"
+        f" newer::INTEGER AS set_aside FROM ({current})"
+    )
+    runs = [run for (run,) in con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()]
+    return con.sql(_cells(runs))
 
 
-def _choose_runs(con: DuckDBPyConnection) -> None:
-    """Find the current measurement of each cell."""
-    needed = (*_LIGHT, "status", "verification", *OF_WORTH, *MEASUREMENT_COLUMNS)
-    new = ", ".join(f"{name} AS new_{name}" for name in _IDENTITY)
-    chosen = configurations_sql(_IDENTITY, f"({_rows(needed)})")
-    con.execute(_CURRENT.format(identity_new=new, configurations=chosen))
-
-
-def _same(names: Sequence[str]) -> str:
-    return " AND ".join(f"{name} IS NOT DISTINCT FROM new_{name}" for name in names)
+def _launches(columns: Iterable[str], where: str = "") -> str:
+    """Return a query for launches with what identifies their cells."""
+    read = dict.fromkeys((
+        *columns, "run_id", "provenance", "emulated", "started_at", "verification", "quality",
+        "answered", "times_usable", "settled", "run_key", "software_id", "owned_version",
+        "wrong_outputs", "of_import",
+    ))  # fmt: skip
+    asked = _names(ASKED, "coalesce({0}::VARCHAR, '')")
+    return f"""SELECT {_names(read)}, machine, {VERSION_SQL} AS versions,
+        coalesce(series_key, concat_ws(chr(31), {asked})) AS series
+    FROM launches LEFT JOIN ran USING (run_id)
+    WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
+        AND {THIS_ARM_SQL} {where}"""  # noqa: S608 — our words
 
 
 def _of_runs(runs: Sequence[str | None]) -> str:
-    """Of a long history a small part, where it is of few runs."""
+    """Return a condition that reads a small part of a long history."""
     if not 0 < len(runs) <= _FEW_RUNS or None in runs:
         return ""
     return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
 
 
-def _latency(con: DuckDBPyConnection, runs: Sequence[str | None]) -> dict[str, str]:
-    """The figure of a step that all launches of a cell have, in SQL: the median, else the mean.
+def _cells(runs: Sequence[str | None]) -> str:
+    """Return the query for the cells of some runs.
 
-    Most stores know a median of all that answered, and need not choose.
+    It groups by what identifies cells, then adds the shared columns of one launch: forty columns in
+    the grouping would cost as much again.
     """
-    needed = (*_LIGHT, "status", "verification", "latency_p50_ms")
-    rows = _rows(needed, _of_runs(runs))
-    no_median = (
-        f"SELECT 1 FROM ({rows}) WHERE {_ANSWERED} AND coalesce(latency_p50_ms, 0) <= 0 LIMIT 1"  # noqa: S608
+    rate = next(metric.sql for metric in METRICS if metric.name == "throughput")
+    tails = ", ".join(f"{sql} AS tail_{tail}" for tail, sql in TAILS_SQL.items())
+    same = " AND ".join(
+        f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_key")
     )
-    names = {"p50": "latency_p50_ms"}
-    if con.execute(no_median).fetchall():
-        names["mean"] = "latency_mean_ms"
+    kinds = ", ".join(repr(kind.value) for kind in COMPARABLE)
+    shared = (*_SHARED, *OF_AN_INTERVAL, "case_id")
+    return f"""
+WITH cell AS (
+    SELECT {", ".join(_IDENTITY)}, series_key, run_id, first(runs) AS runs,
+        arg_min(result_id, row(started_at, launch, result_id)) AS of_result,
+        first(set_aside) AS set_aside, count(*) FILTER ({_LEFT_OUT}) AS left_out,
+        {quality_sql()} AS quality,
+        list(DISTINCT {UNUSABLE_REASON} ORDER BY {UNUSABLE_REASON})
+            FILTER (answered AND NOT times_usable) AS why_unusable,
+        coalesce(any_value(throughput_unit) FILTER ({_TIMED} AND throughput > 0),
+            any_value(throughput_unit)) AS throughput_unit,
+        CASE WHEN bool_or(wrong) THEN 'failed' ELSE any_value(verification) END AS verification,
+        CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value(reason) END AS reason,
+        CASE WHEN bool_or(wrong) THEN 'failed' WHEN bool_or(status = 'ok') THEN 'ok'
+            ELSE arg_max(status, started_at) END AS status,
+        bool_or(wrong) AS wrong, greatest(count(*), coalesce(max({LAUNCHED}), 0)) AS launches,
+        coalesce(max({FAILED}), 0) AS failed, count(*) FILTER (status = 'ok') AS answered,
+        sum(sample_count)::BIGINT AS samples, {_steps()},
+        {_in_order("latency_mean_ms")} AS means, {_in_order("rate")} AS rates,
+        {typical_sql("rate", _TIMED)} AS throughput,
+        {_of_tails(lambda tail: typical_sql(f"tail_{tail}", _TIMED))} AS tail,
+        {_of_tails(lambda tail: f"'{tail}'")} AS tail_of,
+        {typical_sql("memory_peak_mb", _COUNTED)} AS memory,
+        {typical_sql("cost_usd", _TIMED)} AS own_cost,
+        {typical_sql("energy_per_item_joules", _TIMED)} AS energy_per_item,
+        {typical_sql("ttft_ms", _TIMED)} AS ttft,
+        {typical_sql("1e3 / nullif(tpot_ms, 0)", _TIMED)} AS token_rate,
+        {typical_sql("flops", _COUNTED)} AS flops,
+        max(verification_error) FILTER ({_COUNTED}) AS error,
+        any_value(implausible_rate) AS implausible_rate,
+        max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
+        max(started_at) AS moment, list(result_id) AS results
+    FROM (SELECT *, wrong_outputs AND NOT of_import AS wrong, {rate} AS rate, {tails}
+        FROM ({_launches(_OF_A_CELL, _of_runs(runs))})) JOIN newest ON {same}
+    GROUP BY series_key, {", ".join(_IDENTITY)}, run_id
+)
+SELECT substr(md5(concat_ws(chr(31), {_IDENTITY_TEXT})), 1, 16) AS key,
+    cell.* EXCLUDE (of_result), result.* EXCLUDE (result_id),
+    CASE WHEN cell.provenance IN ({kinds}) AND cell.emulated THEN 'emulated'
+        ELSE cell.provenance END AS kind
+FROM cell JOIN (SELECT result_id, {_names(shared)}, options::VARCHAR AS options
+    FROM fact_result) AS result ON result.result_id = of_result
+"""  # noqa: S608 — our words
+
+
+def _steps() -> str:
+    """Return the columns of a step by the statistic that all launches have."""
     having = {
-        stat: f"bool_and(coalesce({name}, 0) > 0) FILTER ({_TIMED})" for stat, name in names.items()
+        stat: f"bool_and(coalesce({name}, 0) > 0) FILTER ({_TIMED})"
+        for stat, name in _STEPS.items()
     }
 
-    def of_all(figure: Callable[[str, str], str]) -> str:
-        """The figure by the name that all have."""
-        of_each = (f"WHEN {having[stat]} THEN {figure(names[stat], _TIMED)}" for stat in names)
-        return f"CASE {' '.join(of_each)} END"
+    def of_all(value: Callable[[str], str]) -> str:
+        cases = (f"WHEN {having[stat]} THEN {value(stat)}" for stat in _STEPS)
+        return f"CASE {' '.join(cases)} END"
 
-    cases = " ".join(f"WHEN {condition} THEN '{stat}'" for stat, condition in having.items())
-    figures = {"latency": typical_sql, "latency_low": _least, "latency_high": _most}
-    of_each = " ".join(f"WHEN {having[stat]} THEN {_in_order(names[stat])}" for stat in names)
-    return {
-        "times": f"CASE {of_each} END",
-        "means": _in_order("latency_mean_ms"),
-        "rates": _in_order("rate"),
-        "latency_of": f"CASE {cases} END",
-        "of_latency": ", ".join(f"{of_all(how)} AS {name}" for name, how in figures.items()),
+    columns = {
+        "times": of_all(lambda stat: _in_order(_STEPS[stat])),
+        "latency_of": of_all(lambda stat: f"'{stat}'"),
+        "latency": of_all(lambda stat: typical_sql(_STEPS[stat], _TIMED)),
+        "latency_low": of_all(lambda stat: f"min({_STEPS[stat]}) FILTER ({_TIMED})"),
+        "latency_high": of_all(lambda stat: f"max({_STEPS[stat]}) FILTER ({_TIMED})"),
     }
+    return ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
 
 
-def _in_order(figure: str) -> str:
-    return f"list({figure} ORDER BY started_at) FILTER ({_TIMED} AND {figure} > 0)"
+def _in_order(value: str) -> str:
+    return f"list({value} ORDER BY started_at) FILTER ({_TIMED} AND {value} > 0)"
 
 
-def _least(figure: str, where: str) -> str:
-    return f"min({figure}) FILTER ({where})"
-
-
-def _most(figure: str, where: str) -> str:
-    return f"max({figure}) FILTER ({where})"
-
-
-def _cells(runs: Sequence[str | None], latency: Mapping[str, str]) -> str:
-    """The cells, from the rows of those runs: of a long history a small part."""
-    return _CELLS.format(
-        rows=_rows(_NEEDED, _of_runs(runs)),
-        **latency,
-        tails=", ".join(f"{sql} AS tail_{tail}" for tail, sql in TAILS_SQL.items()),
-        typical_tail=_of_tails(lambda tail: typical_sql(f"tail_{tail}", _TIMED)),
-        tail_of=_of_tails(lambda tail: f"'{tail}'"),
-        rate=_FIGURES["throughput"],
-        timed=_TIMED,
-        typical_rate=typical_sql("rate", _TIMED),
-        typical_memory=typical_sql("memory_peak_mb", _COUNTED),
-        typical_cost=typical_sql("cost_usd", _TIMED),
-        explored=_EXPLORED,
-        left_out=_LEFT_OUT,
-        kinds=", ".join(repr(kind.value) for kind in COMPARABLE),
-        launched=LAUNCHED,
-        failed_launches=FAILED,
-        **_IDENTITIES,
-        said_by_some=", ".join(
-            [
-                _QUALITY,
-                *(
-                    f'{said.format(timed=_TIMED)} AS "{name}"'
-                    for name, said in _SAID_BY_SOME.items()
-                ),
-            ]
-        ),
-        said=", ".join(f'"{name}"' for name in _SAID),
-        of_an_interval=", ".join(OF_AN_INTERVAL),
-        there=", ".join(f'"{name}"' for name in (*_SAID, *OF_AN_INTERVAL, "case_id", "options")),
-        same=_same((*_IDENTITY, "run_id", "brought")),
-    )
-
-
-def _of_tails(figure: Callable[[str], str]) -> str:
-    """By the lowest percentile that all launches have, in SQL: of two kinds there is no middle."""
+def _of_tails(value: Callable[[str], str]) -> str:
+    """Return SQL for the lowest percentile that all launches have."""
     all_have = "count(tail_{0}) FILTER ({1}) = nullif(count(*) FILTER ({1}), 0)"
-    cases = (f"WHEN {all_have.format(tail, _TIMED)} THEN {figure(tail)}" for tail in TAILS_SQL)
+    cases = (f"WHEN {all_have.format(tail, _TIMED)} THEN {value(tail)}" for tail in TAILS_SQL)
     return f"CASE {' '.join(cases)} END"
-
-
-def _rows(columns: Sequence[str], of_runs: str = "") -> str:
-    """Results with what tells cells apart, as all launches of their configurations have them."""
-    return _ROWS.format(
-        columns=", ".join(
-            f"{WHOLE_RUNS_COLUMNS[name]} AS {name}" if name in WHOLE_RUNS_COLUMNS else f'"{name}"'
-            for name in dict.fromkeys(columns)
-        ),
-        version=VERSION_SQL,
-        same_configuration=same_configuration_sql("failing"),
-        asked=", ".join(f"coalesce({n}::VARCHAR, '')" for n in ASKED),
-        of_runs=of_runs,
-    )

@@ -1,9 +1,7 @@
-"""Every cell of the store in memory: what pages are filtered, ordered and counted from.
+"""Every cell of the store in memory, from which pages are filtered, ordered and counted.
 
-A *cell* is one question on one machine, by the launches of the run that says most of it. A million
-results are some thousand cells, so the store is read once, for a moment, and again in the
-background when it has changed. A page never waits for a new snapshot; only the first one is waited
-for.
+A million results are some thousand cells, so the store is read once, and again in the background
+after it has changed. A page only waits for the first snapshot.
 """
 
 from __future__ import annotations
@@ -46,9 +44,9 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 
-#: What tells places apart for `price_of`.
+#: What identifies places for `price_of`.
 _PLACE = ("machine", "hardware", "device_name", "device_fingerprint", "world_size")
-#: Without a price are those that nobody measured and what a stand-in did.
+#: Cells that have a price: measured ones, without emulated devices.
 _PRICEABLE = "status = 'ok' AND kind IN ('measured', 'imported')"
 _COLUMNS = """
 ALTER TABLE cell ADD COLUMN cost_per_million DOUBLE;
@@ -65,7 +63,7 @@ FROM (
 ) AS hour
 WHERE {_PRICEABLE} AND throughput > 0 AND {{place}} = hour.place
 """  # noqa: S608 — our columns
-#: A cell that says its own cost keeps it.
+#: A cell with a cost of its own keeps it.
 _OWN = f"""
 UPDATE cell SET cost_per_million = own_cost, currency = ?, price_per_hour = NULL, priced_by = NULL
 WHERE {_PRICEABLE} AND own_cost IS NOT NULL
@@ -75,7 +73,7 @@ WHERE {_PRICEABLE} AND own_cost IS NOT NULL
 def add_costs(
     memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices | None
 ) -> bool:
-    """Give cells their costs; whether any has one. Without prices a cell keeps its own cost."""
+    """Add the costs of cells, and return whether any has one."""
     memory.execute(_COLUMNS)
     place = f"concat_ws(chr(31), {', '.join(f'coalesce({n}::VARCHAR, chr(0))' for n in _PLACE)})"
     if prices is not None:
@@ -97,7 +95,7 @@ def add_costs(
 def without_a_place(
     memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices | None
 ) -> str:
-    """Which prices are of no device, platform or machine of a snapshot, in a sentence; else ""."""
+    """Return the note on prices that match nothing in a snapshot, or ""."""
     if prices is None:
         return ""
     known, devices = set[str](), set[str]()
@@ -110,7 +108,7 @@ def without_a_place(
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a cell's page says beside the cost of a million."""
+    """Costs that a cell's page shows next to that of a million items."""
 
     items: str  # what a million is of
     per_step: float | None  # what a training step costs
@@ -120,7 +118,7 @@ class StepCost:
 def spent_of(
     rows: Sequence[Row], prices: Prices | None, machine: Machine | None
 ) -> StepCost | None:
-    """Of the launches of one cell; None where they have no cost."""
+    """Return the costs of a cell's launches, or None if they have none."""
     machines = {} if machine is None else {str(row.get("run_id") or ""): machine for row in rows}
     cost_rows = [row for row in with_costs(rows, prices, machines) if row.get(PER_MILLION)]
     if not cost_rows:
@@ -145,7 +143,7 @@ def _found(
     return by_place
 
 
-#: What failed before it had a device was overtaken by what answered the same later.
+#: Failures before there was a device are overtaken by later results of the same case.
 _OVERTAKEN = """
 DELETE FROM cell WHERE status <> 'ok' AND series_key IS NULL AND EXISTS (
     FROM cell AS other WHERE other.case_id = cell.case_id AND other.machine = cell.machine
@@ -165,14 +163,14 @@ CREATE TEMP TABLE ran AS SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::VARCHA
 
 
 class SnapshotStep(Enum):
-    """What is done for a snapshot, in this order, in words for who waits for the first."""
+    """The steps of a snapshot in their order, as texts for whoever waits."""
 
     RUNS = "finding the runs and their machines"
     RESULTS = "reading the results and finding which stand for each configuration"
     CONFIGURATIONS = "counting configurations and what they cost"
 
 
-#: Hears which step begins, and how many results the store has; None before that is known.
+#: Is called with the step that begins and the number of results, or None before it is known.
 Told = Callable[[SnapshotStep, int | None], None]
 
 
@@ -238,10 +236,7 @@ class Snapshot:
 def taken(
     database: Database, at: str, prices: Prices | None = None, tell: Told = lambda _, __: None
 ) -> Snapshot:
-    """A snapshot of a store, which is open only while it is read.
-
-    `tell` hears which step begins, and how many results there are once that is known.
-    """
+    """Take a snapshot of a store, which is only open while it is read."""
     import duckdb
 
     tell(SnapshotStep.RUNS, None)
@@ -302,25 +297,25 @@ def _known(memory: DuckDBPyConnection) -> dict[str, list[str]]:
 
 Mark = tuple[tuple[int, int], ...]
 
-#: How long whoever comes first waits, before a page says that the store is being read.
+#: The first page waits so many seconds before it shows that the store is being read.
 PATIENCE = 5.0
-#: How often the file is looked at, at most.
+#: The file is checked at most once in so many seconds.
 _LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class SnapshotProgress:
-    """How far the snapshot is that is being taken."""
+    """The progress of a snapshot."""
 
-    step: int  # what is being done, from 1, of `steps`
+    step: int  # from 1, of `steps`
     steps: int
-    words: str  # the same in words
-    results: int | None  # how many the store has; None as long as nobody knows
-    seconds: int  # since it was begun
+    words: str  # the step as a text
+    results: int | None  # in the store; None before they are counted
+    seconds: int  # since it began
 
 
 class SnapshotKeeper:
-    """The snapshot of one store, always there once it was taken."""
+    """The newest snapshot of a store."""
 
     def __init__(
         self,
@@ -330,7 +325,7 @@ class SnapshotKeeper:
         prices: Prices | None = None,
         at: str = "",
     ) -> None:
-        """`refill` brings in what others gave to a lake; a database is filled by its own runs."""
+        """Keep snapshots of a database; `refill` copies new results of a lake into it."""
         self.database = database
         self.prices = prices
         self._at = at
@@ -346,7 +341,7 @@ class SnapshotKeeper:
         self._step: tuple[int, str, int | None] = (0, "looking at the store", None)
 
     def begin(self) -> None:
-        """Start to take one, if nobody does and the store has changed since the last."""
+        """Start to take a snapshot if the store has changed since the last one."""
         now = time.monotonic()
         with self._lock:
             if self._working is not None and self._working.is_alive():
@@ -358,15 +353,15 @@ class SnapshotKeeper:
             if not due and self._mark is not None and self._mark == self._looks():
                 return
             self._begun = now
-            # No daemon: an interpreter that ends under a reader of DuckDB aborts.
+            # No daemon: an interpreter that exits while a thread reads DuckDB aborts.
             self._working = threading.Thread(target=self._take, args=(due,))
             self._working.start()
 
     def newest(self, patience: float = PATIENCE) -> Snapshot | None:
-        """The last one; None as long as the first is being taken.
+        """Return the newest snapshot, or None while the first is being taken.
 
         Raises:
-            AccelbenchError: The store cannot be read, and never could.
+            AccelbenchError: The store could never be read.
         """
         self.begin()
         self._there.wait(patience)
@@ -378,19 +373,18 @@ class SnapshotKeeper:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait until nobody reads: an interpreter that ends under a reader of DuckDB aborts."""
+        """Wait for the reader: an interpreter that exits while a thread reads DuckDB aborts."""
         if self._working is not None:
             self._working.join()
 
     @property
     def trouble(self) -> str:
-        """Why the last snapshot is not the newest; empty where it is."""
+        """Why the last snapshot is not the newest; empty if it is."""
         return "" if self._trouble is None else str(self._trouble)
 
     @property
     def progress(self) -> SnapshotProgress:
-        """How far the one is that is being taken."""
-
+        """The progress of the snapshot that is being taken."""
         step, words, results = self._step
         seconds = int(time.monotonic() - self._begun)
         return SnapshotProgress(step, len(SnapshotStep), words, results, seconds)
@@ -416,7 +410,7 @@ class SnapshotKeeper:
             if refill and self._refill is not None:
                 self._refilled = time.monotonic()
                 self._refill()
-            mark = self._looks()  # before: what changes meanwhile is seen the next time
+            mark = self._looks()  # before reading, so that later changes are seen
             if mark != self._mark or self._newest is None:
                 self._newest = taken(self.database, self._at or utc_now(), self.prices, tell)
                 self._mark = mark
