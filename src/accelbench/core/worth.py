@@ -234,7 +234,7 @@ def percentile_text(row: Row, name: str, words: Callable[[float | None], str]) -
 
 
 #: In a row that has figures: of how many launches, and how many of them failed.
-FAILED, LAUNCHED = "failed_launches", "launches_tried"
+FAILED, LAUNCHED, MOSTLY_FAILED = "failed_launches", "launches_tried", "mostly_failed"
 _WRONG = "wrong_outputs"
 #: Outputs of a row are known to be wrong.
 WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '{_WRONG}')"
@@ -259,6 +259,5 @@ def why_unusable(rows: Sequence[Row]) -> str:
 
 
 def mostly_failed(rows: Sequence[Row]) -> bool:
-    """Whether launches with figures are the few that did not fail."""
-    first = rows[0] if rows else {}
-    return 2 * (number(first, FAILED) or 0) > (number(first, LAUNCHED) or 0)
+    """Return whether launches with results are the few that did not fail."""
+    return bool(rows and rows[0].get(MOSTLY_FAILED))

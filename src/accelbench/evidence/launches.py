@@ -32,6 +32,7 @@ from accelbench.core.worth import (
     LAUNCHED,
     MOST_UNACCOUNTED,
     MOST_WAITING,
+    MOSTLY_FAILED,
     OF_IMPORT_SQL,
     OF_WORTH,
     REASON_COLUMNS,
@@ -80,6 +81,13 @@ VERSION_SQL = (
     "json_merge_patch('{}', coalesce(conditions, '{}')),"
     f" '{canonical(dict.fromkeys(_NO_VERSION))}')::VARCHAR END"
 )
+
+
+def _mostly_failed_sql(failed: str, launched: str) -> str:
+    """Return SQL for whether the launches with results are the few that did not fail."""
+    return f"2 * {failed} > {launched}"
+
+
 #: Columns of the relation that are computed of each launch.
 LAUNCH_COLUMNS = {
     "answered": ANSWERED_SQL,
@@ -87,6 +95,7 @@ LAUNCH_COLUMNS = {
     f" AND coalesce({REPORTED_VERIFICATION}, '') <> 'failed')",
     "wrong_outputs": WRONG_SQL,
     "times_usable": USABLE_SQL,
+    MOSTLY_FAILED: f"coalesce({_mostly_failed_sql(FAILED, LAUNCHED)}, false)",
     "settled": SETTLED_SQL,
     "decisive": f"coalesce({DECISIVE_SQL}, false)",
     "comparable": f"coalesce({COMPARABLE_SQL}, false)",
@@ -122,7 +131,7 @@ _CONDITIONS = {
 }
 #: Conditions of a launch with the quality `unusable`; without any of them it is too noisy.
 _CONDITIONS_OF_TIMES = {
-    UnusableReason.MOST_LAUNCHES_FAILED: f"2 * {FAILED} > {LAUNCHED}",
+    UnusableReason.MOST_LAUNCHES_FAILED: _mostly_failed_sql(FAILED, LAUNCHED),
     UnusableReason.WAITED: f"cpu_wait_share > {MOST_WAITING}",
     UnusableReason.UNACCOUNTED: f"unexplained_share > {MOST_UNACCOUNTED} AND NOT {wide_sql()}",
 }
@@ -184,8 +193,8 @@ WHOLE_RUNS_COLUMNS = {
         f"CASE WHEN failing.wrong AND {ANSWERED_SQL} THEN 'failed' ELSE verification END"
     ),
     "quality": (
-        "CASE WHEN 2 * failing.failed > failing.launched AND NOT failing.wrong"
-        f" AND {ANSWERED_SQL} THEN '{Quality.UNUSABLE}' ELSE quality END"
+        f"CASE WHEN {_mostly_failed_sql('failing.failed', 'failing.launched')}"
+        f" AND NOT failing.wrong AND {ANSWERED_SQL} THEN '{Quality.UNUSABLE}' ELSE quality END"
     ),
 }
 

@@ -17,6 +17,7 @@ from accelbench.core.visible import visible
 from accelbench.core.worth import (
     FAILED,
     LAUNCHED,
+    MOSTLY_FAILED,
     launches_failed,
     mostly_failed,
     reason_texts,
@@ -108,7 +109,8 @@ NOTHING = f"""
 SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id,
     min(started_at)::VARCHAR, max(started_at)::VARCHAR, of_import,
     {{others}}
-    max({LAUNCHED}), max({FAILED}), bool_or({{wrong}}), bool_or({{answered}}),
+    max({LAUNCHED}), max({FAILED}), bool_or({MOSTLY_FAILED}),
+    bool_or({{wrong}}), bool_or({{answered}}),
     list(DISTINCT unusable_reason ORDER BY unusable_reason) FILTER (NOT {{usable}}),
     bool_or({{emulated}}),
     arg_max(coalesce(reason, status), started_at) FILTER (NOT {{answered}})
@@ -148,10 +150,10 @@ class Nothing:
         others = [other.name for other in METRICS if other.name != metric.name]
         for series, case, device, run, first, last, imported, *rest in rows:
             had = rest[: len(others)]
-            launched, failed, wrong, ran, useless, emulated, reason = rest[len(others) :]
+            launched, failed, mostly, wrong, ran, useless, emulated, reason = rest[len(others) :]
             key = (str(case or ""), str(device)) if series is None else (str(series),)
             entry = self._of.setdefault(key, _OfSeries())
-            counts = {FAILED: failed, LAUNCHED: launched}
+            counts = {FAILED: failed, LAUNCHED: launched, MOSTLY_FAILED: mostly}
             wrong, ran, emulated = map(bool, (wrong, ran, emulated))
             why = _why(metric, counts, reason, wrong, ran, emulated, reason_texts(useless))
             gap = Gap(str(last), str(run), why)

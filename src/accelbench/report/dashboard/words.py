@@ -17,11 +17,11 @@ from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import (
     FAILED,
     LAUNCHED,
+    UnusableReason,
     add_calculation,
-    mostly_failed,
+    launches_failed,
     percentile_text,
     reason_texts,
-    why_unusable,
 )
 from accelbench.report.charts.words import figure, safe, short_device
 
@@ -91,8 +91,10 @@ def unit(row: Row) -> str:
 
 def why_not(cell: Row) -> str:
     """Return why a cell's times are unusable."""
-    lost = {FAILED: cell["failed"], LAUNCHED: cell["launches"]}
-    return why_unusable([lost]) if mostly_failed([lost]) else reason_texts(cell["why_unusable"])
+    reasons = cell["why_unusable"]
+    if isinstance(reasons, list) and UnusableReason.MOST_LAUNCHES_FAILED in reasons:
+        return launches_failed([{FAILED: cell["failed"], LAUNCHED: cell["launches"]}])
+    return reason_texts(reasons)
 
 
 def explain_cell(cell: Row) -> str:
