@@ -1,21 +1,18 @@
-"""Whose figures may be compared with others: one rule, in Python and in SQL alike."""
+"""Whose results may be compared with others."""
 
 from __future__ import annotations
 
-import duckdb
 import pytest
 
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import COMPARABLE_SQL, comparable, simulation_of
+from accelbench.core.worth import simulation_of
+from accelbench.evidence.launches import launches_of
 
 
 @pytest.mark.parametrize("word", [*(one.value for one in Provenance), "dreamt", None])
-def test_only_what_somebody_measured_is_compared_in_python_and_in_sql(word: str | None) -> None:
-    expected = word in ("measured", "imported")
-    assert comparable({"provenance": word}) is expected
-    row = "(SELECT ?::VARCHAR AS provenance, NULL AS arm)"
-    sql = f"SELECT coalesce({COMPARABLE_SQL}, false) FROM {row}"
-    assert duckdb.execute(sql, [word]).fetchall() == [(expected,)]
+def test_only_measured_results_are_compared(word: str | None) -> None:
+    (row,) = launches_of([{"provenance": word}])
+    assert row["comparable"] is (word in ("measured", "imported"))
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ from accelbench.core.figures import interval_text
 from accelbench.core.worth import (
     percentile_text,
     rough_column,
-    usable,
-    usable_launches,
 )
 from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import measured_together, measurement_of
 
 ENDS = {"latency_p50_ms": 100.0, "latency_ci_low_ms": 99.0, "effective_sample_count": 20.0}
 GOOD, BAD = {"quality": "converged"}, {"quality": "unusable"}
@@ -24,16 +23,16 @@ def shown(value: float | None) -> str:
 
 
 @pytest.mark.parametrize("quality", ["converged", "noise_limited", "fixed", "unsteady", None])
-def test_all_but_the_unusable_may_be_judged_by(quality: str | None) -> None:
-    assert usable({"quality": quality})
-    assert usable({})
-    assert not usable(BAD)
+def test_all_qualities_but_unusable_may_be_judged(quality: str | None) -> None:
+    rows = launches_of([{"quality": quality}, {}, BAD])
+    assert [row["times_usable"] for row in rows] == [True, True, False]
 
 
-def test_launches_count_as_long_as_most_of_them_are_of_use() -> None:
-    assert usable_launches([GOOD, BAD, GOOD]) == [GOOD, GOOD]
-    assert usable_launches([GOOD, BAD]) == []
-    assert usable_launches([]) == []
+def test_launches_count_as_long_as_most_of_them_are_usable() -> None:
+    good, bad = ({"status": "ok", **one} for one in (GOOD, BAD))
+    most, half, none = measured_together([[good, bad, good], [good, bad], []])
+    assert [row["quality"] for row in most.usable_rows] == ["converged", "converged"]
+    assert (list(half.usable_rows), len(half.rows), list(none.usable_rows)) == ([], 2, [])
 
 
 @pytest.mark.parametrize(
@@ -104,8 +103,9 @@ def test_launches_that_differ_widely_are_usable_unless_one_by_one_they_are_not(
     quality: str, compared: bool
 ) -> None:
     launches = [
-        {"quality": quality, "latency_p50_ms": step, "latency_ci_low_ms": step * 0.97,
+        {"status": "ok", "quality": quality, "latency_p50_ms": step,
+         "latency_ci_low_ms": step * 0.97,
          "latency_ci_high_ms": step * 1.03}
         for step in (6.0, 8.0, 10.0)
     ]  # fmt: skip
-    assert bool(usable_launches(launches)) is compared
+    assert measurement_of(launches).is_usable is compared

@@ -25,7 +25,7 @@ from foreign_files import (
 )
 
 from accelbench.core.errors import UsageError
-from accelbench.core.worth import comparable
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange.imports.formats import KINDS, files_of, kind_of
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError, Record
@@ -84,7 +84,7 @@ def test_every_row_says_whose_it_is_and_may_be_compared(good: Good, tmp_path: Pa
     told = {"name": "somebody", "commit": "abc", "licence": "MIT"}
     for row in rows(path, good.kind, **source):
         assert row["provenance"] == "imported"
-        assert comparable(row)
+        assert launches_of([row])[0]["comparable"]
         assert row["conditions"]["source"] == told
 
 

@@ -12,6 +12,7 @@ import pytest
 from bodies import NASTY
 
 from accelbench.core.columns import COLUMNS
+from accelbench.evidence.measurements import measurement_of
 from accelbench.exchange.series import LATENCY, MEMORY, newest, value
 from accelbench.exchange.table_export import REPORTS, export_report, format_for
 from accelbench.exchange.titles import title
@@ -87,7 +88,7 @@ def test_launches_of_the_newest_run_count() -> None:
             for n, ms in enumerate((5.0, 7.0, 6.0))
         ),
     ]
-    ((name, found),) = newest(rows)
+    ((name, _, found),) = newest(rows)
     one = value(found, LATENCY)
     assert one is not None
     assert name == NAME
@@ -95,7 +96,7 @@ def test_launches_of_the_newest_run_count() -> None:
 
 
 def test_a_mean_stands_in_where_steps_were_too_short() -> None:
-    one = value([row(latency_p50_ms=None)], LATENCY)
+    one = value(measurement_of([row(latency_p50_ms=None)]), LATENCY)
     assert one is not None
     assert one.median == 4.5
 
@@ -105,11 +106,11 @@ def test_a_time_that_is_unusable_is_no_point_of_a_trend() -> None:
         row(launch=n, latency_p50_ms=ms, quality=q)
         for n, (ms, q) in enumerate([(5.0, "fixed"), (50.0, "unusable"), (7.0, "converged")])
     ]
-    one = value(rows, LATENCY)
+    one = value(measurement_of(rows), LATENCY)
     assert one is not None
     assert (one.median, one.launches) == (6.0, 2)
-    assert value(rows[1:2], LATENCY) is None
-    assert value(rows[1:2], MEMORY) is not None
+    assert value(measurement_of(rows[1:2]), LATENCY) is None
+    assert value(measurement_of(rows[1:2]), MEMORY) is not None
 
 
 PHONES = [row(device_name=name, series_key=name) for name in ("A phone", "B phone")]
@@ -117,7 +118,7 @@ PHONES = [row(device_name=name, series_key=name) for name in ("A phone", "B phon
 
 def named(*rows: dict[str, Any]) -> dict[str, int]:
     """The entries' names with how many launches each has."""
-    return {name: len(launches) for name, launches in newest(rows)}
+    return {name: len(launches) for name, launches, _ in newest(rows)}
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_rows_that_nothing_tells_apart_are_told_apart_by_their_ids() -> None:
 
 def test_of_an_import_with_many_moments_the_newest_counts() -> None:
     days = [row(provenance="imported", started_at=f"2026-01-0{day}") for day in (1, 3, 2)]
-    ((name, (one,)),) = newest(days)
+    ((name, (one,), _),) = newest(days)
     assert (name, one["started_at"]) == (NAME, "2026-01-03")
 
 
@@ -209,9 +210,9 @@ def test_what_failed_before_its_threads_were_known_is_of_its_series() -> None:
     worked = [row(threads=n, device_name="A", series_key=f"s{n}") for n in (2, 4)]
     lost = row(device_name="A", run_id="r2", started_at="2026-01-05", **FAILED)
     worked[1]["started_at"] = "2026-01-02"
-    found = {name: rows[0]["status"] for name, rows in newest([*worked, lost])}
+    found = {name: rows[0]["status"] for name, rows, _ in newest([*worked, lost])}
     assert found == {f"{NAME} (2 threads)": "ok", NAME: "failed"}
-    found = {name: rows[0]["status"] for name, rows in newest([worked[0], lost])}
+    found = {name: rows[0]["status"] for name, rows, _ in newest([worked[0], lost])}
     assert found == {NAME: "failed"}
 
 

@@ -15,7 +15,7 @@ import pytest
 from grids import Row, hold_nulls, said
 
 from accelbench.catalog.find import find
-from accelbench.core.worth import usable
+from accelbench.evidence.launches import launches_of
 
 MODELS = ("bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny", "whisper-mini", "clip-tiny")
 #: `make test` asks of two what `make test-full` asks of all.
@@ -233,7 +233,7 @@ class TestMatrix:
             good = {r["runtime"]: r for r in rows if r["status"] == "ok" and not r["emulated"]}
             if cell["reason_token"] in UNTIMED:  # the machine was too busy for the cell or the CPU
                 assert cell["verification"] in VERIFIED
-                assert not all(map(usable, grid.rows)), cell
+                assert not all(row["times_usable"] for row in launches_of(grid.rows)), cell
                 rated += 1
                 continue
             told = cell["performance_rating"] != "n/a" or cell["reason_token"] == "not_sure"
@@ -301,5 +301,6 @@ class TestMatrix:
 
 def fastest(rows: Sequence[Row]) -> float:
     return max(
-        (row["throughput"] for row in rows if row["status"] == "ok" and usable(row)), default=0.0
+        (row["throughput"] for row in launches_of(rows) if row["answered"] and row["times_usable"]),
+        default=0.0,
     )

@@ -11,7 +11,7 @@ import pytest
 from bodies import body
 
 from accelbench.core.device_facts import bits_of, documented_peak
-from accelbench.core.worth import REASON_TEXTS, UnusableReason, reason_unusable, usable
+from accelbench.core.worth import REASON_TEXTS, UnusableReason, reason_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.predict.stored_cases import stored_cases
 from accelbench.select.evidence.reader import EvidenceStore
@@ -57,9 +57,10 @@ def test_a_rate_beyond_three_times_the_peak_is_marked_with_its_calculation(tmp_p
         "documented_peak": pytest.approx(1.024e12),
     }
     quick, slow = sorted(database.results(), key=lambda row: row["latency_mean_ms"] or 0)
-    assert not usable(quick)
-    assert reason_unusable(launches_of([quick])[0]) == REASON_TEXTS[UnusableReason.IMPLAUSIBLE]
-    assert usable(slow)
+    quick, slow = launches_of([quick, slow])
+    assert not quick["times_usable"]
+    assert reason_unusable(quick) == REASON_TEXTS[UnusableReason.IMPLAUSIBLE]
+    assert slow["times_usable"]
     listed: Any = database.status()["implausible"]
     assert [one["result_id"] for one in listed] == ["r0"]
 

@@ -32,7 +32,7 @@ from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import THIS_ARM, answered, reasons_unusable, usable
+from accelbench.core.worth import THIS_ARM, reasons_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import (
     HUGE,
@@ -184,7 +184,7 @@ def _checked(
         why = f"{cause}; launches are unusable: {reasons}" if reasons else cause
     sides = (list(there.values()), list(here.values()))
     figures, outcome, why = as_outputs_are(figures, outcome, why, sides)
-    lost = [row for row in this if not answered(row)]
+    lost = [row for row in this if not row["answered"]]
     if lost and outcome not in BAD:
         why = f"{len(lost)} of {len(this)} launches: {reason_of(lost[0])}"
         if len(there) == len(other):  # the other arm lost none
@@ -193,7 +193,7 @@ def _checked(
 
 
 def _by_launch(rows: Iterable[Row]) -> dict[int, Row]:
-    return {int(number(row, "launch") or 0): row for row in rows if answered(row)}
+    return {int(number(row, "launch") or 0): row for row in rows if row["answered"]}
 
 
 def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> CheckedQuestion:
@@ -208,7 +208,9 @@ def _not_run(this: Row, other: Row, runs: bool, ran: bool) -> CheckedQuestion:
 
 def _of(metric: Metric, pairs: Sequence[tuple[Row, Row]]) -> tuple[list[float], list[float]]:
     """The values of launches that have one on both sides: against, and this."""
-    counted = [pair for pair in pairs if not metric.timed or all(map(usable, pair))]
+    counted = [
+        pair for pair in pairs if not metric.timed or all(row["times_usable"] for row in pair)
+    ]
     if 2 * len(counted) <= len(pairs):  # of which more would be chosen by how they came out
         return [], []
     known = [(metric.of(other), metric.of(this)) for other, this in counted]

@@ -54,13 +54,9 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Family, Status
-from accelbench.core.worth import (
-    answered,
-    is_wrong,
-    usable_launches,
-    why_unusable,
-)
+from accelbench.core.worth import UnusableReason, why_unusable
 from accelbench.evidence.launches import launches_of, newest
+from accelbench.evidence.measurements import Measurement, measured_together
 from accelbench.measure.launches import (
     ALPHA,
     LEAST_EFFECT,
@@ -394,9 +390,9 @@ class Rules:
 _OTHER_FIGURE = "of one side a median latency is known, of the other a mean"
 
 
-def _other_figure(then: Launches, good: Launches) -> str:
+def _other_figure(then: Measurement, good: Measurement) -> str:
     """Why a figure that both sides have is not compared with the other's."""
-    return rates_of_others(then, good) or _OTHER_FIGURE
+    return rates_of_others(then.usable_rows, good.usable_rows) or _OTHER_FIGURE
 
 
 def differing(then: Launches, good: Launches) -> tuple[str, ...]:
@@ -436,12 +432,14 @@ def as_outputs_are(
 def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = None) -> Check:
     """Hold what was measured now, on one machine, against a baseline."""
     rules = rules or Rules()
-    tried = [row for row in launches_of(before) if row.get("status") != Status.SKIPPED]
+    tried = [row for row in launches_of(before) if row["unusable_reason"] != UnusableReason.SKIPPED]
     pairs = list(paired(launches_of(now), tried, rules.told))
     both = [pair for pair in pairs if pair.now and pair.before]
-    few = sum(min(len(pair.now), len(pair.before)) < FEWEST_LAUNCHES for pair in both)
+    few = max(sum(min(len(pair.now), len(pair.before)) < FEWEST_LAUNCHES for pair in both), 1)
+    sides = [_in_order(_good(side)) for pair in both for side in (pair.now, pair.before)]
+    found = iter(measured_together(sides))
     return Check(
-        tuple(_checked(pair, rules, max(few, 1)) for pair in both),
+        tuple(_checked(pair, next(found), next(found), rules, few) for pair in both),
         tuple(pair.before[0] for pair in pairs if not pair.now),
         tuple(pair.now[0] for pair in pairs if not pair.before),
         MISSING in rules.allow,
@@ -449,8 +447,10 @@ def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = Non
     )
 
 
-def _checked(pair: Pair, rules: Rules, few: int) -> CheckedQuestion:
-    good, then = _in_order(_good(pair.now)), _in_order(_good(pair.before))
+def _checked(
+    pair: Pair, here: Measurement, there: Measurement, rules: Rules, few: int
+) -> CheckedQuestion:
+    good, then = here.launches, there.launches
     if not good or not then:
         return _not_run(pair, good, then)
     differs = differing(then, good)
@@ -460,21 +460,21 @@ def _checked(pair: Pair, rules: Rules, few: int) -> CheckedQuestion:
     if job := published_again(then, good):
         why = f"both sides are one measurement, of job {job}, that was published again"
         return CheckedQuestion(good[0], Outcome.CANNOT_TELL, (), why, differs, then[0])
-    values = {m.name: (_values(m, then), _values(m, good)) for m in METRICS}
+    values = {m.name: (_values(m, there), _values(m, here)) for m in METRICS}
     both = [m for m in METRICS if all(values[m.name])]
-    alike = [metric for m in both if (metric := _common(m, then, good)) is not None]
+    alike = [metric for m in both if (metric := _common(m, there, here)) is not None]
     figures = tuple(
-        _figure(m, _values(m, then), _values(m, good), (then, good), rules, few) for m in alike
+        _figure(m, _values(m, there), _values(m, here), (then, good), rules, few) for m in alike
     )
     outcome, why = outcome_of(figures, _why_open)
-    useless = _useless(then, good)
+    useless = _useless(there, here)
     if useless and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, useless
     gone = [name for name, (before, now) in values.items() if before and not now]
     if gone and not useless and outcome not in BAD:
         outcome, why = Outcome.CANNOT_TELL, f"there is no {' and no '.join(gone)} any more"
     if len(alike) < len(both) and outcome not in BAD:
-        outcome, why = Outcome.CANNOT_TELL, _other_figure(then, good)
+        outcome, why = Outcome.CANNOT_TELL, _other_figure(there, here)
     figures, outcome, why = as_outputs_are(figures, outcome, why, (then, good))
     lost = [row for row in pair.now if row not in good]
     if lost and outcome not in BAD:
@@ -526,26 +526,27 @@ def _figure(
     return judged(metric, then, here, known, rules.threshold, settled=sure)
 
 
-def _useless(then: Launches, now: Launches) -> str:
+def _useless(then: Measurement, now: Measurement) -> str:
     """Where the times of a side are of no use, which; what is left of it is not judged."""
     both = (("before", then), ("now", now))
-    sides = {word: rows for word, rows in both if not usable_launches(rows)}
+    sides = {word: side.launches for word, side in both if not side.is_usable}
     why = ", ".join(dict.fromkeys(map(why_unusable, sides.values())))
     return f"times of {' and of '.join(sides)} are unusable: {why}" if sides else ""
 
 
-def _values(metric: Metric, rows: Sequence[Row]) -> list[float]:
+def _counted(metric: Metric, side: Measurement) -> Sequence[Row]:
+    return side.usable_rows if metric.timed else side.launches
+
+
+def _values(metric: Metric, side: Measurement) -> list[float]:
     """One value a launch; nothing of time, rate or memory is ever 0."""
-    counted = usable_launches(rows) if metric.timed else rows
-    figures = [metric.of(row) for row in counted]
+    figures = [metric.of(row) for row in _counted(metric, side)]
     return [value for value in figures if value is not None and 0 < value < math.inf]
 
 
-def _common(metric: Metric, then: Sequence[Row], now: Sequence[Row]) -> Metric | None:
+def _common(metric: Metric, then: Measurement, now: Measurement) -> Metric | None:
     """A figure as both sides have it."""
-    rows = [
-        row for side in (then, now) for row in (usable_launches(side) if metric.timed else side)
-    ]
+    rows = [row for side in (then, now) for row in _counted(metric, side)]
     return metric.common([row for row in rows if metric.of(row)])
 
 
@@ -622,7 +623,7 @@ def _of_runs(figure: Judged) -> bool:
 
 
 def _good(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if answered(row)]
+    return [row for row in rows if row["answered"]]
 
 
 def first_bad(rows: Sequence[Row]) -> Row:
@@ -632,6 +633,6 @@ def first_bad(rows: Sequence[Row]) -> Row:
 
 def reason_of(row: Row) -> str:
     """Why a result has no figures."""
-    status = "wrong_outputs" if is_wrong(row) else row.get("status")
+    status = "wrong_outputs" if row["wrong_outputs"] else row.get("status")
     reason = str(row.get("reason") or status or "unknown")
     return f"{reason}: {row['message']}" if row.get("message") else reason

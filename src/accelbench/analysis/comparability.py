@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from accelbench.analysis.comparison import refusals
 from accelbench.analysis.judging import Metric, rates_apart
 from accelbench.core.rows import Row, texts
-from accelbench.core.worth import REFUSED_THERE, usable_launches
+from accelbench.core.worth import REFUSED_THERE
 
 Launches = Sequence[Row]
 
@@ -75,5 +75,5 @@ def refused_there(launches: Launches, allow: Collection[str]) -> str:
 
 def rates_of_others(then: Launches, good: Launches) -> str:
     """That rates are of other things, where they are: images are no tokens."""
-    units = rates_apart([*usable_launches(then), *usable_launches(good)])
+    units = rates_apart([*then, *good])
     return f"rates are of other things: {' → '.join(units)}" if units else ""

@@ -19,8 +19,6 @@ from accelbench.core.figures import items
 from accelbench.core.rows import Row, texts
 from accelbench.core.vocabulary import SINGLE_STREAM, Status
 from accelbench.core.worth import (
-    answered,
-    is_wrong,
     launches_failed,
     mostly_failed,
     source_of,
@@ -116,13 +114,13 @@ def _failures(rows: Iterable[Row], axis: ComparisonAxis) -> Failures:
 
 def _came_to_nothing(launches: Sequence[Row]) -> str:
     """Why a run's launches of a configuration have no figures, or none of use; else ""."""
-    good = [row for row in launches if answered(row)]
+    good = [row for row in launches if row["answered"]]
     mostly = launches_failed(good) if mostly_failed(good) else ""
     if good and not mostly:
         return ""
-    if any(map(is_wrong, launches)):
+    if any(row["wrong_outputs"] for row in launches):
         return "wrong outputs"
-    last = next(row for row in reversed(launches) if not answered(row))
+    last = next(row for row in reversed(launches) if not row["answered"])
     why = str(last.get("reason") or last.get("status"))
     return f"{mostly}: {why}" if mostly else why
 

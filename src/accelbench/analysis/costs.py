@@ -19,8 +19,8 @@ from accelbench.core.devices import devices_in
 from accelbench.core.figures import kind_of_unit
 from accelbench.core.nouns import NO_DATA, UNKNOWN_HARDWARE
 from accelbench.core.rows import Row, number
-from accelbench.core.vocabulary import Mode, Status
-from accelbench.core.worth import comparable
+from accelbench.core.vocabulary import Mode
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, near_names, plain_name
 
 _RATE = {metric.name: metric.of for metric in METRICS}["throughput"]
@@ -122,7 +122,7 @@ def items_of(row: Row) -> str:
 
 def priceable(row: Row) -> bool:
     """Whether a row's time is a device's: answered, measured by somebody, and not emulated."""
-    return row.get("status") == Status.OK and comparable(row) and not row.get("emulated")
+    return bool(row["answered"] and row["comparable"] and not row.get("emulated"))
 
 
 def step_time(row: Row) -> float | None:
@@ -170,7 +170,8 @@ def with_costs(
         machines: of each run.
     """
     return [
-        {**row, **cost_of(row, prices, machines.get(str(row.get("run_id") or "")))} for row in rows
+        {**row, **cost_of(row, prices, machines.get(str(row.get("run_id") or "")))}
+        for row in launches_of(rows)
     ]
 
 

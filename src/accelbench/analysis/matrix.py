@@ -25,7 +25,7 @@ from accelbench.core.precision import MOST_ERROR
 from accelbench.core.rows import Row
 from accelbench.core.run_words import default_precision_words, precision_words, run_command
 from accelbench.core.vocabulary import HARDWARE
-from accelbench.core.worth import comparable
+from accelbench.evidence.launches import launches_of
 
 
 class Rating(StrEnum):
@@ -332,7 +332,9 @@ def matrix(
         only: the platforms to show; all that the documents name, and any with results, if empty.
         best_precision: rows are of any precision: each platform is taken in the best that ran.
     """
-    tried = attempts(filter(comparable, rows), any_precision=best_precision)
+    tried = attempts(
+        (row for row in launches_of(rows) if row["comparable"]), any_precision=best_precision
+    )
     by_model: dict[str, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
     for attempt in tried:
         by_model[attempt.model][attempt.hardware].append(attempt)

@@ -27,7 +27,7 @@ from accelbench.core.figures import (
 )
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
-from accelbench.core.worth import COMPARABLE, of_this_arm
+from accelbench.core.worth import COMPARABLE
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import Measurement, current_of, measured_together
 from accelbench.measure.launches import interval_of, spread_of, typical
@@ -241,7 +241,7 @@ def points(rows: Iterable[Row], machines: Mapping[str, str] | None = None) -> li
     known = machines or {}
     cases: dict[Key, list[Row]] = {}
     for row in launches_of(rows):
-        if row["answered"] and statistic_of(row) is not None and of_this_arm(row):
+        if row["answered"] and statistic_of(row) is not None and row["this_arm"]:
             cases.setdefault((known.get(str(row.get("run_id")), ""), *_question(row)), []).append(
                 row
             )

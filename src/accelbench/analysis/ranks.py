@@ -6,7 +6,7 @@ A kind is a device's fingerprint. A node's time of a case is the median of its l
 nodes or more, one falls out that is slower than the median of its kind by more than a threshold
 and by more than three deviations, estimated from the median of absolute deviations, which one bad
 node does not move. Of two nodes that differ, neither is known to be right. A node by whose launches
-nothing may be judged (`usable_launches`) is neither fine nor bad.
+nothing may be judged (`Measurement.is_usable`) is neither fine nor bad.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from accelbench.core.columns import step_ms
 from accelbench.core.facts import PART
 from accelbench.core.rows import Json, Row, number, record, text
 from accelbench.core.vocabulary import MIB, Mode, Status
-from accelbench.core.worth import counting_launches, usable_launches, why_unusable
+from accelbench.core.worth import why_unusable
+from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import Measurement, measured_together
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
     """
     launches: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(dict)
     failed: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-    for row in rows:
+    for row in launches_of(rows):
         node = str(row["run_id"]).partition(PART)[2]
         if not node or row["status"] == Status.SKIPPED:
             continue  # what was not tried, as for want of budget, says nothing of its node
@@ -261,19 +263,24 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
             launches[key].setdefault(node, []).append(row)
         else:
             failed[key][node] = str(row.get("message") or row.get("reason"))
+    places = [(key, node) for key, nodes in launches.items() for node in nodes]
+    found = measured_together([launches[key][node] for key, node in places])
+    known: dict[tuple[str, str, str], dict[str, Measurement]] = defaultdict(dict)
+    for (key, node), measurement in zip(places, found, strict=True):
+        known[key][node] = measurement
     return Validation(
         tuple(
             CaseSpread(
                 case,
                 device,
-                _times(launches[key], judged=True),
+                _times(known[key], judged=True),
                 failed[key],
                 threshold,
-                unusable=_times(launches[key], judged=False),
+                unusable=_times(known[key], judged=False),
                 why_unusable={
-                    node: why_unusable(rows)
-                    for node, rows in launches[key].items()
-                    if not usable_launches(rows)
+                    node: why_unusable(one.launches)
+                    for node, one in known[key].items()
+                    if not one.is_usable
                 },
             )
             for key in sorted({*launches, *failed})
@@ -282,12 +289,12 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
     )
 
 
-def _times(launches: Mapping[str, list[Row]], *, judged: bool) -> dict[str, float]:
+def _times(known: Mapping[str, Measurement], *, judged: bool) -> dict[str, float]:
     """Of each node that may be judged by its launches, or may not: their median, in ms."""
     return {
-        node: median(step_ms(row) or 0.0 for row in counting_launches(rows))
-        for node, rows in sorted(launches.items())
-        if bool(usable_launches(rows)) is judged
+        node: median(step_ms(row) or 0.0 for row in one.rows)
+        for node, one in sorted(known.items())
+        if one.is_usable is judged
     }
 
 

@@ -12,7 +12,8 @@ from accelbench.analysis.judging import METRICS, Judged, Metric, NoisePrior, jud
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.core.worth import comparable, of_import
+from accelbench.core.worth import of_import
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import (
     Noise,
     aa_noise,
@@ -89,7 +90,7 @@ def histories(rows: Iterable[Row]) -> Histories:
     As a store is asked (`query.histories`): runs count that were measured here.
     """
     launches: dict[str, dict[str, list[Row]]] = {}
-    for row in rows:
+    for row in launches_of(rows):
         counts = row.get("status") == Status.OK and row.get("started_at") and _measured(row)
         if counts and row.get("series_key") and row.get("run_id"):
             of_series = launches.setdefault(str(row["series_key"]), {})
@@ -136,7 +137,7 @@ def alike(row: Row) -> tuple[str, str]:
 
 
 def _measured(row: Row) -> bool:
-    return row.get("provenance", Provenance.MEASURED) == Provenance.MEASURED and comparable(row)
+    return row.get("provenance") == Provenance.MEASURED and bool(row["comparable"])
 
 
 def _moment(rows: Sequence[Row]) -> str:

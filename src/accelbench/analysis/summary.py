@@ -21,8 +21,8 @@ from accelbench.core.nouns import UNKNOWN_ENGINE, batch_text, counted, digits, r
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import SINGLE_STREAM, Quality, Status
-from accelbench.core.worth import answered, comparable, mostly_failed, reasons_unusable, usable
-from accelbench.evidence.launches import last_moment
+from accelbench.core.worth import mostly_failed, reasons_unusable
+from accelbench.evidence.launches import last_moment, launches_of
 from accelbench.measure.launches import aa_noise, typical
 
 #: More models than this are told of in tables alone.
@@ -41,6 +41,7 @@ def summary(rows: Sequence[Row], points: Sequence[Point], known: Histories) -> l
         points: what of them has figures.
         known: the older runs of these.
     """
+    rows = launches_of(rows)
     return [
         *_counts(rows, points),
         *_fastest(points, known),
@@ -86,7 +87,7 @@ def _fastest(points: Sequence[Point], known: Histories) -> Iterable[str]:
     """
     points_by_work: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for point in points:
-        if point.timed and point.usable and point.times and comparable(point.row):
+        if point.timed and point.usable and point.times and point.row["comparable"]:
             work = (str(point.row.get("model")), str(point.row.get("mode")))
             points_by_work.setdefault(work, {}).setdefault(_scenario(point), []).append(point)
     if not points_by_work:
@@ -311,7 +312,7 @@ _SURE = (None, Quality.CONVERGED.value, Quality.FIXED.value)
 
 
 def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
-    ran = [row for row in rows if answered(row)]
+    ran = [row for row in rows if row["answered"]]
     done = [row for row in ran if not mostly_failed([row])]
     fixed = sum(row.get("quality") == Quality.FIXED.value for row in done)
     unsure = sum(row.get("quality") not in _SURE for row in done)
@@ -329,7 +330,7 @@ def _doubts(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
             f"{fixed} of {counted(len(done), 'launch', 'launches')} of as many samples as were"
             " asked for: nothing judged whether they suffice."
         )
-    if useless := [row for row in done if not usable(row)]:
+    if useless := [row for row in done if not row["times_usable"]]:
         doubts.append(
             f"{len(useless)} of {counted(len(done), 'launch', 'launches')} unusable:"
             f" {reasons_unusable(useless)}. Nothing is judged or chosen by them."
@@ -365,7 +366,7 @@ def _failed_since(rows: Sequence[Row], points: Sequence[Point]) -> list[str]:
     """The cells whose figures are of an older run, each with what became of the newer one."""
     failed: dict[object, Row] = {}
     for row in rows:
-        if not answered(row) and row.get("case_id") and row.get("status") != Status.SKIPPED:
+        if not row["answered"] and row.get("case_id") and row.get("status") != Status.SKIPPED:
             known = failed.get(row["case_id"])
             if known is None or str(row.get("started_at")) > str(known.get("started_at")):
                 failed[row["case_id"]] = row

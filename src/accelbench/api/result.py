@@ -13,7 +13,7 @@ from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import NO_DATA, UNKNOWN_DEVICE, meant
 from accelbench.core.visible import in_quotes, visible
-from accelbench.core.vocabulary import Provenance, Status
+from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import source_of
 from accelbench.exchange.titles import title
 from accelbench.store.samples import step_ms
@@ -344,7 +344,6 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
     """What the template shows of a result."""
     from accelbench.analysis.ratios import mean_beside
     from accelbench.core.figures import interval_text
-    from accelbench.core.worth import usable
     from accelbench.exchange.titles import title
 
     statistic, low, middle, high = span
@@ -367,7 +366,7 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
         "low": across[0],
         "middle": across[1],
         "high": across[2],
-        "hollow": provenance != Provenance.MEASURED or not usable(row),
+        "hollow": provenance != Provenance.MEASURED or row.get("quality") == Quality.UNUSABLE,
         "step": middle,
         "rate": _rate(row),
         "throughput": None if row.get("emulated") else row.get("throughput"),

@@ -13,7 +13,7 @@ from typing import TypeVar
 from accelbench.core.columns import STEP_MS
 from accelbench.core.device_facts import describe_rate
 from accelbench.core.rows import Json, Row, number, text
-from accelbench.core.vocabulary import Provenance, Quality, Status
+from accelbench.core.vocabulary import Provenance, Quality
 
 #: Measured here or elsewhere. Predictions and simulations are not measurements.
 COMPARABLE = (Provenance.MEASURED, Provenance.IMPORTED)
@@ -32,7 +32,7 @@ COMPARABLE_SQL = (
 #: machine those were.
 IMPORT = "import-"
 
-#: `of_import` of a row of benchmark_results.
+#: A row of benchmark_results is of an imported table.
 OF_IMPORT_SQL = f"starts_with(coalesce(run_id, ''), '{IMPORT}')"
 
 #: Of a side that a file of `compare` refused: what it was not alike in, where no column says it.
@@ -42,22 +42,12 @@ REFUSED_THERE = "refused_there"
 SIMULATION = "simulation"
 
 
-def comparable(row: Row) -> bool:
-    """Return whether a result may be compared, learned from and recommended."""
-    return row.get("provenance") in COMPARABLE and of_this_arm(row)
-
-
 def of_import(row: Row) -> bool:
     """Return whether a result is of an imported table, which may span years and many versions.
 
     Results of our own are launches of runs, also if their files were imported.
     """
     return str(row.get("run_id") or "").startswith(IMPORT)
-
-
-def of_this_arm(row: Row) -> bool:
-    """Return whether a result is of a run without arms, or of its arm that is measured like one."""
-    return (row.get("arm") or THIS_ARM) == THIS_ARM
 
 
 def simulation_of(row: Row) -> Json | None:
@@ -136,7 +126,7 @@ REASON_COLUMNS = (
     *("quality", "cpu_wait_share", "unexplained_share", "implausible_rate"),
     *WIDTH_COLUMNS,
 )
-#: The same of a row of benchmark_results.
+#: The times of a row may decide anything; they may, if no quality is known.
 USABLE_SQL = f"coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
 
 #: From the most certain quality to the least.
@@ -152,11 +142,6 @@ QUALITIES = tuple(
 #: to the slowest, and five that happen to be alike say nothing of the sixth.
 _NARROW, _KNOWN = 0.01, 20.0
 _FAIRLY_NARROW = 0.05
-
-
-def usable(row: Row) -> bool:
-    """Return whether a result's times may decide anything; they may, if no quality is known."""
-    return row.get("quality") != Quality.UNUSABLE
 
 
 #: Columns of the view `launches` that Python reads in addition to those of the results.
@@ -176,7 +161,9 @@ def reason_texts(reasons: object) -> str:
 
 def reasons_unusable(rows: Iterable[Row]) -> str:
     """Return the different reasons of the unusable ones among results, joined by "or"."""
-    return ", or ".join(dict.fromkeys(reason_unusable(row) for row in rows if not usable(row)))
+    return ", or ".join(
+        dict.fromkeys(reason_unusable(row) for row in rows if not row["times_usable"])
+    )
 
 
 def explain_unusable(row: Row) -> str:
@@ -230,52 +217,9 @@ OF_WORTH = (
 )
 
 
-def answered(row: Row) -> bool:
-    """Return whether a launch succeeded, and its outputs are not known to be wrong.
-
-    Our runs store wrong outputs as failed; files of others may have the status ok next to them.
-    """
-    return row.get("status") == Status.OK and row.get("verification") != "failed"
-
-
-#: The same of a row of benchmark_results.
+#: A launch succeeded, and its outputs are not known to be wrong. Our runs store wrong outputs as
+#: failed; files of others may have the status ok next to them.
 ANSWERED_SQL = "(status = 'ok' AND coalesce(verification, '') <> 'failed')"
-
-
-def usable_launches(rows: Iterable[Launch]) -> list[Launch]:
-    """Return the usable launches, or none if half of all launches or more are unusable.
-
-    One disturbed launch among many says little about the others. If there are more, those that
-    are left were selected by their outcome.
-    """
-    every = list(rows)
-    kept = [row for row in every if usable(row)]
-    return kept if 2 * len(kept) > len(every) else []
-
-
-def counting_launches(rows: Iterable[Launch]) -> list[Launch]:
-    """Return the launches that a value is calculated from: the usable ones, or all without them.
-
-    The latter decide nothing, and views mark them.
-    """
-    every = list(rows)
-    return usable_launches(every) or every
-
-
-def quality_of(rows: Iterable[Row]) -> str | None:
-    """Return the quality of a configuration by its launches, or None if no launch has one.
-
-    It is unusable if half of the launches or more are, else the least certain of the usable ones.
-    """
-    every = [row for row in rows if answered(row)]
-    if every and not (kept := usable_launches(every)):
-        return Quality.UNUSABLE.value
-    known = [str(row["quality"]) for row in (kept if every else ()) if row.get("quality")]
-    return max(known, key=_certainty_rank, default=None)
-
-
-def _certainty_rank(quality: str) -> tuple[int, str]:
-    return (QUALITIES.index(quality) if quality in QUALITIES else -1), quality
 
 
 def rough_column(name: str) -> str:
@@ -292,13 +236,8 @@ def percentile_text(row: Row, name: str, words: Callable[[float | None], str]) -
 #: In a row that has figures: of how many launches, and how many of them failed.
 FAILED, LAUNCHED = "failed_launches", "launches_tried"
 _WRONG = "wrong_outputs"
-#: `is_wrong` in SQL.
+#: Outputs of a row are known to be wrong.
 WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '{_WRONG}')"
-
-
-def is_wrong(row: Row) -> bool:
-    """Whether a launch's outputs were seen to be wrong."""
-    return row.get("verification") == "failed" or row.get("reason") == _WRONG
 
 
 def launches_failed(rows: Sequence[Row]) -> str:

@@ -224,6 +224,11 @@ def current_of(groups: Sequence[Sequence[Row]]) -> list[Measurement]:
     return [next(one for one in several if one.is_current) for several in measured(groups)]
 
 
+def measurement_of(launches: Sequence[Row]) -> Measurement:
+    """Return some launches as one measurement."""
+    return measured_together([launches])[0]
+
+
 def measured_together(groups: Sequence[Sequence[Row]]) -> list[Measurement]:
     """Return each group of launches as one measurement, also if they are of several runs."""
     return [one for (one,) in _measured(groups, by_run=False)]

@@ -35,8 +35,8 @@ from accelbench.core.errors import StoreError
 from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical
 from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.core.worth import answered, comparable, usable_launches
 from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import Measurement, measured_together
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.writing import inside, write_over
@@ -131,11 +131,20 @@ def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
 
 def aggregate(gathered: AggregateRows) -> dict[str, Any]:
     """The document; pure but for the moment in it."""
-    counted = [row for row in gathered.rows if comparable(row)]
+    every: list[Mapping[str, Any]] = [*launches_of(gathered.rows)]
+    counted = [row for row in every if row["comparable"]]
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in counted:
         groups.setdefault(canonical([row.get(n) for n in (*QUESTION, *ASIDE)]), []).append(row)
-    entries = [_entry(rows) for rows in groups.values()]
+    sizes = [
+        _by_batch([r for r in rows if r["answered"] and not r.get("emulated")])
+        for rows in groups.values()
+    ]
+    found = iter(measured_together([rows for by_size in sizes for rows in by_size.values()]))
+    entries = [
+        _entry(rows, {size: next(found) for size in by_size})
+        for rows, by_size in zip(groups.values(), sizes, strict=True)
+    ]
     return {
         "schema": SCHEMA_ID,
         "generated_at": utc_now(),
@@ -148,7 +157,7 @@ def aggregate(gathered: AggregateRows) -> dict[str, Any]:
         "results": len(counted),
         "status_counts": _counts((row.get("status") for row in counted), Status),
         "left_out": _counts(
-            (row.get("provenance") for row in gathered.rows if not comparable(row)),
+            (row.get("provenance") for row in every if not row["comparable"]),
             Provenance,
         ),
         "entries": sorted(entries, key=lambda e: canonical([e[n] for n in (*QUESTION, "shape")])),
@@ -159,14 +168,14 @@ def _counts(words: Iterable[Any], known: type[Status] | type[Provenance]) -> dic
     return dict(sorted(Counter(w if w in set(known) else "unknown" for w in words).items()))
 
 
-def _entry(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the results of one question say together."""
+def _entry(
+    rows: Sequence[Mapping[str, Any]], by_batch: Mapping[int, Measurement]
+) -> dict[str, Any]:
+    """Return what the results of one question show together."""
     first = rows[0]
-    usable = [r for r in launches_of(rows) if answered(r) and not r.get("emulated")]
-    by_batch = _by_batch(usable)
     batches = [_batch(size, of) for size, of in sorted(by_batch.items())]
-    # Nothing is the best by a time that is of no use.
-    good = [batch for batch in batches if usable_launches(by_batch[batch["batch_size"]])]
+    # Nothing is the best by a time that is unusable.
+    good = [batch for batch in batches if by_batch[batch["batch_size"]].is_usable]
     timed = [batch for batch in good if batch["latency_ms"] is not None]
     yielding = [batch for batch in good if batch["throughput"] is not None]
     best = max(yielding, key=lambda batch: batch["throughput"], default=None)
@@ -201,9 +210,10 @@ def _by_batch(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, 
     return by_size
 
 
-def _batch(size: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One batch size: medians over its results; of memory the most that any of them took."""
-    times = usable_launches(rows) or rows
+def _batch(size: int, measured: Measurement) -> dict[str, Any]:
+    """Return the medians of one batch size; of memory the most that any result took."""
+    times: Sequence[Mapping[str, Any]] = measured.rows
+    rows: Sequence[Mapping[str, Any]] = measured.launches
     p50 = [r["latency_p50_ms"] for r in times if r.get("latency_p50_ms") is not None]
     mean = [r["latency_mean_ms"] for r in times if r.get("latency_mean_ms") is not None]
     # A median of p50s where every result has one; p50s and means are not mixed.

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from accelbench.core.columns import STEP_MS
 from accelbench.core.devices import mark_of
 from accelbench.core.identity import canonical
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import answered, comparable, source_of, usable_launches
+from accelbench.core.worth import source_of
 from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import Measurement, measured_together
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]
@@ -157,25 +158,36 @@ class Value:
     launches: int
 
 
-def newest(rows: Iterable[Row]) -> Iterator[tuple[str, Sequence[Row]]]:
-    """Each entry by a name of its own, with the launches of the newest run of its series.
+class SeriesEntry(NamedTuple):
+    """The launches of the newest run of a series, by a name of its own."""
+
+    name: str
+    launches: Sequence[Row]
+    measured: Measurement
+
+
+def newest(rows: Iterable[Row]) -> Iterator[SeriesEntry]:
+    """Yield the entry of each series.
 
     What nobody measured is left out, and so is what was emulated: its times are nobody's.
     """
     by_question: dict[str, list[Row]] = {}
     for row in launches_of(rows):
-        if comparable(row) and not row.get("emulated"):
+        if row["comparable"] and not row.get("emulated"):
             by_question.setdefault(title(row), []).append(row)
+    named: list[tuple[str, list[Row]]] = []
     for question, group in sorted(by_question.items()):
         entries = [entry for series in _series(group) for entry in _entries(series)]
         names = told_apart(question, [entry[0] for entry in entries])
-        yield from sorted(zip(names, entries, strict=True), key=lambda named: named[0])
+        named += sorted(zip(names, entries, strict=True), key=lambda pair: pair[0])
+    found = measured_together([[row for row in of if row["answered"]] for _, of in named])
+    for (name, launches), measurement in zip(named, found, strict=True):
+        yield SeriesEntry(name, launches, measurement)
 
 
-def value(rows: Sequence[Row], measure: SeriesMeasure) -> Value | None:
-    """The figure of the launches that ended well; None where none has it, or it is of no use."""
-    ended = [row for row in rows if answered(row)]
-    counted = ended if measure is MEMORY else usable_launches(ended)
+def value(measured: Measurement, measure: SeriesMeasure) -> Value | None:
+    """Return the value of a measurement; None if no launch has it, or it is unusable."""
+    counted = measured.launches if measure is MEMORY else measured.usable_rows
     figures = [_first(row, measure.columns) for row in counted]
     known = [figure for figure in figures if figure is not None]
     if not known:

@@ -27,17 +27,11 @@ from accelbench.core.nouns import NO_DATA, UNKNOWN_MODEL, counted
 from accelbench.core.precision import not_exact
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Provenance, Quality, Status
-from accelbench.core.worth import (
-    answered,
-    is_wrong,
-    launches_failed,
-    mostly_failed,
-    usable,
-    usable_launches,
-    why_unusable,
-)
+from accelbench.core.worth import launches_failed, mostly_failed, why_unusable
+from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import Measurement
 from accelbench.exchange.result_schema import SCHEMA_ID
-from accelbench.exchange.series import LATENCY, MEASURES, Value, newest, value
+from accelbench.exchange.series import LATENCY, MEASURES, SeriesEntry, Value, newest, value
 from accelbench.exchange.titles import RUN, RUNS, title
 from accelbench.exchange.writing import write_exactly
 from accelbench.present.delimited import write_lines
@@ -63,26 +57,26 @@ class Entries:
         return f"Left out: {', '.join(f'{n} {why}' for why, n in self.left_out.items())}."
 
 
-def entries(written: int, without: Iterable[Sequence[Row]], rows: Iterable[Row]) -> Entries:
+def entries(written: int, without: Iterable[SeriesEntry], rows: Iterable[Row]) -> Entries:
     """What is said of an export.
 
     Args:
-        without: the launches of each question that has no figure to write.
+        without: what has no value to write.
     """
     counts = Counter(map(why_left_out, without)) + nobodys(rows)
     return Entries(written, dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))))
 
 
-def why_left_out(launches: Sequence[Row]) -> str:
-    """Why a question has no time to watch, as the end of "1 …"."""
-    ended = [row for row in launches if answered(row)]
+def why_left_out(entry: SeriesEntry) -> str:
+    """Return why an entry has no time to watch, as the end of "1 …"."""
+    ended = entry.measured.launches
     if not ended:
-        if any(map(is_wrong, launches)):
+        if any(row["wrong_outputs"] for row in entry.launches):
             return "with wrong outputs"
-        return str(launches[0].get("status") or Status.FAILED)
+        return str(entry.launches[0].get("status") or Status.FAILED)
     if mostly_failed(ended):
         return "of which most launches failed"
-    if not usable_launches(ended):
+    if not entry.measured.is_usable:
         return "unusable"
     kinds = {statistic_of(row) for row in ended}
     if kinds <= {*TAILS}:
@@ -115,6 +109,7 @@ def write_markdown(
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Entries:
     """Write a line for each result, and return how many; `runs` have the labels, by id."""
+    rows = launches_of(rows)
     unit = unit_of_all(rows)
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
     numbers = ("median ms", "mean ms", unit, "peak MB", "launch")
@@ -136,8 +131,8 @@ def _cells(
     if status != Status.OK:
         status = f"{status}: {row.get('reason') or row.get('message') or 'no reason'}"
     else:
-        wrong = "wrong outputs" if is_wrong(row) else ""
-        useless = "" if usable(row) else Quality.UNUSABLE.value
+        wrong = "wrong outputs" if row["wrong_outputs"] else ""
+        useless = "" if row["times_usable"] else Quality.UNUSABLE.value
         status = ", ".join(filter(None, (wrong or status, useless, not_exact([row]))))
     notes = [str(row.get("provenance") or ""), "emulated" if row.get("emulated") else ""]
     return [
@@ -235,14 +230,15 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write one case a question; how many, and what is in none."""
     suite = ET.Element("testsuite", name="accelbench")
     counts = {"tests": 0, "failures": 0, "skipped": 0}
-    for name, launches in newest(rows):
+    for entry in newest(rows):
+        name, launches, measured = entry
         worst = next((row for row in launches if row.get("status") != Status.OK), launches[0])
         case = ET.SubElement(suite, "testcase", name=visible(name), classname=_model(worst))
         counts["tests"] += 1
-        latency = value(launches, MEASURES[0])
+        latency = value(measured, MEASURES[0])
         if latency is not None:  # a throughput, or a failure, took no time that is known
             case.set("time", f"{latency.median / 1e3:.6f}")
-        _properties(case, launches)
+        _properties(case, measured)
         status = worst.get("status")
         if status != Status.OK:
             kind = "skipped" if status in _LEFT_OUT else "failure"
@@ -251,7 +247,7 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
             if kind == "failure":
                 element.set("type", visible(str(worst.get("reason") or status)))
             element.text = visible(str(worst.get("advice") or ""))
-        elif useless := _useless(launches):
+        elif useless := _useless(measured):
             counts["skipped"] += 1
             ET.SubElement(case, "skipped", message=useless)
     for word, count in counts.items():
@@ -263,15 +259,14 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     return entries(counts["tests"], (), rows)
 
 
-def _useless(launches: Sequence[Mapping[str, Any]]) -> str:
-    ended = [row for row in launches if answered(row)]
-    if not ended or usable_launches(ended):
+def _useless(measured: Measurement) -> str:
+    if not measured.launches or measured.is_usable:
         return ""
-    return f"{Quality.UNUSABLE.value}: {why_unusable(ended)}"
+    return f"{Quality.UNUSABLE.value}: {why_unusable(measured.launches)}"
 
 
-def _properties(case: ET.Element, launches: Sequence[Mapping[str, Any]]) -> None:
-    known = [(quantity, value(launches, quantity)) for quantity in MEASURES]
+def _properties(case: ET.Element, measured: Measurement) -> None:
+    known = [(quantity, value(measured, quantity)) for quantity in MEASURES]
     if not any(result for _, result in known):
         return
     listed = ET.SubElement(case, "properties")
@@ -288,16 +283,16 @@ def _model(row: Mapping[str, Any]) -> str:
 def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write one benchmark a question; how many, and what is in none."""
     benchmarks, without = {}, []
-    for name, launches in newest(rows):
+    for entry in newest(rows):
         measures = {
             f"{measure.name} ({measure.unit})": _metric(known)
             for measure in MEASURES
-            if (known := value(launches, measure)) is not None
+            if (known := value(entry.measured, measure)) is not None
         }
         if measures:
-            benchmarks[name] = measures
+            benchmarks[entry.name] = measures
         else:
-            without.append(launches)
+            without.append(entry)
     path.write_text(json.dumps(benchmarks, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return entries(len(benchmarks), without, rows)
 
@@ -310,24 +305,24 @@ def _metric(known: Value) -> dict[str, float]:
 def write_action(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     """Write one entry a question; how many, and what is in none."""
     written, without = [], []
-    for name, launches in newest(rows):
-        latency = value(launches, LATENCY)
+    for entry in newest(rows):
+        latency = value(entry.measured, LATENCY)
         if latency is None:
-            without.append(launches)
+            without.append(entry)
             continue
         launched = counted(latency.launches, "launch", "launches")
-        failed = launches_failed([row for row in launches if answered(row)])
-        of_run = f"{launched} of run {launches[0].get('run_id')}"
-        entry = {
-            "name": name,
+        failed = launches_failed(entry.measured.launches)
+        of_run = f"{launched} of run {entry.launches[0].get('run_id')}"
+        written_entry = {
+            "name": entry.name,
             "unit": LATENCY.unit,
             "value": latency.median,
             "extra": visible(", ".join(filter(None, (of_run, failed)))),
         }
         # Optional there; it stands behind the value in charts and comments.
         if latency.low is not None:
-            entry["range"] = f"{latency.low:.6g} - {latency.high:.6g}"
-        written.append(entry)
+            written_entry["range"] = f"{latency.low:.6g} - {latency.high:.6g}"
+        written.append(written_entry)
     path.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return entries(len(written), without, rows)
 

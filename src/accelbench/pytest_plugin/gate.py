@@ -12,7 +12,7 @@ from accelbench.analysis.checking import Outcome
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
-from accelbench.core.worth import answered
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange.titles import title
 from accelbench.pytest_plugin import NEW_BASELINE
 from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
@@ -63,14 +63,14 @@ def worst(verdicts: Iterable[GateVerdict]) -> GateAnswer:
 def cases_of(rows: Sequence[Row]) -> list[list[Row]]:
     """The launches of each case, in the order of the first."""
     cases: dict[tuple[object, object], list[Row]] = {}
-    for row in rows:
+    for row in launches_of(rows):
         cases.setdefault((row.get("case_id"), row.get("device")), []).append(row)
     return list(cases.values())
 
 
 def figures_or_why(rows: Sequence[Row]) -> CaseFigures | str:
     """The figures of a case, or why it has none: each launch has to answer."""
-    lost = [row for row in rows if not answered(row)]
+    lost = [row for row in rows if not row["answered"]]
     if not lost:
         return figures_of(rows)
     first = lost[0]

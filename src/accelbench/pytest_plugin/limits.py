@@ -14,7 +14,8 @@ from accelbench.analysis.ratios import interval_within
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import Spread, Statistic, rate_of, step_of
 from accelbench.core.rows import Row, number
-from accelbench.core.worth import counting_launches, usable_launches, why_unusable
+from accelbench.core.worth import why_unusable
+from accelbench.evidence.measurements import measurement_of
 from accelbench.measure.launches import interval_of, spread_of, typical
 from accelbench.select.constraints.limits import LimitReason, Limits, kept
 from accelbench.select.constraints.options import Option
@@ -56,6 +57,7 @@ class CaseFigures:
     """
 
     rows: Sequence[Row]
+    is_usable: bool
     statistic: Statistic
     latency: Bounds | None
     latency_spread: Spread | None
@@ -70,7 +72,8 @@ class CaseFigures:
 
 def figures_of(rows: Sequence[Row]) -> CaseFigures:
     """The figures of the launches of a case, all of which ran."""
-    counting = counting_launches(rows)
+    measurement = measurement_of(rows)
+    counting = measurement.rows
     medians = all(step_of(row, Statistic.MEDIAN) for row in counting)
     statistic = Statistic.MEDIAN if medians else Statistic.MEAN
     first = counting[0]
@@ -81,7 +84,8 @@ def figures_of(rows: Sequence[Row]) -> CaseFigures:
     memory = [float(mb) for row in rows if (mb := number(row, "memory_peak_mb"))]
     middle = typical(memory) if memory else 0.0
     return CaseFigures(
-        rows,
+        measurement.launches,
+        measurement.is_usable,
         statistic,
         _bounds(steps, _within(first, statistic)),
         spread_of(steps, _within(first, statistic)),
@@ -139,13 +143,12 @@ def missed(figures: CaseFigures, limits: Limits) -> tuple[LimitReason, ...]:
 
 def _unknown(figures: CaseFigures, limits: Limits) -> Iterator[tuple[str, str]]:
     """The limits of times that nothing can be compared with, and why."""
-    usable = bool(usable_launches(figures.rows))
     for name, bounds in (("max_latency_ms", figures.latency), ("min_throughput", figures.rate)):
         if name not in limits.given:
             continue
         if bounds is None:
             yield name, f"its {name.split('_')[1]} was not measured"
-        elif not usable:
+        elif not figures.is_usable:
             yield name, f"its times are unusable: {why_unusable(figures.rows)}"
         elif bounds.low == bounds.high:
             yield name, _UNKNOWN

@@ -15,7 +15,7 @@ from accelbench.core.columns import ASKED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Row, record, texts
-from accelbench.core.worth import FAILED, LAUNCHED, quality_of
+from accelbench.core.worth import FAILED, LAUNCHED
 from accelbench.exchange.baselines import LAUNCH_VALUES, OF_A_LAUNCH
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 from accelbench.measure.launches import typical
@@ -47,7 +47,7 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "submitter": record(row, "conditions").get("Submitter"),
         "axis": axis.name,
         "launches": len(line.side.times),
-        "quality": quality_of(line.side.rows),
+        "quality": line.side.quality,
         "verification_error": _error(line.side),
         "not_exact": not_exact(line.side.rows),
         **_accuracy(line),

@@ -17,7 +17,6 @@ from accelbench.core.visible import visible
 from accelbench.core.worth import (
     FAILED,
     LAUNCHED,
-    OF_IMPORT_SQL,
     launches_failed,
     mostly_failed,
     reason_texts,
@@ -106,7 +105,7 @@ def _values(row: Row, names: Sequence[str]) -> tuple[str, ...]:
 #: of no series, but of a case on a device, or, without one, on all devices.
 NOTHING = f"""
 SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id,
-    min(started_at)::VARCHAR, max(started_at)::VARCHAR, {OF_IMPORT_SQL},
+    min(started_at)::VARCHAR, max(started_at)::VARCHAR, of_import,
     {{others}}
     max({LAUNCHED}), max({FAILED}), bool_or({{wrong}}), bool_or({{answered}}),
     list(DISTINCT unusable_reason ORDER BY unusable_reason) FILTER (NOT {{usable}}),
@@ -115,7 +114,7 @@ SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id,
 FROM {{results}}
 WHERE {{where}} AND NOT coalesce({{fine}} AND {{value}} > 0, false)
     AND status <> 'skipped' AND started_at IS NOT NULL AND coalesce(run_id, '') <> ''
-GROUP BY series_key, case_id, device_fingerprint, run_id ORDER BY max(started_at), run_id
+GROUP BY series_key, case_id, device_fingerprint, run_id, of_import ORDER BY max(started_at), run_id
 """  # noqa: S608 — our words
 
 #: What a line is of, for runs that are of no series: its case and its device.

@@ -36,12 +36,6 @@ from accelbench.analysis.republished import job_of
 from accelbench.analysis.versions import Software, software
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
-from accelbench.core.worth import (
-    ANSWERED_SQL,
-    SETTLED_SQL,
-    USABLE_SQL,
-    WRONG_SQL,
-)
 from accelbench.evidence.launches import SOFTWARE
 from accelbench.query.filters import marks
 from accelbench.query.stored_results import rows_of
@@ -149,30 +143,30 @@ _COUNTS = (
 )
 _RUNS = f"""
 SELECT series_key, coalesce(run_id, ''), min(started_at)::VARCHAR, {{figures}}
-FROM {{results}} WHERE {_COUNTS} AND coalesce(run_id, '') NOT LIKE 'import-%'
+FROM {{results}} WHERE {_COUNTS} AND NOT of_import
 GROUP BY series_key, run_id
 """  # noqa: S608 — our words
 #: What differs in few series is read of a series first, and of its runs only where it does.
 _SERIES = f"""
 SELECT series_key, any_value(case_id), any_value(device_fingerprint), count(*), {{constant}}
-FROM {{results}} WHERE {_COUNTS} AND coalesce(run_id, '') NOT LIKE 'import-%'
+FROM {{results}} WHERE {_COUNTS} AND NOT of_import
 GROUP BY series_key
 """  # noqa: S608
 _DIFFERENT = f"""
 SELECT series_key, coalesce(run_id, ''), {{about}}
 FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
-    AND coalesce(run_id, '') NOT LIKE 'import-%'
+    AND NOT of_import
 GROUP BY series_key, run_id
 """  # noqa: S608
 _IMPORTS = f"""
 SELECT series_key, run_id, started_at::VARCHAR, conditions::VARCHAR, {{about}}, {{figures}}
-FROM {{results}} WHERE {_COUNTS} AND run_id LIKE 'import-%'
+FROM {{results}} WHERE {_COUNTS} AND of_import
 GROUP BY series_key, run_id, started_at, conditions
 """  # noqa: S608
 _EACH = f"""
-SELECT series_key, coalesce(run_id, ''), bool_and({SETTLED_SQL}), {{figures}}
+SELECT series_key, coalesce(run_id, ''), bool_and(settled), {{figures}}
 FROM {{results}} WHERE {_COUNTS} AND series_key IN ({{keys}})
-    AND coalesce(run_id, '') NOT LIKE 'import-%'
+    AND NOT of_import
 GROUP BY series_key, run_id
 """  # noqa: S608
 
@@ -273,8 +267,8 @@ def _each(rows: Sequence[Sequence[object]], many: int) -> Iterable[list[ValuedRo
 
 def nothing_in(database: Database, metric: Metric, where: str, values: Sequence[object]) -> Nothing:
     """The runs of such results that came to no figure."""
-    usable = USABLE_SQL if metric.timed else "true"
-    fine = f"({usable} AND {ANSWERED_SQL} AND {_REAL})"
+    usable = "times_usable" if metric.timed else "true"
+    fine = f"({usable} AND answered AND {_REAL})"
     others = "".join(
         f"bool_or(coalesce({fine} AND {other.sql} > 0, false)), "
         for other in METRICS
@@ -394,7 +388,7 @@ def _whole(
 
 def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str:
     """A question with what is asked of each figure that may stand for a metric."""
-    usable = USABLE_SQL if metric.timed else "true"
+    usable = "times_usable" if metric.timed else "true"
     figures = ", ".join(figure.format(alternative.sql) for alternative in metric.alternatives)
     reading = KindsRead(metric)
     return text.format(
@@ -406,8 +400,8 @@ def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str
         emulated=f"NOT {_REAL}",
         about=reading.sql,
         constant=reading.sql_of_all,
-        answered=ANSWERED_SQL,
-        wrong=WRONG_SQL,
+        answered="answered",
+        wrong="wrong_outputs",
         results="launches",
         **more,
     )

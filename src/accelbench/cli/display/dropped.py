@@ -9,7 +9,6 @@ from accelbench.analysis.questions import SHAPES, values
 from accelbench.core.nouns import counted
 from accelbench.core.plugins import ENGINES, registered
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import answered, is_wrong
 from accelbench.evidence.launches import launches_of, newest
 from accelbench.query.filters import by_word
 from accelbench.query.hardware_words import has_one_of
@@ -61,8 +60,8 @@ def distrusted(rows: Iterable[Row]) -> list[str]:
     sentences = []
     for several in ways.values():
         run = newest(several)
-        wrong = [row for row in run if row.get("status") != Status.OK and is_wrong(row)]
-        if wrong and not any(map(answered, several)):
+        wrong = [row for row in run if row.get("status") != Status.OK and row["wrong_outputs"]]
+        if wrong and not any(row["answered"] for row in several):
             where = " ".join(str(run[0][name]) for name in _WAY[1:5] if run[0].get(name))
             many = f"{len(wrong)} of {counted(len(run), 'launch', 'launches')}"
             what = f"{run[0]['model']}, {where}, batch {run[0].get('batch_size')}"
@@ -73,7 +72,8 @@ def distrusted(rows: Iterable[Row]) -> list[str]:
 
 def not_measured(filters: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> list[str]:
     """The same of what shows every result that is ok, such as a report."""
-    return not_shown(filters, rows, [row for row in rows if answered(row)])
+    rows = launches_of(rows)
+    return not_shown(filters, rows, [row for row in rows if row["answered"]])
 
 
 def _why(column: str, matches: Sequence[Row]) -> str:
@@ -82,7 +82,7 @@ def _why(column: str, matches: Sequence[Row]) -> str:
     statuses = sorted({str(row.get("status")) for row in matches})
     if "ok" not in statuses:
         return f"none of its results is ok ({', '.join(statuses)})"
-    if not any(map(answered, matches)):
+    if not any(row["answered"] for row in matches):
         return "its outputs failed verification"
     if column == "runtime":
         return "nothing beside it was asked alike, or a faster one stands for its place"

@@ -40,8 +40,9 @@ from accelbench.core.figures import (
 from accelbench.core.nouns import NO_DATA, counted, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
-from accelbench.core.worth import answered, simulation_of, usable, usable_launches
+from accelbench.core.worth import simulation_of
 from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import measured_together
 from accelbench.present.document import Document, Notes, Table, TableColumn
 from accelbench.run.plan.targets import measured_of
 from accelbench.run.verify.verdicts import NOT_ASKED_FOR
@@ -289,14 +290,15 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     first, second = pair
     groups: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
     for row in launches_of(measured_of(rows)):
-        counts = answered(row) and not row.get("emulated") and statistic_of(row) is not None
+        counts = row["answered"] and not row.get("emulated") and statistic_of(row) is not None
         if row["runtime"] in pair and counts:
             key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
             groups.setdefault(key, {}).setdefault(str(row["runtime"]), []).append(row)
     for (model, hardware, precision, mode, size), launched in groups.items():
         if first not in launched or second not in launched:
             continue
-        ours, theirs = (usable_launches(launched[runtime]) for runtime in pair)
+        both = measured_together([launched[runtime] for runtime in pair])
+        ours, theirs = (one.usable_rows for one in both)
         if not ours or not theirs:
             continue
         known = ratio(ours, theirs, Histories())
@@ -337,7 +339,7 @@ def total_line(rows: Sequence[Row], counts: Mapping[str, int]) -> str:
         counts: how many of each status.
     """
     by_status = [f"{n} {status.replace('_', ' ')}" for status, n in sorted(counts.items())]
-    useless = sum(answered(row) and not usable(row) for row in rows)
+    useless = sum(bool(row["answered"]) and not row["times_usable"] for row in launches_of(rows))
     parts = [*by_status, *([f"{useless} unusable"] if useless else [])]
     return f"Total configurations: {len(rows)} ({', '.join(parts) or 'none finished'})"
 

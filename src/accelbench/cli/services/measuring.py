@@ -19,14 +19,11 @@ from accelbench.cli.display.watch import watch_for
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
 from accelbench.core.worth import (
-    answered,
-    counting_launches,
     reason_unusable,
-    usable,
-    usable_launches,
     why_unusable,
 )
 from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import Measurement, measured_together
 from accelbench.measure.launches import typical
 from accelbench.query.baselines import rows_of_runs
 from accelbench.query.filters import catalogued, marks
@@ -160,7 +157,7 @@ def step(row: Row) -> tuple[float, Statistic] | None:
 
 def why_no_time(row: Row) -> str:
     """Why nothing is judged by the time of a result; "" where it may be."""
-    if not usable(row):
+    if not row["times_usable"]:
         return f"its times are not usable, {reason_unusable(row)}"
     return "" if step(row) else "the time of its step is not known"
 
@@ -177,14 +174,17 @@ def told(rows: Iterable[Row], answers: Sequence[Words]) -> list[dict[str, Any]]:
     for row in launches_of(rows):
         ways.setdefault(tuple(row.get(name) for name in _WAY), []).append(row)
     figures = [figure for answer in answers for figure in _figures(answer)]
-    return [_told(way, launches, figures) for way, launches in ways.items()]
+    good = measured_together([[row for row in of if row["answered"]] for of in ways.values()])
+    return [
+        _told(way, launches, one, figures)
+        for (way, launches), one in zip(ways.items(), good, strict=True)
+    ]
 
 
 def _told(
-    way: tuple[Any, ...], launches: Sequence[Row], figures: Sequence[Words]
+    way: tuple[Any, ...], launches: Sequence[Row], good: Measurement, figures: Sequence[Words]
 ) -> dict[str, Any]:
-    good = [row for row in launches if answered(row)]
-    steps = [known for row in counting_launches(good) if (known := step(row))]
+    steps = [known for row in good.rows if (known := step(row))]
     alike = [ms for ms, kind in steps if kind is steps[0][1]]
     runs = {row["run_id"] for row in launches}
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size")
@@ -204,13 +204,13 @@ def _outcome(
     case: Words,
     runs: set[str],
     launches: Sequence[Row],
-    good: Sequence[Row],
+    good: Measurement,
     figures: Sequence[Words],
 ) -> str:
-    if not good:
+    if not good.launches:
         return why_failed(launches[0])
-    if not usable_launches(good):
-        return f"its times are not usable, {why_unusable(good)}"
+    if not good.is_usable:
+        return f"its times are not usable, {why_unusable(good.launches)}"
     names = ("model", "device", "runtime", "precision", "batch_size")
     if any(
         words["run_id"] in runs and all(words[n] == case[n] for n in names) for words in figures

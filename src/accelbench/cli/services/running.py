@@ -21,7 +21,7 @@ from accelbench.cli.services.forecasting import outlook
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
-from accelbench.core.worth import comparable
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange import profile_file
 from accelbench.exchange.prices import Prices, prices_at
 from accelbench.exchange.writing import inside
@@ -65,7 +65,7 @@ def comparisons(
 
     run = str(started["run_id"])
     priced = with_costs(rows, prices, {run: machine_of(run, started.get("environment"))})
-    return along_every_axis([row for row in priced if comparable(row)])
+    return along_every_axis([row for row in launches_of(priced) if row["comparable"]])
 
 
 def document_of_comparisons(by_axis: Mapping[str, Any], prices: Prices | None) -> dict[str, Any]:

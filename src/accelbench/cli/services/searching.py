@@ -28,7 +28,6 @@ from accelbench.core.options import JobSettings
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
-from accelbench.core.worth import answered
 from accelbench.hardware.detect import detect_all
 from accelbench.run.conduct.lifecycle import RunSpec
 from accelbench.run.plan import planning
@@ -457,7 +456,7 @@ class BatchSearch:
                 way.tried[batch] = math.inf
             elif row["status"] == Status.UNSUPPORTED:
                 way.ended = why_failed(row)
-            elif not answered(row):
+            elif not row["answered"]:
                 way.stop_at(batch, why_failed(row))
             else:
                 way.judge(batch, row, self._limits)

@@ -21,8 +21,7 @@ from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Provenance, Status
-from accelbench.core.worth import answered, is_wrong, of_this_arm
-from accelbench.evidence.launches import last_moment
+from accelbench.evidence.launches import last_moment, launches_of
 from accelbench.exchange.titles import title
 from accelbench.query.filters import in_catalogue
 from accelbench.query.findings.finding import (
@@ -139,6 +138,7 @@ _CAUSES = 3
 
 def failure_findings(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[StoreFinding]:
     """Of configurations that have no figure now; what answered later is mended."""
+    rows = launches_of(rows)
     latest: dict[tuple[str, str], str] = {}
     for point in points:
         for where in (_device(point.row), _NOWHERE):
@@ -147,20 +147,20 @@ def failure_findings(rows: Sequence[Row], points: Sequence[Point]) -> Iterator[S
     ran = {
         _launched(row, place)
         for row in rows
-        if of_this_arm(row) and answered(row)
+        if row["this_arm"] and row["answered"]
         for place in (_device(row), _NOWHERE)
     }
     lost: dict[tuple[str, str], list[Row]] = {}
     some: dict[tuple[str, str], list[Row]] = {}
     for row in sorted(rows, key=lambda row: str(row.get("started_at") or "")):
-        if not of_this_arm(row) or answered(row):
+        if not row["this_arm"] or row["answered"]:
             continue
         key = _case(row), _device(row)
         if str(row.get("started_at") or "") < latest.get(key, ""):
             continue
-        known = some if _launched(row, key[1]) in ran and not is_wrong(row) else lost
+        known = some if _launched(row, key[1]) in ran and not row["wrong_outputs"] else lost
         known.setdefault(key, []).append(row)
-    wrong = [several for several in lost.values() if any(map(is_wrong, several))]
+    wrong = [several for several in lost.values() if any(row["wrong_outputs"] for row in several)]
     yield from _wrong(wrong)
     failed = [several for several in lost.values() if several not in wrong]
     yield from _failed([several for several in failed if _is_failure(several[-1])])

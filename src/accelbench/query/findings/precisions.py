@@ -15,7 +15,7 @@ from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.rows import Row, number
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Provenance, Quality
-from accelbench.core.worth import mostly_failed, quality_of, reasons_unusable
+from accelbench.core.worth import mostly_failed, reasons_unusable
 from accelbench.exchange.titles import title
 from accelbench.query.filters import Value
 from accelbench.query.findings.finding import (
@@ -259,7 +259,7 @@ _ORDER = list(WHY)
 
 def why_unsteady(point: Point) -> Quality | None:
     """Return its quality, or None if it is as was asked."""
-    quality = quality_of(point.rows)
+    quality = point.measurement.quality
     return next((known for known in WHY if known == quality), None)
 
 

@@ -26,7 +26,7 @@ from accelbench.core.nouns import digits
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM, Family, Mode, Provenance
-from accelbench.core.worth import comparable, source_of
+from accelbench.core.worth import source_of
 from accelbench.query.findings.finding import figure_of, model, sizes_of, sure, way
 
 #: What has to be alike of a model's answers beside its batch.
@@ -83,7 +83,7 @@ def best_of_tasks(
     """Every task that has an answer, those with most configurations first."""
     tasks: dict[tuple[str, str], list[Point]] = {}
     for point in points:
-        if point.timed and point.usable and comparable(point.row) and point.times:
+        if point.timed and point.usable and point.row["comparable"] and point.times:
             tasks.setdefault((_task(point), str(point.row.get("mode"))), []).append(point)
     made = []
     for (task, mode), candidates in tasks.items():

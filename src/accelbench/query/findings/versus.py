@@ -22,7 +22,8 @@ from accelbench.analysis.ratios import WIDEST
 from accelbench.analysis.run_noise import Histories, of_one_run
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
-from accelbench.core.worth import answered, comparable, source_of
+from accelbench.core.worth import source_of
+from accelbench.evidence.launches import launches_of
 from accelbench.measure.launches import HUGE, interval_of, typical
 
 #: Fewer models are no "in general".
@@ -137,8 +138,8 @@ def every_versus(
         base: what others are compared with; else, of each device, what answered most questions.
     """
     groups: dict[Key, list[Row]] = {}
-    for row in rows:
-        if comparable(row) and not row.get("emulated"):
+    for row in launches_of(rows):
+        if row["comparable"] and not row.get("emulated"):
             whose = (str(row.get("provenance")), source_of(row))
             along = () if axis_name == "runtime" else (row.get("runtime"), row.get("hardware"))
             where = (physical(row), row.get("mode"), row.get("scenario"))
@@ -157,7 +158,7 @@ def _most_common(rows: Sequence[Row], axis_name: str) -> str:
     axis = AXES[axis_name]
     questions: dict[Key, set[str]] = {}
     for row in rows:
-        if row.get(axis_name) and answered(row):
+        if row.get(axis_name) and row["answered"]:
             questions.setdefault(axis.question(row), set()).add(str(row[axis_name]))
     counts = Counter(place for places in questions.values() if len(places) > 1 for place in places)
     return min(counts, key=lambda name: (-counts[name], name != "pytorch", name), default="")

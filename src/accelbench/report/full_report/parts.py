@@ -29,7 +29,7 @@ from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Json, Row, number, text, texts
 from accelbench.core.visible import without_homes
 from accelbench.core.vocabulary import Status
-from accelbench.core.worth import launches_failed, quality_of
+from accelbench.core.worth import launches_failed
 from accelbench.query.findings.collected import Findings, findings_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, newer_set_aside, picture
@@ -199,7 +199,7 @@ def names_of(points: Sequence[Point]) -> Sequence[str]:
 
 def _result_lines_cell(point: Point, name: str, unit: str) -> list[str]:
     latency, timed = point.latency, point.timed
-    word = str(quality_of(point.rows) or "").replace("_", " ")
+    word = str(point.measurement.quality or "").replace("_", " ")
     quality = (word, launches_failed(point.rows), not_exact(point.rows))
     rate = f"{figure(point.throughput)} {unit_beside(point.row, unit)}"
     first = point.metric("first_inference_ms")

@@ -21,8 +21,7 @@ from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
 from accelbench.core.options import JobSettings
 from accelbench.core.protocols import Device
-from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Status
-from accelbench.core.worth import usable
+from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Quality, Status
 from accelbench.measure.energy import ENERGY_FIGURES
 from accelbench.run.plan.request import Planned
 
@@ -309,7 +308,7 @@ def _uncounted(case: Case) -> dict[str, str]:
 def _quality(outcome: Outcome, measured: Mapping[str, Any]) -> str | None:
     """What the surroundings impose goes before the measurement's own, unless that is of no use."""
     own = measured.get("quality")
-    return own if not usable(measured) else outcome.quality or own
+    return own if own == Quality.UNUSABLE else outcome.quality or own
 
 
 def _emulated(device: Device | None, evidence: Mapping[str, Any] | None) -> bool | None:

@@ -26,12 +26,14 @@ from accelbench.analysis.comparison import (
 )
 from accelbench.analysis.ratios import Ratio, ratio
 from accelbench.analysis.run_noise import Histories
-from accelbench.analysis.sides import Side
+from accelbench.analysis.sides import Side, side_of
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import statistic_of
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row
-from accelbench.core.worth import answered, comparable, counting_launches, why_unusable
+from accelbench.core.worth import COMPARABLE, why_unusable
+from accelbench.evidence.launches import launches_of
+from accelbench.evidence.measurements import measurement_of
 from accelbench.query.histories import histories_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.axes import decades
@@ -170,8 +172,9 @@ def beside(
 
 def _side(rows: Sequence[Row]) -> Side | None:
     """Return the launches of a cell with a result, or None if there are none."""
-    known = [row for row in rows if answered(row) and statistic_of(row) is not None]
-    return Side((), counting_launches(known)) if known else None
+    every = launches_of(rows)
+    known = [row for row in every if row["answered"] and statistic_of(row) is not None]
+    return side_of((), measurement_of(known)) if known else None
 
 
 def _beside(
@@ -211,7 +214,7 @@ def _beside(
 def _why_not(cell: Cell, side: Side | None) -> str:
     if cell["kind"] == "emulated":
         return "emulated: such times mean nothing"
-    if not comparable(cell):
+    if cell["kind"] not in COMPARABLE:
         return f"{cell['kind']}: not measured"
     if side is None:
         return "there are no figures"
