@@ -17,7 +17,6 @@ from accelbench.select.estimate.figures import (
     MEASURED,
     Bounds,
     Figure,
-    FigureQuestion,
     by_batches,
     counted_memory,
     figure,
@@ -170,7 +169,7 @@ def options(
             aside[cell.way].append(cell)
         for way, cells in sorted(ways.items()):
             for batch in sorted({*batches, *(cell.batch for cell in cells)}):
-                prediction = figure(FigureQuestion(batch), cells, evidence.failures)
+                prediction = figure(batch, cells, evidence.failures)
                 if prediction is not None:
                     yield _option(
                         query, candidate.name, batch, prediction, cells, prices, aside[way]

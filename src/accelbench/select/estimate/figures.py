@@ -80,14 +80,6 @@ _FAR = 4
 
 
 @dataclass(frozen=True)
-class FigureQuestion:
-    """The batch that is asked for, and how much the batch matters for the family."""
-
-    batch: int
-    batch_importance: str = "medium"
-
-
-@dataclass(frozen=True)
 class Figure:
     """The time of a step on a candidate, measured or estimated.
 
@@ -167,27 +159,29 @@ class Figure:
 
 
 def figure(
-    question: FigureQuestion,
+    batch: int,
     own: Sequence[EvidenceCell],
     failures: Sequence[Failure] = (),
     predicted: Figure | None = None,
+    importance: str = "medium",
 ) -> Figure | None:
     """Return the time of a step on a candidate; None if it is unknown.
 
     Args:
-        question: the batch.
+        batch: that is asked for.
         own: cells of the model there, in one context and mode.
         failures: of the same question.
         predicted: a prediction from results there.
+        importance: of the batch for the family of the model.
     """
-    here = [cell for cell in own if cell.batch == question.batch]
+    here = [cell for cell in own if cell.batch == batch]
     if here:
         return _measured(best(here))
-    free, against = in_the_way(question.batch, own, failures)
-    if (own_figure := from_batches(question, free)) is not None:
+    free, against = in_the_way(batch, own, failures)
+    if (own_figure := from_batches(batch, free, importance)) is not None:
         # Above the largest batch 46 and 27 % off in the median, a prediction 17 and 18 % (CPU,
         # inference and training); between batches and below the smallest it is no nearer.
-        beyond = all(cell.batch < question.batch for cell in free)
+        beyond = all(cell.batch < batch for cell in free)
         # If a way failed, the remaining cells count more than a prediction.
         nearer = beyond and not against
         return predicted if predicted and nearer and _alike(predicted, own_figure) else own_figure
@@ -207,19 +201,19 @@ def _measured(cell: EvidenceCell) -> Figure:
     )
 
 
-def from_batches(question: FigureQuestion, own: Sequence[EvidenceCell]) -> Figure | None:
+def from_batches(batch: int, own: Sequence[EvidenceCell], importance: str) -> Figure | None:
     """Return the fastest estimate from other batches of the same ways."""
     ways: dict[tuple[str, ...], dict[int, EvidenceCell]] = {}
     for cell in own:
         by_batch = ways.setdefault(cell.way, {})
         by_batch[cell.batch] = best([cell, by_batch.get(cell.batch, cell)])
-    estimates = [_of_batches(question, by_batch) for _, by_batch in sorted(ways.items())]
+    estimates = [_of_batches(batch, by_batch, importance) for _, by_batch in sorted(ways.items())]
     return min(estimates, key=_time, default=None)
 
 
-def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) -> Figure:
+def _of_batches(batch: int, by_batch: Mapping[int, EvidenceCell], importance: str) -> Figure:
     """Estimate a batch of one way: between and below batches the bounds are certain."""
-    batch, basis, second = question.batch, EXTRAPOLATED, None
+    basis, second = EXTRAPOLATED, None
     below = max((b for b in by_batch if b < batch), default=None)
     above = min((b for b in by_batch if b > batch), default=None)
     if below is not None and above is not None:
@@ -235,7 +229,7 @@ def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) 
         cell = by_batch[below]
         middle = cell.latency * batch / below
         reach = math.exp(BEYOND * math.log2(batch / below))
-        low, high = stretched(middle, middle / reach, middle * reach, question.batch_importance)
+        low, high = stretched(middle, middle / reach, middle * reach, importance)
         low = max(low, cell.latency)
         note = f"from batch {below}, the largest that was measured: whether more fits is not known"
     else:
@@ -245,12 +239,12 @@ def _of_batches(question: FigureQuestion, by_batch: Mapping[int, EvidenceCell]) 
         low, high = cell.latency * batch / above, cell.latency
         note = f"from batch {above}, the smallest that was measured"
     low, high = no_nearer(middle, low, high)
-    made = _estimate(question, basis, middle, low, high, cell, note, items_a_step([cell]))
+    made = _estimate(batch, basis, middle, low, high, cell, note, items_a_step([cell]))
     return made if second is None else replace(made, origin=FigureOrigin.of([cell, second]))
 
 
 def _estimate(
-    question: FigureQuestion,
+    batch: int,
     basis: str,
     middle: float,
     low: float,
@@ -260,9 +254,9 @@ def _estimate(
     items: float,
 ) -> Figure:
     """Return an estimate at the batch asked for; `items` are made for each item of the batch."""
-    rate = 1e3 * items * question.batch / middle
+    rate = 1e3 * items * batch / middle
     origin = FigureOrigin.of([cell])
-    return Figure(basis, middle, rate, low, high, cell, note, batch=question.batch, origin=origin)
+    return Figure(basis, middle, rate, low, high, cell, note, batch=batch, origin=origin)
 
 
 def _time(prediction: Figure) -> tuple[float, int]:

@@ -23,7 +23,6 @@ from accelbench.select.estimate.candidate_predictions import (
 )
 from accelbench.select.estimate.figures import (
     Figure,
-    FigureQuestion,
     figure,
 )
 from accelbench.select.estimate.platform_rules import (
@@ -150,17 +149,18 @@ def _up(first: Figure) -> float:
 
 
 def figures_of(
-    question: FigureQuestion,
+    batch: int,
     candidates: Sequence[Candidate],
     own: ModelEvidence,
     predicted: PredictedCandidates,
+    importance: str,
 ) -> list[Figure | None]:
     """Return the figure of each candidate, or None if nothing was measured or predicted there."""
     figures = []
     for candidate in candidates:
         evidence, name = own.of(candidate), candidate.name
         prediction = predicted_figure(predicted.of[name]) if name in predicted.ranking else None
-        figures.append(figure(question, evidence.cells, evidence.failures, prediction))
+        figures.append(figure(batch, evidence.cells, evidence.failures, prediction, importance))
     return figures
 
 
@@ -224,7 +224,6 @@ class Choice:
     scored: Scored
     contenders: Sequence[ScoredCandidate]
     unclear: Sequence[str]
-    data_date: str | None
     matrix_source: str
     shapes: Mapping[str, int] = field(default_factory=dict)
     circumstances: Mapping[str, object] = field(default_factory=dict)  # of the results
@@ -273,7 +272,6 @@ def choose(
         query, evidence.cells(names), evidence.failures(names), unusable=evidence.unusable(names)
     )
     importance = ground.config["model_families"].get(query.family, {})
-    question = FigureQuestion(query.batch, importance.get("batch_size_importance", "medium"))
     generates = is_generation(query, own.sizes)
     unable = {
         candidate.name: why_no_engine(candidate.platform, query, generates=generates)
@@ -288,7 +286,9 @@ def choose(
         candidate.name: engines_of(own.of(candidate).ruled_out(query.batch)) for candidate in able
     }
     predicted = ground.predict(query, able, own.sizes, failed)
-    figures = figures_of(question, candidates, own, predicted)
+    figures = figures_of(
+        query.batch, candidates, own, predicted, importance.get("batch_size_importance", "medium")
+    )
     if not any(figures):
         figures = figures_predicted(candidates, able, predicted, ground.present)
     contenders = [
@@ -304,7 +304,6 @@ def choose(
     contenders = _placed_here(contenders, ground)
     weights = weights_of(query, ground.config)
     order = scored(contenders, weights, ground.order)
-    used = [candidate.figure.cell for candidate in order.ranked if candidate.figure is not None]
     measured = [
         candidate.figure.cell
         for candidate in order.ranked
@@ -312,13 +311,11 @@ def choose(
     ]
     histories = evidence.histories(measured)
     unclear = no_clear_winner_between(order.ranked, weights, ground.order, histories)
-    moments = [str(cell.row["moment"]) for cell in used if cell.row.get("moment")]
     return Choice(
         query,
         order,
         contenders,
         unclear,
-        max(moments, default=None),
         ground.matrices.source,
         own.sizes,
         own.circumstances,
