@@ -67,78 +67,49 @@ def test_comments_are_allowed_and_only_the_name_is_needed(tmp_path: Path) -> Non
 # -- models of one's own
 
 BERT = {
-    "architectures": ["BertModel"],
-    "model_type": "bert",
-    "transformers_version": "5.0.0",
-    "hidden_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 64,
-    "vocab_size": 100,
-    "max_position_embeddings": 64,
-}
+    "architectures": ["BertModel"], "model_type": "bert", "transformers_version": "5.0.0",
+    "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64,
+    "vocab_size": 100, "max_position_embeddings": 64,
+}  # fmt: skip
 TEXT = {"family": "embedding", "size": "tiny", "modality": "text"}
 WRITES = {"family": "text_generation", "size": "tiny", "modality": "text"}
 OWN: dict[str, Any] = {
     "reader": {"name": "our-encoder", "path": "ours", **TEXT},
     "writer": {
-        "name": "our-decoder",
-        "class": "GPT2LMHeadModel",
+        "name": "our-decoder", "class": "GPT2LMHeadModel",
         "config": {"n_embd": 32, "n_layer": 1, "n_head": 2, "vocab_size": 100, "n_positions": 96},
         **WRITES,
     },
     "both": {
-        "name": "our-t5",
-        "class": "T5ForConditionalGeneration",
+        "name": "our-t5", "class": "T5ForConditionalGeneration",
         "config": {
-            "d_model": 32,
-            "d_kv": 16,
-            "d_ff": 64,
-            "num_layers": 1,
-            "num_heads": 2,
-            "vocab_size": 100,
-            "decoder_start_token_id": 0,
+            "d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 1, "num_heads": 2,
+            "vocab_size": 100, "decoder_start_token_id": 0,
         },
         **WRITES,
     },
     "sees": {
-        "name": "our-vit",
-        "class": "ViTForImageClassification",
+        "name": "our-vit", "class": "ViTForImageClassification",
         "config": {
-            "hidden_size": 32,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 64,
-            "image_size": 32,
-            "patch_size": 8,
-            "num_channels": 1,
+            "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "intermediate_size": 64, "image_size": 32, "patch_size": 8, "num_channels": 1,
         },
-        "family": "vision",
-        "size": "tiny",
-        "modality": "vision",
+        "family": "vision", "size": "tiny", "modality": "vision",
     },
     "hears": {
-        "name": "our-wav2vec2",
-        "class": "Wav2Vec2ForCTC",
+        "name": "our-wav2vec2", "class": "Wav2Vec2ForCTC",
         "config": {
-            "hidden_size": 32,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 64,
-            "conv_dim": [16] * 7,
+            "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "intermediate_size": 64, "conv_dim": [16] * 7,
         },
-        "family": "audio",
-        "size": "tiny",
-        "modality": "audio",
+        "family": "audio", "size": "tiny", "modality": "audio",
     },
     "offset": {
-        "name": "our-roberta",
-        "class": "RobertaModel",
-        "config": {**BERT, "max_position_embeddings": 66, "pad_token_id": 1},
-        **TEXT,
+        "name": "our-roberta", "class": "RobertaModel",
+        "config": {**BERT, "max_position_embeddings": 66, "pad_token_id": 1}, **TEXT,
     },
     "bert_tiny": {"name": "bert-tiny"},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

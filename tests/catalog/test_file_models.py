@@ -7,13 +7,13 @@ import pickle
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from made_graphs import saved, weight
 from onnx import TensorProto, helper, numpy_helper
 
 from accelbench.catalog.file_models.given_inputs import given_inputs, size_named
@@ -26,34 +26,6 @@ from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.core.vocabulary import Family
 from accelbench.runtimes.onnxruntime.runtime import serving
-
-Nodes = Sequence[onnx.NodeProto]
-
-
-def weight(name: str, *shape: int) -> onnx.TensorProto:
-    values = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
-    return numpy_helper.from_array(values, name)
-
-
-def saved(
-    path: Path,
-    nodes: Nodes,
-    inputs: dict[str, tuple[int, Sequence[int | str | None]]],
-    weights: Sequence[onnx.TensorProto] = (),
-    outputs: Sequence[str] = ("y",),
-    opset: int = 17,
-) -> Path:
-    graph = helper.make_graph(
-        list(nodes),
-        "g",
-        [helper.make_tensor_value_info(n, kind, shape) for n, (kind, shape) in inputs.items()],
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs],
-        list(weights),
-    )
-    path.parent.mkdir(exist_ok=True, parents=True)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    onnx.save(made, str(path))
-    return path
 
 
 def reader(folder: Path, name: str = "reader.onnx", rows: int = 500) -> Path:

@@ -15,14 +15,8 @@ from accelbench.catalog.selection import choose
 from accelbench.core.errors import CaseError, MissingExtraError, UsageError
 
 NAMES = (
-    "classification",
-    "causal_lm",
-    "seq2seq_lm",
-    "contrastive",
-    "detection",
-    "ctc",
-    "denoising",
-)
+    "classification", "causal_lm", "seq2seq_lm", "contrastive", "detection", "ctc", "denoising",
+)  # fmt: skip
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:

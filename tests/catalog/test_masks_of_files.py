@@ -64,16 +64,10 @@ def no_mask(scores: Any, mask: Any) -> Any:
 
 #: Each has an input of its own; what it has to be, None where it has to be asked for.
 MASKS: list[tuple[Mask, int | None]] = [
-    (added, 1),
-    (filled_where_zero, 1),
-    (kept_where_true, 1),
-    (filled_where_true, 0),
-    (filled_where_not, 1),
-    (kept_beside_a_causal_one, 1),
-    (of_attention, 1),
-    (of_a_layers_padding, 0),
-    (no_mask, None),
-]
+    (added, 1), (filled_where_zero, 1), (kept_where_true, 1), (filled_where_true, 0),
+    (filled_where_not, 1), (kept_beside_a_causal_one, 1), (of_attention, 1),
+    (of_a_layers_padding, 0), (no_mask, None),
+]  # fmt: skip
 
 
 class Masked(torch.nn.Module):

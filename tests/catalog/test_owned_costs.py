@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import onnx
 import openvino
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from made_graphs import saved, weight
+from onnx import TensorProto, helper
 
 from accelbench.catalog.code_models.loading import code_word
 from accelbench.catalog.code_models.models import model_of_code
@@ -73,30 +73,6 @@ def call():
 """
 
 
-def weight(name: str, *shape: int) -> onnx.TensorProto:
-    values = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
-    return numpy_helper.from_array(values, name)
-
-
-def saved(
-    path: Path,
-    nodes: Sequence[onnx.NodeProto],
-    shape: Sequence[int | str],
-    weights: Sequence[onnx.TensorProto],
-    kind: int = TensorProto.FLOAT,
-) -> Path:
-    graph = helper.make_graph(
-        list(nodes),
-        "g",
-        [helper.make_tensor_value_info("x", kind, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        list(weights),
-    )
-    opset = helper.make_opsetid("", 18)
-    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), str(path))
-    return path
-
-
 def pictures(path: Path, shape: Sequence[int | str] = ("batch", 3, 32, 32)) -> Path:
     nodes = [
         helper.make_node("Conv", ["x", "k"], ["c"], pads=[1, 1, 1, 1]),
@@ -105,7 +81,12 @@ def pictures(path: Path, shape: Sequence[int | str] = ("batch", 3, 32, 32)) -> P
         helper.make_node("Flatten", ["m"], ["f"]),
         helper.make_node("MatMul", ["f", "w"], ["y"]),
     ]
-    return saved(path, nodes, shape, [weight("k", 16, 3, 3, 3), weight("w", 16, 10)])
+    return saved(
+        path,
+        nodes,
+        {"x": (TensorProto.FLOAT, shape)},
+        [weight("k", 16, 3, 3, 3), weight("w", 16, 10)],
+    )
 
 
 def flops(spec: ModelSpec, batch: int, **sizes: int) -> float | None:
@@ -147,7 +128,8 @@ def test_a_free_length_costs_what_it_costs_at_each(tmp_path: Path) -> None:
         helper.make_node("MatMul", ["e", "t"], ["y"]),
     ]
     table = [weight("table", 100, 8)]
-    path = saved(tmp_path / "pairs.onnx", nodes, ["batch", "seq_len"], table, TensorProto.INT64)
+    given = {"x": (TensorProto.INT64, ["batch", "seq_len"])}
+    path = saved(tmp_path / "pairs.onnx", nodes, given, table)
     spec = model_of_file(str(path))
     for length in (5, 128, 1000):
         assert flops(spec, 2, sequence=length) == 2 * 2 * length * length * 8
@@ -179,7 +161,9 @@ def test_a_free_length_costs_what_it_costs_at_each(tmp_path: Path) -> None:
 def test_a_graph_that_is_not_counted_says_why(
     tmp_path: Path, shape: Sequence[int | str], nodes: Sequence[onnx.NodeProto], why: str
 ) -> None:
-    spec = model_of_file(str(saved(tmp_path / "net.onnx", nodes, shape, [])))
+    spec = model_of_file(
+        str(saved(tmp_path / "net.onnx", nodes, {"x": (TensorProto.FLOAT, shape)}))
+    )
     assert spec.file is not None
     assert spec.file.counted is None
     assert why in spec.file.uncounted

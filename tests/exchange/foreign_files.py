@@ -7,7 +7,11 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from accelbench.exchange.imports.reading import read_import
+from accelbench.store.database import Database
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ TIMM_HEADER = (
     "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,"
     "param_count,infer_gmacs,infer_macts\n"
 )
+
+TIMM_ROW = "net,224,1000.0,256.0,256.0,5.5,{},2.04\n"
 
 PERF = """\
 supported_devices:
@@ -77,19 +83,11 @@ technical_details:
 """
 
 MLPERF: dict[str, Any] = {
-    "ID": "9.9-0001",
-    "Submitter": "Somebody",
-    "Model": "resnet",
-    "Scenario": "Offline",
-    "Nodes": 2,
-    "Processor": "A processor",
-    "Accelerator": "NVIDIA H200-SXM-141GB",
-    "a#": 4,
-    "Software": "TensorRT 10.11, CUDA 12.9",
-    "weight_data_types": "FP8",
-    "Performance_Result": 4000.5,
-    "Performance_Units": "Samples/s",
-}
+    "ID": "9.9-0001", "Submitter": "Somebody", "Model": "resnet", "Scenario": "Offline", "Nodes": 2,
+    "Processor": "A processor", "Accelerator": "NVIDIA H200-SXM-141GB", "a#": 4,
+    "Software": "TensorRT 10.11, CUDA 12.9", "weight_data_types": "FP8",
+    "Performance_Result": 4000.5, "Performance_Units": "Samples/s",
+}  # fmt: skip
 
 OPTIMUM: dict[str, Any] = {
     "config": {
@@ -141,54 +139,33 @@ FORWARD: dict[str, Any] = {
 APP: dict[str, Any] = {
     "cmd_options": {"-m": "models/resnet50.xml", "-api": "sync"},
     "configuration_setup": {
-        "topology": "main_graph",
-        "target device": "CPU",
-        "API": "sync",
-        "precision": "UNSPECIFIED",
-        "batch size": "4",
-        "number of parallel infer requests": "1",
-        "number of CPU streams": "1",
+        "topology": "main_graph", "target device": "CPU", "API": "sync", "precision": "UNSPECIFIED",
+        "batch size": "4", "number of parallel infer requests": "1", "number of CPU streams": "1",
     },
     "execution_results": {
-        "compile model time (ms)": "120.5",
-        "first inference time (ms)": "9.1",
-        "total number of iterations": "100",
-        "latency (ms)": "5.00",
-        "avg latency": "5.10",
-        "min latency": "4.80",
-        "max latency": "9.00",
-        "throughput": "784.31",
+        "compile model time (ms)": "120.5", "first inference time (ms)": "9.1",
+        "total number of iterations": "100", "latency (ms)": "5.00", "avg latency": "5.10",
+        "min latency": "4.80", "max latency": "9.00", "throughput": "784.31",
     },
-}
+}  # fmt: skip
 
 PYTEST: dict[str, Any] = {
     "machine_info": {
-        "machine": "x86_64",
-        "python_version": "3.12.1",
-        "cpu": {"brand_raw": "A processor"},
+        "machine": "x86_64", "python_version": "3.12.1", "cpu": {"brand_raw": "A processor"},
     },
     "commit_info": {"id": "abcdef", "branch": "main", "dirty": False},
     "benchmarks": [
         {
-            "name": "test_it",
-            "fullname": "tests/test_speed.py::test_it[8]",
-            "params": {"batch_size": 8},
-            "extra_info": {"model": "bert", "layout": "nchw"},
+            "name": "test_it", "fullname": "tests/test_speed.py::test_it[8]",
+            "params": {"batch_size": 8}, "extra_info": {"model": "bert", "layout": "nchw"},
             "stats": {
-                "min": 0.001,
-                "max": 0.003,
-                "mean": 0.002,
-                "median": 0.002,
-                "stddev": 0.0014142135623730951,
-                "rounds": 2,
-                "ops": 500.0,
-                "data": [0.001, 0.003],
+                "min": 0.001, "max": 0.003, "mean": 0.002, "median": 0.002,
+                "stddev": 0.0014142135623730951, "rounds": 2, "ops": 500.0, "data": [0.001, 0.003],
             },
-        }
+        },
     ],
-    "datetime": "2026-05-01T12:00:00+02:00",
-    "version": "5.1.0",
-}
+    "datetime": "2026-05-01T12:00:00+02:00", "version": "5.1.0",
+}  # fmt: skip
 
 GUIDE = """\
 framework,model,device,device_type,batch_size,input_shape,dtype,latency_p50_ms,latency_p95_ms,\
@@ -197,7 +174,7 @@ memory_mb,compilation_time_ms,timestamp,git_commit
 pytorch,resnet50,cuda:0,cuda,8,"(8, 3, 224, 224)",float16,4.0,4.5,,4.1,0.1,3.9,5.0,1951.2,812.5,,\
 2026-05-01T12:00:00,abcdef
 """
-
+TRUTH = GUIDE.replace("git_commit\n", "git_commit,compiled\n").replace("abcdef\n", "abcdef,maybe\n")
 
 #: A result as our own files have it, and what none can say.
 OURS = {"result_id": "r", "case_id": "c", "model": "bert", "hardware": "cpu", "runtime": "x",
@@ -219,6 +196,12 @@ IMPOSSIBLE: tuple[tuple[str, Any, str], ...] = (
     ("quality", "fine", "'fine' is none of converged"),
     ("precision", "fp31", "'fp31' is none of fp32"),
 )
+
+
+def bring(database: Database, kind: str, path: Path, **more: str) -> int:
+    """Import a file; return how many results are new."""
+    found = read_import(kind, path, **more)
+    return database.bring_in(found.run_id, found.facts, found.bodies, found.queries).results
 
 
 def results(**changes: Any) -> str:
@@ -253,372 +236,216 @@ def document(value: Any, **changes: Any) -> str:
     return json.dumps(copy, indent=1)
 
 
+#: By MLPerf's rules a latency of SingleStream is the 90th percentile, not a mean.
 GOOD = (
-    Good(
-        "timm",
-        TIMM,
+    Good("timm", TIMM,
         TIMM_HEADER + "net_a,224,1000.0,256.0,256.0,5.5,0.39,2.04\nnet_huge,448,,,,600.1,544.7,9\n",
         [
             {
-                "model": "net_a",
-                "hardware": "cuda",
-                "device_name": "NVIDIA GeForce RTX 4090",
-                "runtime": "pytorch",
-                "precision": "amp-fp16",
-                "batch_size": 256,
-                "image_size": 224,
-                "mode": "inference",
-                "compiled": True,
-                "options": {"layout": "nhwc"},
-                "latency_mean_ms": 256.0,
-                "throughput": 1000.0,
-                "parameters": 5_500_000,
+                "model": "net_a", "hardware": "cuda", "device_name": "NVIDIA GeForce RTX 4090",
+                "runtime": "pytorch", "precision": "amp-fp16", "batch_size": 256, "image_size": 224,
+                "mode": "inference", "compiled": True, "options": {"layout": "nhwc"},
+                "latency_mean_ms": 256.0, "throughput": 1000.0, "parameters": 5_500_000,
                 "extra": {"gmacs": 0.39, "mega_activations": 2.04},
-            }
-        ],
-        {"torch": "2.4.0", "cuda": "12.4"},
-    ),
-    Good(
-        "timm",
-        TIMM_CPU,
+            },
+        ], {"torch": "2.4.0", "cuda": "12.4"}),
+    Good("timm", TIMM_CPU,
         "model,train_samples_per_sec,train_step_time,train_batch_size\nnet_a,10,800,8\n",
         [
             {
-                "hardware": "cpu",
-                "device_name": "Intel Core i9-10940X",
-                "precision": "fp32",
-                "mode": "training",
-                "compiled": False,
-                "image_size": None,
-            }
-        ],
-        {"torch": "1.13"},
-    ),
-    Good(
-        "aihub",
-        "perf.yaml",
-        PERF,
+                "hardware": "cpu", "device_name": "Intel Core i9-10940X", "precision": "fp32",
+                "mode": "training", "compiled": False, "image_size": None,
+            },
+        ], {"torch": "1.13"}),
+    Good("aihub", "perf.yaml", PERF,
         [
             {
-                "model": "net",
-                "family": "vision",
-                "hardware": "qnn",
-                "device_name": "A phone",
-                "runtime": "qnn_dlc",
-                "precision": "w8a8",
-                "batch_size": 1,
-                "image_size": 224,
-                "parameters": 25_500_000,
-                "latency_mean_ms": 2.5,
-                "throughput": 400.0,
-                "memory_peak_mb": 12.0,
-                "evidence": {"layers": {"total": 7, "npu": 7}},
+                "model": "net", "family": "vision", "hardware": "qnn", "device_name": "A phone",
+                "runtime": "qnn_dlc", "precision": "w8a8", "batch_size": 1, "image_size": 224,
+                "parameters": 25_500_000, "latency_mean_ms": 2.5, "throughput": 400.0,
+                "memory_peak_mb": 12.0, "evidence": {"layers": {"total": 7, "npu": 7}},
             },
             {"runtime": "tflite", "status": "failed", "reason": "job_failed", "throughput": None},
-        ],
-        {"job_id": "jabc", "qairt": "2.42.0"},
-        {"info.yaml": INFO},
-    ),
-    Good(
-        "mlperf",
-        "summary_results.json",
+        ], {"job_id": "jabc", "qairt": "2.42.0"}, {"info.yaml": INFO}),
+    Good("mlperf", "summary_results.json",
         json.dumps(
             [
                 MLPERF,
                 {
-                    **MLPERF,
-                    "Scenario": "SingleStream",
-                    "Accelerator": "",
-                    "a#": "",
-                    "Nodes": 1,
-                    "Software": "tflite v2",
-                    "weight_data_types": "UNSET",
-                    "Performance_Result": 12.5,
-                    "Performance_Units": "Latency (ms)",
+                    **MLPERF, "Scenario": "SingleStream", "Accelerator": "", "a#": "", "Nodes": 1,
+                    "Software": "tflite v2", "weight_data_types": "UNSET",
+                    "Performance_Result": 12.5, "Performance_Units": "Latency (ms)",
                 },
                 {
-                    **MLPERF,
-                    "Scenario": "MultiStream",
-                    "Accelerator": "AMD Instinct MI300X",
+                    **MLPERF, "Scenario": "MultiStream", "Accelerator": "AMD Instinct MI300X",
                     "Performance_Units": "Latency (ms)",
                 },
-            ],
-            indent=0,
-        ),
+            ], indent=0),
         [
             {
-                "model": "resnet",
-                "hardware": "cuda",
-                "device_name": "8x NVIDIA H200-SXM-141GB",
-                "world_size": 8,
-                "runtime": "tensorrt",
-                "precision": "fp8",
-                "scenario": "offline",
-                "throughput": 4000.5,
-                "throughput_unit": "samples/s",
-                "batch_size": None,
+                "model": "resnet", "hardware": "cuda", "device_name": "8x NVIDIA H200-SXM-141GB",
+                "world_size": 8, "runtime": "tensorrt", "precision": "fp8", "scenario": "offline",
+                "throughput": 4000.5, "throughput_unit": "samples/s", "batch_size": None,
                 "latency_mean_ms": None,
             },
             {
-                "hardware": "cpu",
-                "device_name": "A processor",
-                "runtime": "tflite",
-                "precision": None,
-                "scenario": "single_stream",
-                # By MLPerf's rules the 90th percentile, not a mean.
-                "latency_p90_ms": 12.5,
-                "latency_mean_ms": None,
-                "batch_size": 1,
-                "throughput": None,
+                "hardware": "cpu", "device_name": "A processor", "runtime": "tflite",
+                "precision": None, "scenario": "single_stream", "latency_p90_ms": 12.5,
+                "latency_mean_ms": None, "batch_size": 1, "throughput": None,
             },
             {"hardware": "rocm", "latency_p99_ms": 4000.5, "batch_size": 8},
-        ],
-        {"ID": "9.9-0001", "Submitter": "Somebody"},
-    ),
-    Good(
-        "optimum",
-        "benchmark.json",
-        document(OPTIMUM),
+        ], {"ID": "9.9-0001", "Submitter": "Somebody"}),
+    Good("optimum", "benchmark.json", document(OPTIMUM),
         [
             {
-                "model": "gpt2",
-                "family": "text_generation",
-                "hardware": "cuda",
-                "device_name": "Tesla T4",
-                "runtime": "pytorch",
-                "precision": "fp16",
-                "batch_size": 2,
-                "sequence_length": 16,
-                "new_tokens": 8,
-                "load_ms": 2000.0,
-                "ttft_ms": 10.0,
-                "tpot_ms": 9.0,
-                "latency_mean_ms": 80.0,
-                "tokens_per_second": 200.0,
-                "memory_peak_mb": 1000.0,
-                "host_memory_peak_mb": 2000.0,
-            }
-        ],
-        {"pytorch": "2.4.1", "transformers": "4.45"},
-    ),
-    Good(
-        "optimum",
-        "benchmark_report.json",
-        document(FORWARD),
+                "model": "gpt2", "family": "text_generation", "hardware": "cuda",
+                "device_name": "Tesla T4", "runtime": "pytorch", "precision": "fp16",
+                "batch_size": 2, "sequence_length": 16, "new_tokens": 8, "load_ms": 2000.0,
+                "ttft_ms": 10.0, "tpot_ms": 9.0, "latency_mean_ms": 80.0,
+                "tokens_per_second": 200.0, "memory_peak_mb": 1000.0, "host_memory_peak_mb": 2000.0,
+            },
+        ], {"pytorch": "2.4.1", "transformers": "4.45"}),
+    Good("optimum", "benchmark_report.json", document(FORWARD),
         [
             {
-                "hardware": "cpu",
-                "precision": "weird",
-                "latency_p50_ms": 2.0,
-                "latency_std_ms": 1.0,
-                "sample_count": 2,
-                "throughput": 500.0,
-                "throughput_unit": "samples/s",
-                "batch_size": None,
-            }
-        ],
-    ),
-    Good(
-        "benchmark-app",
-        "benchmark_report.json",
-        document(APP),
+                "hardware": "cpu", "precision": "weird", "latency_p50_ms": 2.0,
+                "latency_std_ms": 1.0, "sample_count": 2, "throughput": 500.0,
+                "throughput_unit": "samples/s", "batch_size": None,
+            },
+        ]),
+    Good("benchmark-app", "benchmark_report.json", document(APP),
         [
             {
-                "model": "resnet50",
-                "hardware": "openvino",
-                "device": "openvino:cpu",
-                "runtime": "openvino",
-                "precision": None,
-                "batch_size": 4,
-                "scenario": "single_stream",
-                "latency_p50_ms": 5.0,
-                "latency_mean_ms": 5.1,
-                "compile_ms": 120.5,
-                "first_inference_ms": 9.1,
-                "sample_count": 100,
-                "throughput": 784.31,
-                "options": {"api": "sync", "requests": 1},
-            }
-        ],
-        {"cpu_streams": "1"},
-    ),
-    Good(
-        "benchmark-app",
-        "benchmark_report_async.json",
-        document(
-            APP,
-            cmd_options=...,
-            configuration_setup__API="async",
+                "model": "resnet50", "hardware": "openvino", "device": "openvino:cpu",
+                "runtime": "openvino", "precision": None, "batch_size": 4,
+                "scenario": "single_stream", "latency_p50_ms": 5.0, "latency_mean_ms": 5.1,
+                "compile_ms": 120.5, "first_inference_ms": 9.1, "sample_count": 100,
+                "throughput": 784.31, "options": {"api": "sync", "requests": 1},
+            },
+        ], {"cpu_streams": "1"}),
+    Good("benchmark-app", "benchmark_report_async.json",
+        document(APP, cmd_options=..., configuration_setup__API="async",
             configuration_setup__precision="FP16",
-            **{"execution_results__latency (95 percentile) (ms)": "7.5"},
-        ),
+            **{"execution_results__latency (95 percentile) (ms)": "7.5"}),
         [
             {
-                "model": "main_graph",
-                "scenario": "offline",
-                "precision": "fp16",
+                "model": "main_graph", "scenario": "offline", "precision": "fp16",
                 "latency_p95_ms": 7.5,
-            }
-        ],
-    ),
-    Good(
-        "pytest-benchmark",
-        "speed.json",
-        document(PYTEST),
+            },
+        ]),
+    Good("pytest-benchmark", "speed.json", document(PYTEST),
         [
             {
-                "model": "bert",
-                "batch_size": 8,
-                "options": {"layout": "nchw"},
-                "hardware": "cpu",
-                "runtime": "python",
-                "device_name": "A processor",
-                "latency_mean_ms": 2.0,
-                "latency_p50_ms": 2.0,
-                "sample_count": 2,
-                "throughput": 500.0,
+                "model": "bert", "batch_size": 8, "options": {"layout": "nchw"}, "hardware": "cpu",
+                "runtime": "python", "device_name": "A processor", "latency_mean_ms": 2.0,
+                "latency_p50_ms": 2.0, "sample_count": 2, "throughput": 500.0,
                 "started_at": "2026-05-01T10:00:00.000000Z",
-            }
-        ],
-        {"commit_id": "abcdef", "python_version": "3.12.1"},
-    ),
-    Good(
-        "guide-csv",
-        "benchmark_results_20260501_120000.csv",
-        GUIDE,
+            },
+        ], {"commit_id": "abcdef", "python_version": "3.12.1"}),
+    Good("guide-csv", "benchmark_results_20260501_120000.csv", GUIDE,
         [
             {
-                "model": "resnet50",
-                "runtime": "pytorch",
-                "hardware": "cuda",
-                "device": "cuda:0",
-                "batch_size": 8,
-                "image_size": 224,
-                "precision": "fp16",
-                "latency_p50_ms": 4.0,
-                "latency_p99_ms": None,
-                "latency_mean_ms": 4.1,
-                "throughput": 1951.2,
-                "memory_peak_mb": 812.5,
-                "compile_ms": None,
+                "model": "resnet50", "runtime": "pytorch", "hardware": "cuda", "device": "cuda:0",
+                "batch_size": 8, "image_size": 224, "precision": "fp16", "latency_p50_ms": 4.0,
+                "latency_p99_ms": None, "latency_mean_ms": 4.1, "throughput": 1951.2,
+                "memory_peak_mb": 812.5, "compile_ms": None,
                 "started_at": "2026-05-01T12:00:00.000000Z",
-            }
-        ],
-        {"git_commit": "abcdef"},
-    ),
-)
+            },
+        ], {"git_commit": "abcdef"}),
+)  # fmt: skip
 
-BAD = (
-    Bad("timm", "table.csv", TIMM_HEADER, None, None, "its name does not say"),
-    Bad("timm", TIMM, "model,infer_step_time\n", 1, "infer_samples_per_sec", "the header lacks it"),
-    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,2,3,4,5\n", 2, None, "7 fields where"),
-    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,,3,4,5,6\n", 2, "infer_step_time", "it is missing"),
-    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,x,3,4,5,6\n", 2, "infer_step_time", "'x' is no"),
-    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,-1,3,4,5,6\n", 2, "infer_step_time", "not above 0"),
-    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,1,3.5,4,5,6\n", 2, "infer_batch_size", "no whole"),
-    Bad("timm", TIMM, TIMM_HEADER + "a,224,1,inf,3,4,5,6\n", 2, "infer_step_time", "no finite"),
-    Bad("timm", TIMM, "model,model\n", 1, "infer_samples_per_sec", "the header lacks it"),
-    Bad("aihub", "perf.yaml", "precisions: [\n", 2, None, "did not find"),
-    Bad("aihub", "perf.yaml", "- a\n", 1, None, "an object was expected"),
-    Bad("aihub", "perf.yaml", "a: 1\nprecisions: 7\n", 2, "precisions", "an object was expected"),
-    Bad(
-        "aihub",
-        "perf.yaml",
-        PERF.replace("milliseconds: 2.5", "milliseconds: soon"),
-        13,
-        "inference_time_milliseconds",
-        "'soon' is no number",
-    ),
-    Bad(
-        "aihub",
-        "perf.yaml",
-        PERF.replace("Passed", "Passed\n" + " " * 14 + "job_id: b"),
-        13,
-        "job_id",
-        "it is there twice",
-    ),
-    Bad(
-        "aihub",
-        "perf.yaml",
-        PERF[: PERF.index("              layer_counts")],
-        11,
-        "layer_counts",
-        "it is missing: a job that has passed has it",
-    ),
-    Bad(
-        "aihub",
-        "perf.yaml",
-        PERF[: PERF.index("                qairt")],
-        21,
-        "tool_versions",
-        "it is missing: a job that has passed has it",
-    ),
-    Bad("mlperf", "summary_results.json", "{}", 1, None, "a list of results was expected"),
-    Bad("mlperf", "summary_results.json", "[1]", None, "entry 1", "an object was expected"),
-    Bad("mlperf", "summary_results.json", "[\n", 2, None, "expecting value"),
-    Bad(
-        "mlperf",
-        "summary_results.json",
-        json.dumps([{**MLPERF, "Scenario": "Picnic"}], indent=0),
-        6,
-        "Scenario",
-        "no scenario is called 'Picnic'",
-    ),
-    Bad(
-        "mlperf",
-        "summary_results.json",
-        json.dumps([{**MLPERF, "Performance_Units": "Latency (ms)"}], indent=0),
-        14,
-        "Performance_Units",
-        "no latency is the result of Offline",
-    ),
-    Bad("optimum", "benchmark.json", document(OPTIMUM, report=...), 1, "report", "it is missing"),
-    Bad("optimum", "benchmark.json", document(OPTIMUM, report={}), 28, "forward", "there is none"),
-    Bad(
-        "optimum",
-        "benchmark.json",
-        document(FORWARD, report__forward__latency__unit="weeks"),
-        16,
-        "unit",
-        "no unit of time",
-    ),
-    Bad(
-        "benchmark-app",
-        "benchmark_report.json",
-        document(APP, execution_results__throughput="fast"),
-        23,
-        "throughput",
-        "'fast' is no number",
-    ),
-    Bad("pytest-benchmark", "a.json", document(PYTEST, datetime="soon"), 40, "datetime", "no date"),
-    Bad(
-        "pytest-benchmark",
-        "a.json",
-        document(PYTEST, benchmarks__0__stats__data=["x"]),
-        33,
-        "data",
-        "numbers were expected",
-    ),
-    Bad("guide-csv", "b.csv", GUIDE.replace("float16", "float3"), 2, "dtype", "no precision"),
-    Bad(
-        "guide-csv", "b.csv", GUIDE.replace("(8, 3, 224, 224)", "(8, x"), 2, "input_shape", "shape"
-    ),
-    Bad("json", "r.json", '{"results": [\n{"model": "a"}]}', 2, "result_id", "it is missing"),
-    Bad("json", "r.json", "{}", 1, "results", "it is missing"),
-    *(
-        Bad("json", "r.json", results(**{name: value}), 4, name, why)
-        for name, value, why in IMPOSSIBLE
-    ),
-    *(Bad("csv", "r.csv", table(**{name: value}), 2, name, why) for name, value, why in IMPOSSIBLE),
-    Bad("json", "r.json", '{\n"schema": 99, "results": []}', 2, "schema", "newer accelbench (99"),
-    Bad(
-        "json",
-        "r.json",
-        '{"schema": "urn:accelbench:result:2", "results": []}',
-        1,
-        "schema",
-        "newer accelbench (2",
-    ),
-    Bad("json", "r.json", '{"schema": "x", "results": []}', 1, "schema", "'x' where"),
-    Bad("guide-csv", "b.csv", GUIDE.replace("4.1,", "-4.1,"), 2, "latency_mean_ms", "not above 0"),
-)
+#: By kind and name: the text of a file, the line and the field that are named, and why.
+_BAD: dict[tuple[str, str], list[tuple[str, int | None, str | None, str]]] = {
+    ("timm", "table.csv"): [
+        (TIMM_HEADER, None, None, "its name does not say"),
+    ],
+    ("timm", TIMM): [
+        ("model,infer_step_time\n", 1, "infer_samples_per_sec", "the header lacks it"),
+        (TIMM_HEADER + "a,224,1,2,3,4,5\n", 2, None, "7 fields where"),
+        (TIMM_HEADER + "a,224,1,,3,4,5,6\n", 2, "infer_step_time", "it is missing"),
+        (TIMM_HEADER + "a,224,1,x,3,4,5,6\n", 2, "infer_step_time", "'x' is no"),
+        (TIMM_HEADER + "a,224,1,-1,3,4,5,6\n", 2, "infer_step_time", "not above 0"),
+        (TIMM_HEADER + "a,224,1,1,3.5,4,5,6\n", 2, "infer_batch_size", "no whole"),
+        (TIMM_HEADER + "a,224,1,inf,3,4,5,6\n", 2, "infer_step_time", "no finite"),
+        ("model,model\n", 1, "infer_samples_per_sec", "the header lacks it"),
+        (TIMM_HEADER + TIMM_ROW.format("-1"), 2, "infer_gmacs", "is below 0"),
+        (TIMM_HEADER + TIMM_ROW.format("1_0"), 2, "infer_gmacs", "is no number"),
+        (TIMM_HEADER + TIMM_ROW.format("\u0661"), 2, "infer_gmacs", "is no number"),
+    ],
+    ("aihub", "perf.yaml"): [
+        ("precisions: [\n", 2, None, "did not find"),
+        ("- a\n", 1, None, "an object was expected"),
+        ("a: 1\nprecisions: 7\n", 2, "precisions", "an object was expected"),
+        (PERF.replace("milliseconds: 2.5", "milliseconds: soon"),
+         13, "inference_time_milliseconds", "'soon' is no number"),
+        (PERF.replace("Passed", "Passed\n" + " " * 14 + "job_id: b"),
+         13, "job_id", "it is there twice"),
+        (PERF[: PERF.index("              layer_counts")],
+         11, "layer_counts", "it is missing: a job that has passed has it"),
+        (PERF[: PERF.index("                qairt")],
+         21, "tool_versions", "it is missing: a job that has passed has it"),
+        (PERF.replace("max: 12", "max: -1"), 16, "max", "is below 0"),
+        (PERF.replace("min: 0", "min: 13"), 16, "max", "12 is below min, 13"),
+        (PERF.replace("total: 7", "total: 1e300"), 19, "total", "more than there"),
+    ],
+    ("mlperf", "summary_results.json"): [
+        ("{}", 1, None, "a list of results was expected"),
+        ("[1]", None, "entry 1", "an object was expected"),
+        ("[\n", 2, None, "expecting value"),
+        (json.dumps([{**MLPERF, "Scenario": "Picnic"}], indent=0),
+         6, "Scenario", "no scenario is called 'Picnic'"),
+        (json.dumps([{**MLPERF, "Performance_Units": "Latency (ms)"}], indent=0),
+         14, "Performance_Units", "no latency is the result of Offline"),
+        (json.dumps([{**MLPERF, "Power_Result": -1}]), 1, "Power_Result", "is below 0"),
+        (json.dumps([{**MLPERF, "Nodes": 10**12}]), 1, "world_size", "more than there can be"),
+    ],
+    ("optimum", "benchmark.json"): [
+        (document(OPTIMUM, report=...), 1, "report", "it is missing"),
+        (document(OPTIMUM, report={}), 28, "forward", "there is none"),
+        (document(FORWARD, report__forward__latency__unit="weeks"), 16, "unit", "no unit of time"),
+        (document(FORWARD, report__forward__latency__values=["x"]), 17, "values", "x' is among"),
+        (document(FORWARD, report__forward__latency__values=[None]), 17, "values", "None' is"),
+        (document(FORWARD, report__forward__latency__values=[10**400, 1]), 17, "values", "1000"),
+        (document(FORWARD, report__forward__latency__values=[1e300, 1]), 13, "samples", "than the"),
+        (document(OPTIMUM, config__environment__gpu=5), 21, "gpu", "a list"),
+        (document(OPTIMUM, config__environment__gpu=[5]), 21, "gpu", "names"),
+    ],
+    ("benchmark-app", "benchmark_report.json"): [
+        (document(APP, execution_results__throughput="fast"),
+         23, "throughput", "'fast' is no number"),
+    ],
+    ("pytest-benchmark", "a.json"): [
+        (document(PYTEST, datetime="soon"), 40, "datetime", "no date"),
+        (document(PYTEST, benchmarks__0__stats__data=["x"]), 33, "data", "numbers were expected"),
+        (document(PYTEST, benchmarks__0__stats__data=[True, 1]), 33, "data", "True' is among"),
+        (document(PYTEST, benchmarks__0__stats__data=[1e306, 1]), 15, "samples", "more than"),
+    ],
+    ("guide-csv", "b.csv"): [
+        (GUIDE.replace("float16", "float3"), 2, "dtype", "no precision"),
+        (GUIDE.replace("(8, 3, 224, 224)", "(8, x"), 2, "input_shape", "shape"),
+        (GUIDE.replace("4.1,", "-4.1,"), 2, "latency_mean_ms", "not above 0"),
+        (TRUTH, 2, "compiled", "'maybe' is no truth"),
+        (GUIDE.replace("(8, 3, 224, 224)", "(" * 3000), 2, "input_shape", "is no shape"),
+    ],
+    ("json", "r.json"): [
+        ('{"results": [\n{"model": "a"}]}', 2, "result_id", "it is missing"),
+        ("{}", 1, "results", "it is missing"),
+        ('{\n"schema": 99, "results": []}', 2, "schema", "newer accelbench (99"),
+        ('{"schema": "urn:accelbench:result:2", "results": []}',
+         1, "schema", "newer accelbench (2"),
+        ('{"schema": "x", "results": []}', 1, "schema", "'x' where"),
+        (results(sampling={"step": {"timing": "guessed"}}), 4, "sampling", "is none of each"),
+        (results(sampling={"step": {"steps": [0]}}), 4, "sampling", "above 0"),
+        (results(sampling={"step": 5}), 4, "sampling", "objects were expected"),
+        (results(conditions=[1]), 4, "conditions", "or no object"),
+    ],
+    ("csv", "r.csv"): [
+        (table(seed="9223372036854775808"), 2, "seed", "not a whole number of 64 bits"),
+    ],
+}  # fmt: skip
+BAD = [Bad(*place, *told) for place, all_of_it in _BAD.items() for told in all_of_it]
+BAD += [
+    Bad(form, f"r.{form}", made(**{name: value}), line, name, why)
+    for form, made, line in (("json", results, 4), ("csv", table, 2))
+    for name, value, why in IMPOSSIBLE
+]

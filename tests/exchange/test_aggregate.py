@@ -40,23 +40,13 @@ def ok(batch: int, ms: float, **more: Any) -> dict[str, Any]:
     name = "-".join(map(str, (batch, ms, *more.values())))
     return body(
         **{
-            "result_id": name,
-            "run_id": "r",
-            "case_id": f"batch {batch}",
-            "model": "resnet-tiny",
-            "device": "cpu:0",
-            "mode": "inference",
-            "image_size": 64,
-            "batch_size": batch,
-            "latency_p50_ms": ms,
-            "latency_mean_ms": ms,
-            "throughput": 1000 * batch / ms,
-            "throughput_unit": "images/s",
-            "memory_peak_mb": 10.0 + batch,
-            "quality": "converged",
+            "result_id": name, "run_id": "r", "case_id": f"batch {batch}", "model": "resnet-tiny",
+            "device": "cpu:0", "mode": "inference", "image_size": 64, "batch_size": batch,
+            "latency_p50_ms": ms, "latency_mean_ms": ms, "throughput": 1000 * batch / ms,
+            "throughput_unit": "images/s", "memory_peak_mb": 10.0 + batch, "quality": "converged",
             **more,
-        }
-    )
+        },
+    )  # fmt: skip
 
 
 def aggregated(*bodies: dict[str, Any]) -> dict[str, Any]:
@@ -122,16 +112,10 @@ def test_medians_and_means_are_not_mixed() -> None:
 
 def test_only_the_batch_varies_within_an_entry() -> None:
     others = [
-        {"model": "bert-tiny"},
-        {"hardware": "cuda", "device": "cuda:0"},
-        {"device": "cpu:1"},
-        {"runtime": "onnxruntime"},
-        {"precision": "bf16"},
-        {"mode": "training"},
-        {"image_size": 128},
-        {"options": {"compile": True}},
-        {"weights": "google/some"},
-    ]
+        {"model": "bert-tiny"}, {"hardware": "cuda", "device": "cuda:0"}, {"device": "cpu:1"},
+        {"runtime": "onnxruntime"}, {"precision": "bf16"}, {"mode": "training"},
+        {"image_size": 128}, {"options": {"compile": True}}, {"weights": "google/some"},
+    ]  # fmt: skip
     document = aggregated(ok(1, 1.0), ok(2, 1.0), *(ok(1, 2.0, **more) for more in others))
     assert len(document["entries"]) == 1 + len(others)
     assert document["results"] == 2 + len(others)

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from foreign_files import bring
 from honest import document, honest
 
 from accelbench.core.columns import BY_NAME
@@ -32,8 +33,7 @@ WIDE |= {"latency_max_ms": 900.0}
 CORRUPTED: list[tuple[dict[str, Any], str]] = [
     ({"latency_p50_ms": 38.0, "latency_min_ms": None, "latency_ci_low_ms": None}, "latency_p50_ms"),
     ({"latency_mean_ms": MEAN * 1.01, "throughput": 1e3 / MEAN / 1.01}, "latency_mean_ms"),
-    ({"latency_max_ms": 999.0}, "latency_max_ms"),
-    ({"latency_min_ms": 300.0}, "latency_min_ms"),
+    ({"latency_max_ms": 999.0}, "latency_max_ms"), ({"latency_min_ms": 300.0}, "latency_min_ms"),
     ({"latency_std_ms": 5.0}, "latency_std_ms"),
     ({"latency_ci_low_ms": 100.0}, "latency_ci_low_ms"),
     ({"latency_ci_low_ms": 401.9, "latency_ci_high_ms": 402.1}, "latency_ci_low_ms"),
@@ -43,33 +43,20 @@ CORRUPTED: list[tuple[dict[str, Any], str]] = [
     ({"throughput": 1e3 / MEAN * 2}, "throughput"),
     ({"samples": {"step": [1, 2, 3, 4, 5]}}, "latency_mean_ms"),
     ({"samples": {"step": []}, "sample_count": 0}, "samples"),
-    ({"sample_count": None}, "sample_count"),
-    ({"sampling_ms": 100.0}, "sampling_ms"),
-    ({"model": "gpt2-tiny"}, "case_id"),
-    ({"precision": "fp16"}, "case_id"),
-    ({"runtime": "jax"}, "case_id"),
-    ({"sequence_length": 64}, "case_id"),
-    ({"options": {"lr": 0.2}}, "case_id"),
-    ({"mode": "training"}, "case_id"),
-    ({"case_id": "0" * 16}, "result_id"),
-    ({"device": "cuda:0"}, "result_id"),
-    ({"launch": 3}, "result_id"),
-    ({"arm": "this"}, "result_id"),
-    ({"run_id": "s"}, "result_id"),
-    ({"device_fingerprint": "0" * 16}, "series_key"),
-    ({"threads": 1}, "series_key"),
-    ({"status": "failed"}, "reason"),
-    ({"cpu_wait_share": 0.7}, "quality"),
-    (WIDE, "quality"),
-    ({"precision_proof": None}, "precision_proof"),
-    ({"memory_peak_mb": None}, "memory_peak_mb"),
-    ({"cpu_wait_share": 0.7, "quality": None}, "quality"),
-    ({"flops": 1e25}, "latency_mean_ms"),
-    ({"latency_mean_ms": -7.0}, "latency_mean_ms"),
-    ({"memory_peak_mb": -1.0}, "memory_peak_mb"),
+    ({"sample_count": None}, "sample_count"), ({"sampling_ms": 100.0}, "sampling_ms"),
+    ({"model": "gpt2-tiny"}, "case_id"), ({"precision": "fp16"}, "case_id"),
+    ({"runtime": "jax"}, "case_id"), ({"sequence_length": 64}, "case_id"),
+    ({"options": {"lr": 0.2}}, "case_id"), ({"mode": "training"}, "case_id"),
+    ({"case_id": "0" * 16}, "result_id"), ({"device": "cuda:0"}, "result_id"),
+    ({"launch": 3}, "result_id"), ({"arm": "this"}, "result_id"), ({"run_id": "s"}, "result_id"),
+    ({"device_fingerprint": "0" * 16}, "series_key"), ({"threads": 1}, "series_key"),
+    ({"status": "failed"}, "reason"), ({"cpu_wait_share": 0.7}, "quality"), (WIDE, "quality"),
+    ({"precision_proof": None}, "precision_proof"), ({"memory_peak_mb": None}, "memory_peak_mb"),
+    ({"cpu_wait_share": 0.7, "quality": None}, "quality"), ({"flops": 1e25}, "latency_mean_ms"),
+    ({"latency_mean_ms": -7.0}, "latency_mean_ms"), ({"memory_peak_mb": -1.0}, "memory_peak_mb"),
     ({"verification": "certainly"}, "verification"),
     ({"started_at": "2999-01-01T00:00:00Z"}, "started_at"),
-]
+]  # fmt: skip
 SCORED = {"accuracy": 0.5, "accuracy_metric": "top1", "accuracy_samples": 2}
 SCORED |= {"accuracy_per_sample": [1.0, 0.0]}
 #: Side values that are physically impossible, and the column that is named.
@@ -114,11 +101,6 @@ each_corrupted = pytest.mark.parametrize(
 def write(path: Path, *bodies: dict[str, Any]) -> Path:
     path.write_text(document(*bodies))
     return path
-
-
-def bring(database: Database, path: Path) -> int:
-    found = read_import("json", path)
-    return database.bring_in(found.run_id, found.facts, found.bodies, found.queries).results
 
 
 @pytest.mark.parametrize("kind", ["independent", "alternating", "opposed", "few values"])
@@ -200,7 +182,7 @@ _OURS = ("protocol_version", "samples", "sampling", "nulls")
 
 def test_a_merge_refuses_impossible_side_values(tmp_path: Path) -> None:
     there = Database(tmp_path / "b.duckdb")
-    bring(there, write(tmp_path / "r.json", honest()))
+    bring(there, "json", write(tmp_path / "r.json", honest()))
     with duckdb.connect(str(there.path)) as con:
         con.execute("UPDATE fact_result SET power_watts = 1e7")
     merged = Database(tmp_path / "a.duckdb").merge(there.path)
@@ -232,7 +214,7 @@ def test_a_journal_keeps_what_a_database_refuses(tmp_path: Path) -> None:
 
 def test_a_merge_refuses_what_a_doctored_database_has(tmp_path: Path) -> None:
     there = Database(tmp_path / "b.duckdb")
-    bring(there, write(tmp_path / "r.json", honest()))
+    bring(there, "json", write(tmp_path / "r.json", honest()))
     with duckdb.connect(str(there.path)) as con:
         con.execute("UPDATE fact_result SET precision = 'fp16'")
     merged = Database(tmp_path / "a.duckdb").merge(there.path)
@@ -250,11 +232,11 @@ def test_a_merge_refuses_what_a_doctored_database_has(tmp_path: Path) -> None:
 def test_it_is_there_already_only_if_it_is_the_same(column: str, tmp_path: Path) -> None:
     database = Database(tmp_path / "a.duckdb")
     first = honest() | {"verification": "reference", "seed": 0}
-    assert bring(database, write(tmp_path / "r.json", first)) == 1
-    assert bring(database, tmp_path / "r.json") == 0
+    assert bring(database, "json", write(tmp_path / "r.json", first)) == 1
+    assert bring(database, "json", tmp_path / "r.json") == 0
     other = {"device_name": "Another", "verification": "ok", "seed": 1}[column]
     with pytest.raises(ConflictError) as caught:
-        bring(database, write(tmp_path / "s.json", first | {column: other}))
+        bring(database, "json", write(tmp_path / "s.json", first | {column: other}))
     assert caught.value.column == column
 
 
@@ -265,9 +247,9 @@ def test_what_was_exported_comes_in_again(form: str, tmp_path: Path) -> None:
     from accelbench.exchange.table_export import export_table
 
     database = Database(tmp_path / "a.duckdb")
-    bring(database, write(tmp_path / "r.json", honest()))
+    bring(database, "json", write(tmp_path / "r.json", honest()))
     other = Database(tmp_path / "b.duckdb")
-    bring(other, write(tmp_path / "f.json", failed))
+    bring(other, "json", write(tmp_path / "f.json", failed))
     for number, store in enumerate((database, other)):
         path = tmp_path / f"e{number}.{form}"
         export_table(path, store, form, samples=True, runs={})

@@ -20,6 +20,7 @@ from foreign_files import (
     TIMM_HEADER,
     Bad,
     Good,
+    bring,
     results,
     table,
 )
@@ -57,11 +58,6 @@ def stored(database: Database) -> list[dict[str, Any]]:
     return database.results(samples=True)
 
 
-def import_into(database: Database, kind: str, path: Path, **more: str) -> int:
-    found = read_import(kind, path, **more)
-    return database.bring_in(found.run_id, found.facts, found.bodies).results
-
-
 each_good = pytest.mark.parametrize("good", GOOD, ids=lambda one: f"{one.kind}-{one.name}")
 
 
@@ -91,9 +87,9 @@ def test_every_row_says_whose_it_is_and_may_be_compared(good: Good, tmp_path: Pa
 @each_good
 def test_a_second_import_adds_nothing_wherever_the_file_lies(good: Good, tmp_path: Path) -> None:
     database = Database(tmp_path / "a.duckdb")
-    assert import_into(database, good.kind, put(tmp_path / "a", good)) == len(good.rows)
+    assert bring(database, good.kind, put(tmp_path / "a", good)) == len(good.rows)
     whole = stored(database)
-    assert import_into(database, good.kind, put(tmp_path / "b", good), commit="later") == 0
+    assert bring(database, good.kind, put(tmp_path / "b", good), commit="later") == 0
     assert stored(database) == whole
     assert database.status()["tables"]["benchmark_runs"] == 1
 
@@ -108,12 +104,12 @@ def test_what_a_sample_covers_goes_out_and_comes_in_again(tmp_path: Path) -> Non
     written = tmp_path / "run.json"
     written.write_text(json.dumps(document({"run_id": "r"}, [told])), encoding="utf-8")
     database = Database(tmp_path / "a.duckdb")
-    import_into(database, "json", written)
+    bring(database, "json", written)
     assert step_samples(database, ["r1", "none"]) == {"r1": [1.0, 1.0]}
     path = tmp_path / "out.json"
     export(path, database.results(samples=True), "json", samples=True)
     other = Database(tmp_path / "b.duckdb")
-    import_into(other, "json", path)
+    bring(other, "json", path)
     assert other.results(samples=True)[0]["sampling"] == told["sampling"]
 
 
@@ -123,13 +119,13 @@ def test_what_came_in_goes_out_and_comes_in_elsewhere_as_it_was(
     good: Good, form: str, tmp_path: Path
 ) -> None:
     here, there = Database(tmp_path / "a.duckdb"), Database(tmp_path / "b.duckdb")
-    import_into(here, good.kind, put(tmp_path, good))
+    bring(here, good.kind, put(tmp_path, good))
     samples = form == "json"
     path = tmp_path / f"out.{form}"
     export(path, here.results(samples=samples), form, samples=samples)
-    assert import_into(there, form, path) == len(good.rows)
+    assert bring(there, form, path) == len(good.rows)
     assert there.results(samples=samples) == here.results(samples=samples)
-    assert import_into(here, form, path) == 0
+    assert bring(here, form, path) == 0
 
 
 each_bad = pytest.mark.parametrize("bad", BAD, ids=lambda one: f"{one.kind}-{one.why[:24]}")
@@ -271,8 +267,8 @@ def test_a_moment_that_the_file_does_not_say_is_taken_from_who_imports(tmp_path:
 def test_a_moment_that_is_given_afterwards_doubles_nothing(tmp_path: Path) -> None:
     database = Database(tmp_path / "a.duckdb")
     path = write(tmp_path, TIMM, TIMM_HEADER + "net,224,1000,256,256,5.5,0.39,2.04\n")
-    assert import_into(database, "timm", path) == 1
-    assert import_into(database, "timm", path, measured_at="2026-08-08") == 0
+    assert bring(database, "timm", path) == 1
+    assert bring(database, "timm", path, measured_at="2026-08-08") == 0
 
 
 @pytest.mark.parametrize(("most", "known"), [("0", None), ("7", 7.0)])

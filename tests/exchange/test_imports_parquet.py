@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign_files import GOOD
+from foreign_files import GOOD, bring
 
 from accelbench.analysis.questions import AXES
 from accelbench.analysis.sides import ways_of
@@ -19,28 +19,13 @@ from accelbench.store.database import Database
 from exported import export
 
 LINE: dict[str, Any] = {
-    "source": "somebody",
-    "source_commit": "abc",
-    "license": "MIT",
-    "model": "net_a",
-    "family": "net",
-    "params_m": 5.5,
-    "gmacs": 0.5,
-    "hardware_name": "A phone",
-    "hardware_kind": "qualcomm-npu",
-    "framework": "qai-hub",
-    "runtime": "tflite",
-    "precision": "float",
-    "batch_size": 2,
-    "img_size": 224,
-    "seq_len": None,
-    "mode": "inference",
-    "latency_ms": 2.5,
-    "throughput": 800.0,
-    "throughput_unit": "inferences/s",
-    "memory_mb": 18.0,
+    "source": "somebody", "source_commit": "abc", "license": "MIT", "model": "net_a",
+    "family": "net", "params_m": 5.5, "gmacs": 0.5, "hardware_name": "A phone",
+    "hardware_kind": "qualcomm-npu", "framework": "qai-hub", "runtime": "tflite",
+    "precision": "float", "batch_size": 2, "img_size": 224, "seq_len": None, "mode": "inference",
+    "latency_ms": 2.5, "throughput": 800.0, "throughput_unit": "inferences/s", "memory_mb": 18.0,
     "extra": '{"job_id": "j1", "date": "2025-12-01T17:50:14-08:00"}',
-}
+}  # fmt: skip
 TIMM = {
     **LINE,
     "hardware_name": "A card",
@@ -68,11 +53,6 @@ def write(path: Path, *lines: dict[str, Any], **types: pa.DataType) -> Path:
     return path
 
 
-def import_into(database: Database, kind: str, path: Path, **more: str) -> int:
-    found = read_import(kind, path, **more)
-    return database.bring_in(found.run_id, found.facts, found.bodies, found.queries).results
-
-
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
     return Database(tmp_path / "a.duckdb")
@@ -87,7 +67,7 @@ def exported(tmp_path: Path) -> tuple[Path, list[dict[str, Any]]]:
         folder.mkdir()
         for name, text in {**good.beside, good.name: good.text}.items():
             (folder / name).write_text(text)
-        import_into(here, good.kind, folder / good.name)
+        bring(here, good.kind, folder / good.name)
     rows = here.results()
     export(tmp_path / "out.parquet", rows, "parquet")
     return tmp_path / "out.parquet", rows
@@ -97,9 +77,9 @@ def test_what_went_out_comes_in_as_it_was_and_once(
     database: Database, exported: tuple[Path, list[dict[str, Any]]]
 ) -> None:
     path, rows = exported
-    assert import_into(database, "parquet", path) == len(rows)
+    assert bring(database, "parquet", path) == len(rows)
     assert database.results() == rows
-    assert import_into(database, "parquet", path) == 0
+    assert bring(database, "parquet", path) == 0
 
 
 def test_what_was_measured_elsewhere_is_imported_here(
@@ -109,7 +89,7 @@ def test_what_was_measured_elsewhere_is_imported_here(
     words = ["measured", "simulated", *["imported"] * (table.num_rows - 2)]
     column = table.column_names.index("provenance")
     pq.write_table(table.set_column(column, "provenance", pa.array(words)), tmp_path / "m.parquet")
-    import_into(database, "parquet", tmp_path / "m.parquet", source="the lab")
+    bring(database, "parquet", tmp_path / "m.parquet", source="the lab")
     by_id = {row["result_id"]: row for row in database.results()}
     first, second, third = (by_id[i.as_py()] for i in table["result_id"][:3])
     assert (first["provenance"], first["conditions"]["source"]) == ("imported", {"name": "the lab"})
@@ -166,34 +146,17 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
 
 def test_a_tidy_line_is_a_row_of_ours(database: Database, tmp_path: Path) -> None:
     path = write(tmp_path / "tidy.parquet", LINE, TIMM, NCNN)
-    assert import_into(database, "tidy", path) == 3
+    assert bring(database, "tidy", path) == 3
     rows = {row["runtime"]: row for row in database.results()}
     phone, card, board = rows["tflite"], rows["pytorch"], rows["ncnn"]
     wanted = {
-        "model": "net_a",
-        "hardware": "qnn",
-        "device_name": "A phone",
-        "precision": "float",
-        "batch_size": 2,
-        "image_size": 224,
-        "mode": "inference",
-        "scenario": "single_stream",
-        "compiled": False,
-        "world_size": 1,
-        "options": {},
-        "status": "ok",
-        "provenance": "imported",
-        "family": "vision",
-        "parameters": 5_500_000,
-        "latency_mean_ms": 2.5,
-        "throughput": 800.0,
-        "throughput_unit": "inferences/s",
-        "memory_peak_mb": 18.0,
-        "flops": 2e9,
-        "started_at": "2025-12-02T01:50:14.000000Z",
-        "launch": 1,
-        "arm": "",
-    }
+        "model": "net_a", "hardware": "qnn", "device_name": "A phone", "precision": "float",
+        "batch_size": 2, "image_size": 224, "mode": "inference", "scenario": "single_stream",
+        "compiled": False, "world_size": 1, "options": {}, "status": "ok", "provenance": "imported",
+        "family": "vision", "parameters": 5_500_000, "latency_mean_ms": 2.5, "throughput": 800.0,
+        "throughput_unit": "inferences/s", "memory_peak_mb": 18.0, "flops": 2e9,
+        "started_at": "2025-12-02T01:50:14.000000Z", "launch": 1, "arm": "",
+    }  # fmt: skip
     assert {name: phone[name] for name in wanted} == wanted
     assert phone["conditions"]["source"] == {"name": "somebody", "commit": "abc", "licence": "MIT"}
     assert phone["conditions"]["kin"] == "net"
@@ -220,7 +183,7 @@ def test_a_rate_of_several_nodes_is_of_all_their_accelerators(
         }
         for nodes, rate in ((1, 30.0), (4, 120.0))
     ]
-    assert import_into(database, "tidy", write(tmp_path / "tidy.parquet", *lines)) == 2
+    assert bring(database, "tidy", write(tmp_path / "tidy.parquet", *lines)) == 2
     found = {(row["device_name"], row["world_size"]) for row in database.results()}
     assert found == {("8x A card", 1), ("32x A card", 32)}
     assert len({row["device_fingerprint"] for row in database.results()}) == 2
@@ -231,9 +194,9 @@ def test_a_tidy_figure_is_one_wherever_it_stands_and_a_later_one_is_another(
 ) -> None:
     newer = {**LINE, "source_commit": "def", "latency_ms": 2.4}
     path = write(tmp_path / "tidy.parquet", LINE, LINE)
-    assert import_into(database, "tidy", path) == 1
+    assert bring(database, "tidy", path) == 1
     again = write(tmp_path / "later.parquet", {**LINE, "source_commit": "def"}, newer)
-    assert import_into(database, "tidy", again) == 1
+    assert bring(database, "tidy", again) == 1
     first, second = database.results()
     for name in ("case_id", "series_key", "device_fingerprint"):
         assert first[name] == second[name]
@@ -244,7 +207,7 @@ def test_a_table_without_the_rest_is_taken(database: Database, tmp_path: Path) -
     needed = ("source", "model", "hardware_name", "hardware_kind", "framework", "runtime")
     needed += ("precision", "batch_size", "mode", "latency_ms", "throughput")
     path = write(tmp_path / "tidy.parquet", {name: LINE[name] for name in needed})
-    assert import_into(database, "tidy", path, measured_at="2026-01-02") == 1
+    assert bring(database, "tidy", path, measured_at="2026-01-02") == 1
     (row,) = database.results()
     assert (row["image_size"], row["parameters"], row["memory_peak_mb"]) == (None, None, None)
     assert row["started_at"] == "2026-01-02T00:00:00.000000Z"
@@ -281,7 +244,7 @@ def test_scenarios_are_spelt_as_ours(database: Database, tmp_path: Path) -> None
             ("Offline", {"latency_ms": None}),
         )
     ]
-    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    bring(database, "tidy", write(tmp_path / "t.parquet", *lines))
     _, rows = database.query(
         "SELECT model, scenario, batch_size, latency_mean_ms, latency_p90_ms, latency_p99_ms"
         " FROM benchmark_results ORDER BY model"
@@ -306,7 +269,7 @@ def test_a_latency_that_is_derived_from_a_rate_is_none(database: Database, tmp_p
         LINE | {"model": model, "extra": f'{{"latency_is_derived": {derived}}}'}
         for model, derived in (("derived", "true"), ("measured", "false"))
     ]
-    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    bring(database, "tidy", write(tmp_path / "t.parquet", *lines))
     _, rows = database.query(
         "SELECT model, latency_mean_ms, throughput FROM benchmark_results ORDER BY model"
     )
@@ -320,7 +283,7 @@ def test_a_median_beside_a_mean_is_a_median_and_the_rate_is_of_the_mean(
         LINE | {"model": "ours", "throughput": 800.0, "extra": '{"mean_ms": 2.6}'},
         LINE | {"model": "theirs", "throughput": 790.0, "extra": '{"mean_ms": 2.6}'},
     ]
-    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    bring(database, "tidy", write(tmp_path / "t.parquet", *lines))
     _, rows = database.query(
         "SELECT model, latency_p50_ms, latency_mean_ms, throughput FROM benchmark_results"
         " ORDER BY model"
@@ -340,7 +303,7 @@ def test_of_a_derived_latency_no_single_request_was_timed(
     database: Database, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "t.parquet", LINE | {"extra": '{"latency_is_derived": true}'})
-    import_into(database, "tidy", path)
+    bring(database, "tidy", path)
     _, rows = database.query("SELECT scenario FROM benchmark_results")
     assert rows == [("offline",)]
 
@@ -357,7 +320,7 @@ def test_an_open_entry_is_not_the_model_it_is_named_after(
         '{"Category": "open", "ID": "5.1-5"}',
     )
     lines = [LINE | {"model": "resnet", "extra": extra} for extra in extras]
-    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    bring(database, "tidy", write(tmp_path / "t.parquet", *lines))
     _, rows = database.query("SELECT model FROM benchmark_results ORDER BY model")
     assert [model for (model,) in rows] == [
         "resnet",
@@ -376,7 +339,7 @@ def test_submissions_that_ran_alike_are_no_launches_of_one_thing(
         | {"extra": f'{{"Scenario": "Offline", "Submitter": "{name}", "hardware": 1}}'}
         for name, rate in (("Somebody", 200.0), ("Somebody else", 4000.0))
     ]
-    import_into(database, "tidy", write(tmp_path / "t.parquet", *lines))
+    bring(database, "tidy", write(tmp_path / "t.parquet", *lines))
     _, found = database.query("SELECT * FROM benchmark_results")
     names = [about for about, *_ in database.query("DESCRIBE benchmark_results")[1]]
     rows = [dict(zip(names, row, strict=True)) for row in found]
@@ -389,7 +352,7 @@ def test_white_space_makes_no_other_thing_of_a_name(database: Database, tmp_path
     """“GPU Y” and “GPU Y ” were two devices, in two rows that look the same."""
     odd = {"hardware_name": " A\u00a0 phone\t", "model": "net_a ", "precision": "float\n"}
     lines = [LINE, {**LINE, **odd, "latency_ms": 2.0, "throughput": 1000.0}]
-    import_into(database, "tidy", write(tmp_path / "a.parquet", *lines))
+    bring(database, "tidy", write(tmp_path / "a.parquet", *lines))
     names = ("device_name", "model", "precision", "device_fingerprint", "series_key")
     first, second = ([row[name] for name in names] for row in database.results())
     assert first == second

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bodies import body
-from foreign_files import results, table
+from foreign_files import bring, results, table
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import UsageError
@@ -233,11 +233,6 @@ def test_a_table_of_another_program_is_held_to_the_same_rules(tmp_path: Path) ->
     with pytest.raises(MalformedError, match=r"line 3, 'latency_p99_ms': 0\.5 is below"):
         read_import("guide-csv", path)
     assert contradiction({**RATE, "throughput": 1900.0}, 2.0) is None
-
-
-def bring(database: Database, kind: str, path: Path) -> int:
-    found = read_import(kind, path)
-    return database.bring_in(found.run_id, found.facts, found.bodies, found.queries).results
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])

@@ -19,22 +19,11 @@ OPERATOR = {"kind": "MatMul", "calls": 2, "total_ms": 3.5, "share": 0.7, "where"
 
 def profile(**more: Any) -> dict[str, Any]:
     return {
-        **dict.fromkeys(CASE_COLUMNS),
-        "model": "bert-tiny",
-        "hardware": "cpu",
-        "precision": "fp32",
-        "why_not": None,
-        "engine": "torch 2",
-        "profiler": "torch.profiler",
-        "steps": 5,
-        "wall_ms": 5.0,
-        "walls_ms": [4.0, 6.0],
-        "explained": 0.7,
-        "remark": "",
-        "kinds": [OPERATOR],
-        "operators": [{"name": "32x128", **OPERATOR}],
-        **more,
-    }
+        **dict.fromkeys(CASE_COLUMNS), "model": "bert-tiny", "hardware": "cpu", "precision": "fp32",
+        "why_not": None, "engine": "torch 2", "profiler": "torch.profiler", "steps": 5,
+        "wall_ms": 5.0, "walls_ms": [4.0, 6.0], "explained": 0.7, "remark": "", "kinds": [OPERATOR],
+        "operators": [{"name": "32x128", **OPERATOR}], **more,
+    }  # fmt: skip
 
 
 def test_a_file_is_named_as_the_documents_say_and_fits_its_schema(tmp_path: Path) -> None:

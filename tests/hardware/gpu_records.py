@@ -18,35 +18,17 @@ class NVMLNotSupportedError(NVMLError):
 
 
 H200 = {
-    "name": "NVIDIA H200",
-    "uuid": "GPU-5f3ce1a0-0000-1111-2222-333344445555",
-    "memory": 143771 * 2**20,
-    "used": 2**30,
-    "power_limit_mw": 700_000,
-    "power_mw": 75_120,
-    "energy_mj": 123_456_789,
-    "capability": (9, 0),
-    "cores": 16896,
-    "clocks": {1: 1980, 2: 3201},
-    "temperature": 31,
-    "reasons": 0x1,
-    "mig": (0, 0),
-    "processes": [(4711, 2**29), (4712, None)],
-}
+    "name": "NVIDIA H200", "uuid": "GPU-5f3ce1a0-0000-1111-2222-333344445555",
+    "memory": 143771 * 2**20, "used": 2**30, "power_limit_mw": 700_000, "power_mw": 75_120,
+    "energy_mj": 123_456_789, "capability": (9, 0), "cores": 16896, "clocks": {1: 1980, 2: 3201},
+    "temperature": 31, "reasons": 0x1, "mig": (0, 0), "processes": [(4711, 2**29), (4712, None)],
+}  # fmt: skip
 RTX = {
-    "name": "NVIDIA GeForce RTX 4090",
-    "uuid": "GPU-aaaa0000-0000-1111-2222-333344445555",
-    "memory": 24564 * 2**20,
-    "used": 5,
-    "power_limit_mw": 450_000,
-    "power_mw": 30_000,
-    "capability": (8, 9),
-    "cores": 16384,
-    "clocks": {1: 2520, 2: 10501},
-    "temperature": 40,
-    "reasons": 0x4 | 0x40,
-    "processes": [],
-}
+    "name": "NVIDIA GeForce RTX 4090", "uuid": "GPU-aaaa0000-0000-1111-2222-333344445555",
+    "memory": 24564 * 2**20, "used": 5, "power_limit_mw": 450_000, "power_mw": 30_000,
+    "capability": (8, 9), "cores": 16384, "clocks": {1: 2520, 2: 10501}, "temperature": 40,
+    "reasons": 0x4 | 0x40, "processes": [],
+}  # fmt: skip
 A100_MIG = {
     **H200,
     "name": "NVIDIA A100-SXM4-80GB",
@@ -146,25 +128,17 @@ class AmdSmiException(Exception):  # noqa: N818 - the library's own name
 
 MI300X = {
     "asic": {
-        "market_name": "AMD Instinct MI300X",
-        "target_graphics_version": "gfx942",
+        "market_name": "AMD Instinct MI300X", "target_graphics_version": "gfx942",
         "num_compute_units": 304,
     },
-    "uuid": "d9ff74a1-0000-1000-80fc-aabbccddeeff",
-    "vram": 206141652992,
-    "vram_used": 297_000_000,
-    "cap": {"power_cap": 750_000_000},
-    "driver": {"driver_version": "6.10.5"},
+    "uuid": "d9ff74a1-0000-1000-80fc-aabbccddeeff", "vram": 206141652992, "vram_used": 297_000_000,
+    "cap": {"power_cap": 750_000_000}, "driver": {"driver_version": "6.10.5"},
     "power": {"current_socket_power": 141, "average_socket_power": "N/A"},
     "energy": {"energy_accumulator": 1000, "counter_resolution": 15.259, "timestamp": 1},
-    "clocks": {
-        "gfx": {"clk": 132, "max_clk": 2100},
-        "mem": {"clk": 900, "max_clk": 1300},
-    },
-    "hotspot": 38,
-    "metrics": {"throttle_status": "N/A"},
+    "clocks": {"gfx": {"clk": 132, "max_clk": 2100}, "mem": {"clk": 900, "max_clk": 1300}},
+    "hotspot": 38, "metrics": {"throttle_status": "N/A"},
     "processes": [{"pid": 99, "mem": 4096, "name": "python"}],
-}
+}  # fmt: skip
 
 
 class RecordedAmdSmi:

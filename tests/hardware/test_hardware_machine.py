@@ -79,15 +79,9 @@ def test_available_memory_knows_the_container():
 
 def moment(seconds, **changes):
     at = MachineSnapshot(
-        taken_ns=int(seconds * 1e9),
-        cpus=4,
-        cpu=CpuSeconds(0, 0, 0),
-        load=None,
-        memory_available=None,
-        swapped_bytes=0,
-        governor="performance",
-        throttle_events=0,
-    )
+        taken_ns=int(seconds * 1e9), cpus=4, cpu=CpuSeconds(0, 0, 0), load=None,
+        memory_available=None, swapped_bytes=0, governor="performance", throttle_events=0,
+    )  # fmt: skip
     return replace(at, **changes)
 
 

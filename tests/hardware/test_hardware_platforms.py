@@ -28,31 +28,20 @@ CORE_ULTRA = {
     "version": "2026.4.1-22982-e213a147257",
     "devices": [
         {
-            "device": "CPU",
-            "name": "Intel(R) Core(TM) Ultra 7 155H",
-            "capabilities": ["FP32", "INT8"],
-            "memory_bytes": None,
-            "units": None,
+            "device": "CPU", "name": "Intel(R) Core(TM) Ultra 7 155H",
+            "capabilities": ["FP32", "INT8"], "memory_bytes": None, "units": None,
             "architecture": "intel64",
         },
         {
-            "device": "GPU",
-            "name": "Intel(R) Arc(TM) Graphics (iGPU)",
-            "capabilities": ["FP16"],
-            "memory_bytes": 15 * 2**30,
-            "units": 128,
-            "architecture": "GPU: vendor=0x8086",
+            "device": "GPU", "name": "Intel(R) Arc(TM) Graphics (iGPU)", "capabilities": ["FP16"],
+            "memory_bytes": 15 * 2**30, "units": 128, "architecture": "GPU: vendor=0x8086",
         },
         {
-            "device": "NPU",
-            "name": "Intel(R) AI Boost",
-            "capabilities": ["FP16"],
-            "memory_bytes": None,
-            "units": None,
-            "architecture": "3720",
+            "device": "NPU", "name": "Intel(R) AI Boost", "capabilities": ["FP16"],
+            "memory_bytes": None, "units": None, "architecture": "3720",
         },
     ],
-}
+}  # fmt: skip
 HOST = Device("cpu", "Intel Core Ultra 7 155H", count=16, memory_bytes=32 * 2**30)
 
 

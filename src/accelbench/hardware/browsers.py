@@ -10,10 +10,10 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.common import HardwareError, run_command
@@ -85,14 +85,12 @@ class Programs(Protocol):
         """Return a browser's version, or ""."""
 
 
+@dataclass
 class InstalledPrograms:
     """The programs of this machine."""
 
-    def __init__(
-        self, environment: Mapping[str, str] = os.environ, system: str = sys.platform
-    ) -> None:
-        self._environment = environment
-        self._system = system
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    system: str = sys.platform
 
     def find(self) -> list[Browser]:
         path = self._named()
@@ -113,28 +111,28 @@ class InstalledPrograms:
         return f"there is no program at {path}, which {BROWSER_VARIABLE} or --browser names"
 
     def _named(self) -> Path | None:
-        named = self._environment.get(BROWSER_VARIABLE)
+        named = self.environment.get(BROWSER_VARIABLE)
         return Path(named).expanduser().absolute() if named else None
 
     def _places(self) -> list[tuple[Path, tuple[str, str]]]:
-        folders = [Path(p) for p in self._environment.get("PATH", "").split(os.pathsep) if p]
-        suffix = ".exe" if self._system == "win32" else ""
+        folders = [Path(p) for p in self.environment.get("PATH", "").split(os.pathsep) if p]
+        suffix = ".exe" if self.system == "win32" else ""
         places = [
             (folder / f"{program}{suffix}", kind)
             for program, kind in _PROGRAMS.items()
             for folder in folders
         ]
-        if self._system == "darwin":
+        if self.system == "darwin":
             roots = [Path("/Applications"), Path.home() / "Applications"]
             places += [(root / inside, kind) for inside, kind in _MAC.items() for root in roots]
-        if self._system == "win32":
+        if self.system == "win32":
             names = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
-            roots = [Path(self._environment[n]) for n in names if n in self._environment]
+            roots = [Path(self.environment[n]) for n in names if n in self.environment]
             places += [(root / inside, kind) for inside, kind in _WINDOWS.items() for root in roots]
         return places
 
     def _fetched(self) -> list[tuple[Path, tuple[str, str]]]:
-        folder = default_folder(self._environment) / "browser"
+        folder = default_folder(self.environment) / "browser"
         builds = folder.glob("chromium-*/chromium")
         # Those that earlier releases fetched stay in the cache, and are not the one that is meant.
         newest_first = sorted(builds, key=lambda path: _numbers(path.parent.name), reverse=True)
@@ -142,7 +140,7 @@ class InstalledPrograms:
 
     def version(self, browser: Browser) -> str:
         # On Windows asking for the version opens a window; Safari does not know the question.
-        if self._system == "win32" or browser.engine == _WEBKIT:
+        if self.system == "win32" or browser.engine == _WEBKIT:
             return ""
         return _version(browser.path)
 
@@ -172,73 +170,62 @@ def _version(path: str) -> str:
     return lines[-1] if lines else ""
 
 
-def browser_devices(
-    hardware: str, programs: Programs, engines: tuple[str, ...]
-) -> list[Device | Absent]:
-    """Return one device per suitable browser, or why there is none."""
-    if vain := programs.named_in_vain():
-        return [Absent(hardware, vain, NAME_ANOTHER)]
-    browsers = programs.find()
-    suitable = [browser for browser in browsers if browser.engine in engines]
-    if not suitable:
-        unsuitable = ", ".join(browser.name for browser in browsers)
-        reason = f"no suitable browser found, only {unsuitable}" if browsers else "no browser found"
-        return [Absent(hardware, reason, HAVE_ONE)]
-    return [
-        Device(
-            hardware=hardware,
-            name=browser.name,
-            ordinal=ordinal,
-            driver=programs.version(browser),
-            details={"path": browser.path, "engine": browser.engine, "adapter": NOT_ASKED},
-        )
-        for ordinal, browser in enumerate(suitable)
-    ]
+@dataclass(frozen=True)
+class _Browsers:
+    """Finds suitable browsers: a device each, or the reason why there is none."""
+
+    hardware: ClassVar[str]
+    engines: ClassVar[tuple[str, ...]] = (_CHROMIUM, _FIREFOX, _WEBKIT)
+    #: What may be known of a browser's adapter; none where it does not matter.
+    asked: ClassVar[Mapping[str, str]] = {"adapter": NOT_ASKED}
+
+    programs: Programs = field(default_factory=InstalledPrograms)
+
+    def detect(self) -> list[Device | Absent]:
+        if vain := self.programs.named_in_vain():
+            return [Absent(self.hardware, vain, NAME_ANOTHER)]
+        browsers = self.programs.find()
+        suitable = [browser for browser in browsers if browser.engine in self.engines]
+        if not suitable:
+            only = ", ".join(browser.name for browser in browsers)
+            reason = f"no suitable browser found, only {only}" if browsers else "no browser found"
+            return [Absent(self.hardware, reason, HAVE_ONE)]
+        return [
+            Device(
+                hardware=self.hardware,
+                name=browser.name,
+                ordinal=ordinal,
+                driver=self.programs.version(browser),
+                details={"path": browser.path, "engine": browser.engine, **self.asked},
+            )
+            for ordinal, browser in enumerate(suitable)
+        ]
 
 
-class WasmDetector:
+class WasmDetector(_Browsers):
     """Finds browsers: every one of today has WebAssembly with SIMD."""
 
     hardware = "wasm"
     colour = "#009c78"
-
-    def __init__(self, programs: Programs | None = None) -> None:
-        self._programs = programs or InstalledPrograms()
-
-    def detect(self) -> list[Device | Absent]:
-        engines = ("chromium", "firefox", "webkit")
-        units = browser_devices(self.hardware, self._programs, engines)
-        return [_without_adapter(unit) if isinstance(unit, Device) else unit for unit in units]
+    asked: ClassVar[Mapping[str, str]] = {}
 
 
-def _without_adapter(device: Device) -> Device:
-    return replace(device, details={k: v for k, v in device.details.items() if k != "adapter"})
-
-
-class WebgpuDetector:
+class WebgpuDetector(_Browsers):
     """Finds browsers that may have WebGPU; without a GPU they answer with a software adapter."""
 
     hardware = "webgpu"
     colour = "#9c6024"
 
-    def __init__(self, programs: Programs | None = None) -> None:
-        self._programs = programs or InstalledPrograms()
 
-    def detect(self) -> list[Device | Absent]:
-        engines = ("chromium", "firefox", "webkit")
-        return browser_devices(self.hardware, self._programs, engines)
-
-
-class WebnnDetector:
+class WebnnDetector(_Browsers):
     """Finds browsers that may have WebNN; many builds of Chromium have no backend for it."""
 
     hardware = "webnn"
     colour = "#c048c0"
-
-    def __init__(self, programs: Programs | None = None) -> None:
-        self._programs = programs or InstalledPrograms()
+    engines = (_CHROMIUM,)
 
     def detect(self) -> list[Device | Absent]:
-        units = browser_devices(self.hardware, self._programs, ("chromium",))
         # The one that was fetched has a backend, which many others have not.
-        return sorted(units, key=lambda dev: not (isinstance(dev, Device) and dev.name == FETCHED))
+        return sorted(
+            super().detect(), key=lambda dev: not (isinstance(dev, Device) and dev.name == FETCHED)
+        )

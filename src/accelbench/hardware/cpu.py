@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -65,23 +65,17 @@ class CpuFacts:
         return body
 
 
+@dataclass(frozen=True)
 class CpuDetector:
     """Finds the host's CPU: the one platform that is always there."""
 
     hardware = "cpu"
     colour = "#4878fc"
 
-    def __init__(
-        self,
-        files: Files | None = None,
-        command: Command = run_command,
-        system: str = sys.platform,
-        machine: str | None = None,
-    ) -> None:
-        self._files = files or SystemFiles()
-        self._command = command
-        self._system = system
-        self._machine = machine or platform.machine()
+    files: Files = field(default_factory=SystemFiles)
+    command: Command = run_command
+    system: str = sys.platform
+    machine: str = field(default_factory=platform.machine)
 
     def detect(self) -> list[Device | Absent]:
         facts = self.facts()
@@ -97,13 +91,13 @@ class CpuDetector:
         ]
 
     def facts(self) -> CpuFacts:
-        if self._system == "linux":
-            cpu = linux_facts(self._files, self._machine)
+        if self.system == "linux":
+            cpu = linux_facts(self.files, self.machine)
             if cpu is not None:
                 return cpu
-        if self._system == "darwin":
-            return mac_facts(self._command, self._machine)
-        return psutil_facts(self._machine)
+        if self.system == "darwin":
+            return mac_facts(self.command, self.machine)
+        return psutil_facts(self.machine)
 
 
 def linux_facts(files: Files, machine: str) -> CpuFacts | None:

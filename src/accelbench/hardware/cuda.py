@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.core.protocols import Device
@@ -41,6 +42,7 @@ _DOORS = {"nvidiactl", "nvidia0", "dxg"}
 _SMI_QUERY = ("name", "uuid", "memory.total", "power.limit", "compute_cap", "pci.bus_id")
 
 
+@dataclass(frozen=True)
 class CudaDetector(DeviceSearch):
     """Finds NVIDIA GPUs without loading CUDA."""
 
@@ -48,39 +50,31 @@ class CudaDetector(DeviceSearch):
     colour = "#5ca400"
     remedy = _DRIVER_REMEDY
 
-    def __init__(
-        self,
-        files: Files | None = None,
-        probe: Probe = probe_in_process,
-        command: Command = run_command,
-        environment: Mapping[str, str] = os.environ,
-        system: str = sys.platform,
-    ) -> None:
-        self._files = files or SystemFiles()
-        self._probe = probe
-        self._command = command
-        self._environment = environment
-        self._system = system
+    files: Files = field(default_factory=SystemFiles)
+    probe: Probe = probe_in_process
+    command: Command = run_command
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    system: str = sys.platform
 
     def _devices(self) -> list[Device]:
         self._look_for_driver()
-        return devices(self._ask(), self._environment)
+        return devices(self._ask(), self.environment)
 
     def _look_for_driver(self) -> None:
-        if self._system == "darwin":
+        if self.system == "darwin":
             raise DriverMissingError("NVIDIA has no driver for macOS", "Use Linux or Windows.")
-        if self._system != "linux":
+        if self.system != "linux":
             return
         signs = (
-            any(self._files.text(path) is not None for path in _SIGNS)
-            or any(self._files.names(path) for path in _SIGN_FOLDERS)
-            or not _DOORS.isdisjoint(self._files.names("/dev"))
+            any(self.files.text(path) is not None for path in _SIGNS)
+            or any(self.files.names(path) for path in _SIGN_FOLDERS)
+            or not _DOORS.isdisjoint(self.files.names("/dev"))
         )
         if not signs:
             raise DriverMissingError("no NVIDIA driver is loaded")
 
     def _ask(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._probe("accelbench.hardware.cuda", _TIMEOUT_SECONDS)
+        answer: dict[str, Any] = self.probe("accelbench.hardware.cuda", _TIMEOUT_SECONDS)
         if answer.get("missing") == "package":
             try:
                 return parse_smi(self._smi())
@@ -95,7 +89,7 @@ class CudaDetector(DeviceSearch):
 
     def _smi(self) -> str:
         query = ",".join(("driver_version", *_SMI_QUERY))
-        return self._command(
+        return self.command(
             ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits"],
             _TIMEOUT_SECONDS,
         )

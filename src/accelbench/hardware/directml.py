@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from accelbench.core.protocols import Device
@@ -27,6 +28,7 @@ _PACKAGE = "onnxruntime-directml"
 _NO_CARD = ("microsoft basic", "microsoft remote", "microsoft hyper-v")
 
 
+@dataclass(frozen=True)
 class DirectmlDetector(DeviceSearch):
     """Finds DirectML's first adapter."""
 
@@ -34,30 +36,24 @@ class DirectmlDetector(DeviceSearch):
     colour = "#1818fc"
     remedy = _REMEDY
 
-    def __init__(
-        self,
-        command: Command = run_command,
-        system: str = sys.platform,
-        version_of: Callable[[str], str] = version,
-    ) -> None:
-        self._command = command
-        self._system = system
-        self._version_of = version_of
+    command: Command = run_command
+    system: str = sys.platform
+    version_of: Callable[[str], str] = version
 
     def _devices(self) -> list[Device]:
         return [self._first()]
 
     def _first(self) -> Device:
-        if self._system != "win32":
+        if self.system != "win32":
             raise NoDeviceError("DirectML is a part of Windows", _REMEDY)
         try:
-            build = f"{_PACKAGE} {self._version_of(_PACKAGE)}"
+            build = f"{_PACKAGE} {self.version_of(_PACKAGE)}"
         except PackageNotFoundError:
             raise PackageMissingError(
                 f"{_PACKAGE} is not installed",
                 f"Install it in place of onnxruntime: pip install {_PACKAGE}",
             ) from None
-        output = self._command(["powershell", "-NoProfile", "-Command", _ASK], _PATIENCE_S)
+        output = self.command(["powershell", "-NoProfile", "-Command", _ASK], _PATIENCE_S)
         names = [line.strip() for line in output.splitlines() if line.strip()]
         cards = [name for name in names if not name.lower().startswith(_NO_CARD)]
         if not cards:

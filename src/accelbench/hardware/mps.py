@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
+from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.core.protocols import Device
@@ -22,6 +23,7 @@ _TIMEOUT_SECONDS = 20.0
 _REMEDY = "Use a Mac with an Apple chip (M1 or later) and macOS 12.3 or later."
 
 
+@dataclass(frozen=True)
 class MpsDetector(DeviceSearch):
     """Finds the GPU of an Apple chip."""
 
@@ -29,27 +31,20 @@ class MpsDetector(DeviceSearch):
     colour = "#24306c"
     remedy = _REMEDY
 
-    def __init__(
-        self,
-        command: Command = run_command,
-        system: str = sys.platform,
-        machine: str | None = None,
-        release: str | None = None,
-    ) -> None:
-        self._command = command
-        self._system = system
-        self._machine = machine or platform.machine()
-        self._release = platform.mac_ver()[0] if release is None else release
+    command: Command = run_command
+    system: str = sys.platform
+    machine: str = field(default_factory=platform.machine)
+    release: str = field(default_factory=lambda: platform.mac_ver()[0])
 
     def _devices(self) -> list[Device]:
         return [self._device()]
 
     def _device(self) -> Device:
-        if self._system != "darwin":
+        if self.system != "darwin":
             raise NoDeviceError("Metal exists on macOS only", _REMEDY)
-        if self._machine != "arm64":
+        if self.machine != "arm64":
             raise NoDeviceError("this Mac has no Apple chip", _REMEDY)
-        sysctls = read_sysctls(self._command, ("machdep.cpu.brand_string", "hw.memsize"))
+        sysctls = read_sysctls(self.command, ("machdep.cpu.brand_string", "hw.memsize"))
         chip, memory = sysctls.get("machdep.cpu.brand_string"), sysctls.get("hw.memsize")
         card = self._card()
         return Device(
@@ -58,7 +53,7 @@ class MpsDetector(DeviceSearch):
             vendor="Apple",
             memory_bytes=int(memory) if memory else None,
             count=int(card["sppci_cores"]) if str(card.get("sppci_cores", "")).isdigit() else 1,
-            driver=f"macOS {self._release}",
+            driver=f"macOS {self.release}",
             details={
                 "gpu_cores": card.get("sppci_cores", "not told"),
                 "metal": card.get("spdisplays_mtlgpufamilysupport", "not told"),
@@ -68,7 +63,7 @@ class MpsDetector(DeviceSearch):
 
     def _card(self) -> dict[str, Any]:
         try:
-            text = self._command(
+            text = self.command(
                 ["system_profiler", "-json", "SPDisplaysDataType"], _TIMEOUT_SECONDS
             )
             cards = json.loads(text)["SPDisplaysDataType"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -73,6 +74,7 @@ def _host() -> Device | Absent:
     return CpuDetector().detect()[0]
 
 
+@dataclass(frozen=True)
 class OpenvinoDetector(DeviceSearch):
     """Finds OpenVINO's devices."""
 
@@ -80,20 +82,14 @@ class OpenvinoDetector(DeviceSearch):
     colour = "#18546c"
     remedy = _REINSTALL
 
-    def __init__(
-        self,
-        probe: Probe = probe_in_process,
-        installed: Callable[[], bool] = _installed,
-        host: Callable[[], Device | Absent] = _host,
-    ) -> None:
-        self._probe = probe
-        self._installed = installed
-        self._host = host
+    probe: Probe = probe_in_process
+    installed: Callable[[], bool] = _installed
+    host: Callable[[], Device | Absent] = _host
 
     def _devices(self) -> list[Device | Absent]:
-        if not self._installed():
+        if not self.installed():
             raise PackageMissingError("the package openvino is not installed", _REMEDY)
-        return self._named(self._probe("accelbench.hardware.openvino", _TIMEOUT_SECONDS))
+        return self._named(self.probe("accelbench.hardware.openvino", _TIMEOUT_SECONDS))
 
     def _named(self, info: dict[str, Any]) -> list[Device | Absent]:
         if not info["devices"]:
@@ -104,7 +100,7 @@ class OpenvinoDetector(DeviceSearch):
     def _device(self, unit: dict[str, Any], ordinal: int, version: str) -> Device:
         memory, count = unit["memory_bytes"], unit["units"] or 1
         if unit["device"] == "CPU":
-            host = self._host()
+            host = self.host()
             if isinstance(host, Device):
                 memory, count = host.memory_bytes, host.count
         return Device(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
@@ -43,6 +44,7 @@ def _version() -> str:
         return ""
 
 
+@dataclass(frozen=True)
 class QnnDetector(DeviceSearch):
     """Finds Hexagon NPUs, or their emulation."""
 
@@ -50,27 +52,19 @@ class QnnDetector(DeviceSearch):
     colour = "#3c3ca8"
     remedy = _REMEDY
 
-    def __init__(
-        self,
-        files: Files | None = None,
-        package: Callable[[], str | None] = _package,
-        system: str = sys.platform,
-        machine: str | None = None,
-        processor: str | None = None,
-    ) -> None:
-        self._files = files or SystemFiles()
-        self._package = package
-        self._system = system
-        self._machine = (machine or platform.machine()).lower()
-        self._processor = processor
+    files: Files = field(default_factory=SystemFiles)
+    package: Callable[[], str | None] = _package
+    system: str = sys.platform
+    machine: str = field(default_factory=platform.machine)
+    processor: str | None = None
 
     def _devices(self) -> list[Device]:
         return [self._device()]
 
     def _device(self) -> Device:
-        arm = self._machine in ("aarch64", "arm64")
+        arm = self.machine.lower() in ("aarch64", "arm64")
         door = self._door() if arm else None
-        package = self._package()
+        package = self.package()
         if door is not None:
             return Device(
                 hardware="qnn",
@@ -85,7 +79,7 @@ class QnnDetector(DeviceSearch):
         if package is None:
             seen = "and no Qualcomm NPU is seen" if arm else "and this is no Snapdragon machine"
             raise PackageMissingError(f"the package onnxruntime-qnn is not installed, {seen}")
-        if arm or "libQnnHtp.so" not in self._files.names(package):
+        if arm or "libQnnHtp.so" not in self.files.names(package):
             raise NoDeviceError(
                 "onnxruntime-qnn is installed, but no Qualcomm NPU is seen and this build of the"
                 " package carries no emulation"
@@ -100,20 +94,20 @@ class QnnDetector(DeviceSearch):
         )
 
     def _door(self) -> str | None:
-        if self._system == "win32":
+        if self.system == "win32":
             return "Windows on Snapdragon" if "qualcomm" in self._chip().lower() else None
-        names = self._files.names("/dev")
+        names = self.files.names("/dev")
         return next((f"/dev/{name}" for name in _DOORS if name in names), None)
 
     def _chip(self) -> str:
-        if self._system == "win32":
+        if self.system == "win32":
             from accelbench.hardware.cpu import CpuDetector
 
             host = CpuDetector().detect()[0]
             named = host.name if isinstance(host, Device) else ""
-            return self._processor or named
+            return self.processor or named
         for path in ("/sys/devices/soc0/machine", "/proc/device-tree/model"):
-            text = self._files.text(path)
+            text = self.files.text(path)
             if text:
                 return f"Qualcomm Hexagon NPU of {text.rstrip(chr(0))}"
         return "Qualcomm Hexagon NPU"

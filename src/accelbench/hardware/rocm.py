@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from accelbench.core.protocols import Device
@@ -149,6 +150,7 @@ _REMEDY = (
 )
 
 
+@dataclass(frozen=True)
 class RocmDetector(DeviceSearch):
     """Finds AMD GPUs without loading HIP."""
 
@@ -156,31 +158,24 @@ class RocmDetector(DeviceSearch):
     colour = "#902424"
     remedy = _REMEDY
 
-    def __init__(
-        self,
-        files: Files | None = None,
-        probe: Probe = probe_in_process,
-        environment: Mapping[str, str] = os.environ,
-        system: str = sys.platform,
-    ) -> None:
-        self._files = files or SystemFiles()
-        self._probe = probe
-        self._environment = environment
-        self._system = system
+    files: Files = field(default_factory=SystemFiles)
+    probe: Probe = probe_in_process
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    system: str = sys.platform
 
     def _devices(self) -> list[Device]:
-        if self._system != "linux":
+        if self.system != "linux":
             raise DriverMissingError("ROCm is looked for on Linux only", "Use Linux.")
-        if not self._files.names("/sys/class/kfd"):
+        if not self.files.names("/sys/class/kfd"):
             raise DriverMissingError("no AMD compute driver (KFD) is loaded")
-        cards = self._by_library() or read_sysfs(self._files)
+        cards = self._by_library() or read_sysfs(self.files)
         if not cards:
             raise NoDeviceError("the AMD compute driver is loaded, but it has no GPU")
-        return devices(cards, self._environment)
+        return devices(cards, self.environment)
 
     def _by_library(self) -> list[dict[str, Any]]:
         try:
-            answer = self._probe("accelbench.hardware.rocm", _TIMEOUT_SECONDS)
+            answer = self.probe("accelbench.hardware.rocm", _TIMEOUT_SECONDS)
         except HardwareError as error:
             log.debug("amdsmi: %s", error)
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
@@ -37,6 +38,7 @@ def _libtpu() -> str:
         return "libtpu of unknown version"
 
 
+@dataclass(frozen=True)
 class TpuDetector(DeviceSearch):
     """Finds TPU chips without initialising them: only one process may ever hold a TPU."""
 
@@ -44,20 +46,14 @@ class TpuDetector(DeviceSearch):
     colour = "#6c0030"
     remedy = _REMEDY
 
-    def __init__(
-        self,
-        files: Files | None = None,
-        library: Callable[[], str] = _libtpu,
-        system: str = sys.platform,
-    ) -> None:
-        self._files = files or SystemFiles()
-        self._library = library
-        self._system = system
+    files: Files = field(default_factory=SystemFiles)
+    library: Callable[[], str] = _libtpu
+    system: str = sys.platform
 
     def _devices(self) -> list[Device]:
-        if self._system != "linux":
+        if self.system != "linux":
             raise NoDeviceError("TPUs are attached to Linux machines only", _REMEDY)
-        library, chips = self._library(), self._chips()
+        library, chips = self.library(), self._chips()
         if not chips:
             have = f"{library} is installed, but " if library else ""
             raise NoDeviceError(f"{have}no TPU chip is on the PCI bus", _REMEDY)
@@ -79,16 +75,16 @@ class TpuDetector(DeviceSearch):
 
     def _chips(self) -> list[str]:
         chips = []
-        for slot in self._files.names(_PCI):
-            if number(self._files.text(f"{_PCI}/{slot}/vendor")) != _GOOGLE:
+        for slot in self.files.names(_PCI):
+            if number(self.files.text(f"{_PCI}/{slot}/vendor")) != _GOOGLE:
                 continue
-            name = _CHIPS.get(number(self._files.text(f"{_PCI}/{slot}/device")) or 0)
+            name = _CHIPS.get(number(self.files.text(f"{_PCI}/{slot}/device")) or 0)
             # Google's network and disk adapters have the same vendor: only known chips count.
             if name:
                 chips.append(name)
         return chips
 
     def _doors(self) -> list[str]:
-        accel = [f"/dev/{n}" for n in self._files.names("/dev") if re.fullmatch(r"accel\d+", n)]
-        vfio = [f"/dev/vfio/{n}" for n in self._files.names("/dev/vfio") if n.isdigit()]
+        accel = [f"/dev/{n}" for n in self.files.names("/dev") if re.fullmatch(r"accel\d+", n)]
+        vfio = [f"/dev/vfio/{n}" for n in self.files.names("/dev/vfio") if n.isdigit()]
         return accel + vfio

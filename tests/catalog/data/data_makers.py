@@ -10,7 +10,8 @@ from PIL import Image
 
 from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.vocabulary import Mode
+from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.vocabulary import Architecture, Family, Mode
 
 #: 24 different sentences, more text than a vocabulary of bytes needs to grow.
 SENTENCES = [f"The {a} {b} sat on the mat.\n" for a in ("red", "old", "big", "sly")
@@ -60,3 +61,13 @@ def texts(root: Path) -> Path:
 
 def a_case(model: str, batch: int = 2, mode: Mode = Mode.INFERENCE, **sizes: int) -> Case:
     return Case(find(model), Target("pytorch", "cpu"), "fp32", Shapes(batch, **sizes), mode)
+
+
+def case_of(modality: str, *inputs: InputSpec, batch: int = 2, sequence: int | None = None,
+            **config: object) -> Case:  # fmt: skip
+    """A case of an owner's model `m` with such inputs."""
+    model = ModelSpec(
+        "m", Family.UNKNOWN, Architecture.UNKNOWN, (modality,), "", "tiny", "made:up", config,
+        inputs, 1, sequence=sequence,
+    )  # fmt: skip
+    return Case(model, Target("onnxruntime", "cpu"), "fp32", Shapes(batch, sequence=sequence))

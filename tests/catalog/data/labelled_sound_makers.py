@@ -5,24 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from data_makers import tone
+from data_makers import case_of, tone
 
 from accelbench.catalog.data.labelled_feed import LabelledSounds, labelled_data
-from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.case import Case
+from accelbench.core.model import InputSpec
 from accelbench.core.run_spec import JobSettings
-from accelbench.core.vocabulary import Architecture, Family
 
 RATE = 8000
 WAVE = InputSpec("wave", ("batch", RATE), "float32")
 
 
 def case(input_: InputSpec = WAVE, **config: Any) -> Case:
-    model = ModelSpec(
-        "m", Family.AUDIO, Architecture.SPEECH, ("audio",), "", "tiny", "made:up", config,
-        (input_,), 1,
-    )  # fmt: skip
-    return Case(model, Target("onnxruntime", "cpu"), "fp32", Shapes(2))
+    return case_of("audio", input_, **config)
 
 
 def sounds(root: Path, rate: int = RATE) -> Path:

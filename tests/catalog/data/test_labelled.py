@@ -10,24 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from data_makers import case_of
 
 from accelbench.catalog.data.labelled import LabelledArrays, batch_of, chosen, look_labelled
 from accelbench.catalog.data.rows import stored_arrays
-from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
-from accelbench.core.model import InputSpec, ModelSpec
-from accelbench.core.vocabulary import Architecture, Family
+from accelbench.core.model import InputSpec
 
 X = np.arange(21, dtype=np.float32).reshape(7, 3)
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0])
 
 
 def case(*inputs: InputSpec, batch: int = 4) -> Case:
-    model = ModelSpec(
-        "m", Family.VISION, Architecture.VISION, ("vision",), "", "tiny", "made:up", {},
-        inputs or (InputSpec("x", ("batch", 3), "float32"),), 1,
-    )  # fmt: skip
-    return Case(model, Target("onnxruntime", "cpu"), "fp32", shapes=Shapes(batch))
+    return case_of("vision", *(inputs or (InputSpec("x", ("batch", 3), "float32"),)), batch=batch)
 
 
 def stored(tmp_path: Path, compressed: bool = False, **arrays: Any) -> Path:

@@ -9,26 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from data_makers import case_of
 from PIL import Image
 
 from accelbench.catalog.data.folder import look
 from accelbench.catalog.data.labelled_feed import LabelledPictures
 from accelbench.catalog.data.pictures import NAMED, PictureRecipe, recipe_in, recipe_of
-from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
-from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.model import InputSpec
 from accelbench.core.run_spec import JobSettings
-from accelbench.core.vocabulary import Architecture, Family
 
 RGB = InputSpec("image", ("batch", 3, 8, 8), "float32")
 
 
 def case(input_: InputSpec = RGB, **config: Any) -> Case:
-    model = ModelSpec(
-        "m", Family.VISION, Architecture.VISION, ("vision",), "", "tiny", "made:up", config,
-        (input_,), 1,
-    )  # fmt: skip
-    return Case(model, Target("onnxruntime", "cpu"), "fp32", Shapes(2))
+    return case_of("vision", input_, **config)
 
 
 def pictures(root: Path) -> Path:

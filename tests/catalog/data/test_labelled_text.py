@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import tokenizers
+from data_makers import case_of
 
 from accelbench.catalog.data.labelled import LabelledData
 from accelbench.catalog.data.labelled_feed import labelled_data
 from accelbench.catalog.data.labelled_text import TextWindows
-from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
-from accelbench.core.model import InputSpec, ModelSpec
+from accelbench.core.model import InputSpec
 from accelbench.core.run_spec import JobSettings
-from accelbench.core.vocabulary import Architecture, Family
 
 WORDS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "bad", "film", "good", "the", "very"]
 IDS = InputSpec("input_ids", ("batch", "sequence"), "int64", 0, len(WORDS))
@@ -42,11 +42,7 @@ def tokenizer(folder: Path, marks: bool = True, pad: bool = True) -> Path:
 
 
 def case(*inputs: InputSpec, length: int = 6, **config: Any) -> Case:
-    model = ModelSpec(
-        "m", Family.EMBEDDING, Architecture.ENCODER_ONLY, ("text",), "", "tiny", "made:up", config,
-        inputs or (IDS, MASK), 1, sequence=length,
-    )  # fmt: skip
-    return Case(model, Target("onnxruntime", "cpu"), "fp32", Shapes(2, sequence=length))
+    return case_of("text", *(inputs or (IDS, MASK)), sequence=length, **config)
 
 
 def samples(data: Path, beside: Path, asked: Case | None = None, **settings: Any) -> LabelledData:

@@ -119,7 +119,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 
 
 def _figures(job: Record) -> dict[str, Any]:
-    unit = job.text("primary_compute_unit") if job.has("primary_compute_unit") else "NPU"
+    unit = job.text_if("primary_compute_unit") or "NPU"
     if unit not in _HARDWARE:
         job.wrong("primary_compute_unit", f"no unit is called {in_quotes(unit)}")
     row: dict[str, Any] = {"hardware": _HARDWARE[unit], "batch_size": 1}
@@ -130,11 +130,7 @@ def _figures(job: Record) -> dict[str, Any]:
         if not job.values.get(name):
             job.wrong(name, "it is missing: a job that has passed has it, the file may be cut off")
     ms = job.number("inference_time_milliseconds", above=0)
-    row |= {
-        "latency_mean_ms": ms,
-        "throughput": 1e3 / ms,
-        "throughput_unit": "inferences/s",
-    }
+    row |= {"latency_mean_ms": ms, "throughput": 1e3 / ms, "throughput_unit": "inferences/s"}
     memory = job.of("estimated_peak_memory_range_mb")
     least, most = (memory.number(end, within=MEMORY_MB) for end in ("min", "max"))
     if least > most:
@@ -148,13 +144,8 @@ def _figures(job: Record) -> dict[str, Any]:
 
 
 def _conditions(job: Record) -> dict[str, Any]:
-    conditions: dict[str, Any] = {}
-    if job.has("job_id"):
-        conditions["job_id"] = job.text("job_id")
-    if job.has("tool_versions"):
-        versions = job.of("tool_versions")
-        conditions |= {name: versions.text(name) for name in versions.values}
-    return conditions
+    versions = job.part("tool_versions")
+    return job.texts("job_id") | {name: versions.text(name) for name in versions.values}
 
 
 def _described(file: Path) -> dict[str, Any]:
@@ -164,8 +155,7 @@ def _described(file: Path) -> dict[str, Any]:
     if not beside.is_file():
         return description
     info = yaml_of(beside)
-    if info.has("id"):
-        description["model"] = info.text("id")
+    description["model"] = info.text_if("id") or description["model"]
     if info.has("domain"):
         family = _FAMILIES.get(info.text("domain"))
         description["family"] = None if family is None else family.value

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from accelbench.core.possible import ABOVE_ZERO
 from accelbench.exchange.imports.records import Record, object_of
 from accelbench.exchange.imports.result_row import Source, imported
 
@@ -35,10 +34,10 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 def _asked(whole: Record, setup: Record) -> dict[str, Any]:
     path = _path(whole)
     device = setup.text("target device")
-    precision = setup.text("precision") if setup.has("precision") else _UNSAID
+    precision = setup.text_if("precision") or _UNSAID
     options: dict[str, Any] = {"api": setup.text("API").lower()}
-    if setup.has("number of parallel infer requests"):
-        options["requests"] = setup.whole("number of parallel infer requests")
+    if (requests := setup.whole_if("number of parallel infer requests")) is not None:
+        options["requests"] = requests
     return {
         "model": setup.text("topology") if path is None else PurePath(path).stem,
         "hardware": "openvino",
@@ -54,25 +53,18 @@ def _asked(whole: Record, setup: Record) -> dict[str, Any]:
 
 
 def _path(whole: Record) -> str | None:
-    if not whole.has("cmd_options"):
-        return None
-    words = whole.of("cmd_options")
-    return next((words.text(n) for n in ("m", "-m", "path_to_model") if words.has(n)), None)
+    words = whole.part("cmd_options").texts("m", "-m", "path_to_model")
+    return next(iter(words.values()), None)
 
 
 def _figures(results: Record) -> dict[str, Any]:
-    figures: dict[str, Any] = {
-        column: results.number(name, above=0 if column in ABOVE_ZERO else None)
-        for name, column in _COLUMNS.items()
-        if results.has(name)
-    }
+    figures: dict[str, Any] = results.figures(_COLUMNS)
     for name in results.values:
         match = _LATENCY.fullmatch(name)
         column = match and _PERCENTILES.get(int(match[1] or 50))
         if column:
             figures[column] = results.number(name, above=0)
-    if results.has("total number of iterations"):
-        figures["sample_count"] = results.whole("total number of iterations")
+    figures["sample_count"] = results.whole_if("total number of iterations")
     figures |= {"throughput": results.number("throughput", above=0), "throughput_unit": "items/s"}
     return figures
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from accelbench.core.axes import columns
 from accelbench.core.errors import UsageError
-from accelbench.core.possible import ABOVE_ZERO, OTHERS, impossible
+from accelbench.core.possible import OTHERS, impossible
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import brief, in_quotes
 from accelbench.exchange.guide_csv import FIGURES
@@ -32,16 +32,16 @@ _TEXTS = (
 def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     """Yield one row per line."""
     for line in table_of(file, NEEDED):
-        conditions = {"git_commit": line.text("git_commit")} if line.has("git_commit") else {}
+        conditions = line.texts("git_commit")
         columns = {**_asked(line), **_figures(line)}
         yield imported(source, columns, conditions, at=line, rates=OTHERS)
 
 
 def _asked(line: Record) -> dict[str, Any]:
     device = line.text("device")
-    kind = line.text("device_type") if line.has("device_type") else device.partition(":")[0]
+    kind = line.text_if("device_type") or device.partition(":")[0]
     case: dict[str, Any] = {
-        "model": line.text("model_id" if line.has("model_id") else "model"),
+        "model": line.text_if("model_id") or line.text("model"),
         "runtime": line.text("framework").lower(),
         "hardware": kind.lower(),
         "device": device,
@@ -49,13 +49,11 @@ def _asked(line: Record) -> dict[str, Any]:
         "precision": _precision(line),
         "image_size": _image(line),
     }
-    case |= {name: line.whole(name, above=-1) for name in _COUNTS if line.has(name)}
+    case |= line.wholes(*_COUNTS, above=-1)
     # A size of 0 is one that the model does not have.
-    sizes = {name: line.whole(name, above=-1) for name in _SIZES if line.has(name)}
-    case |= {name: size for name, size in sizes.items() if size}
+    case |= {name: size for name, size in line.wholes(*_SIZES, above=-1).items() if size}
     case |= {name: _word(line, name) for name in _TEXTS if line.has(name)}
-    truths = (name for name in _TRUTHS if line.has(name))
-    case |= {name: line.truth(name) for name in truths}
+    case |= {name: line.truth(name) for name in _TRUTHS if line.has(name)}
     if line.has("timestamp"):
         case["started_at"] = line.time("timestamp")
     return case
@@ -77,11 +75,7 @@ def _precision(line: Record) -> str:
 
 
 def _figures(line: Record) -> dict[str, float]:
-    figures = {
-        column: line.number(name, above=0 if column in ABOVE_ZERO else None)
-        for name, column in FIGURES.items()
-        if line.has(name)
-    }
+    figures = line.figures(FIGURES)
     for name, column in FIGURES.items():
         if column in figures and (why := impossible(column, figures[column])):
             line.wrong(name, why)

@@ -44,7 +44,7 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
     if not isinstance(entries, list):
         raise MalformedError(file, 1, None, "a list of results was expected")
     for record in objects_in(file, entries):
-        conditions = {name: record.text(name) for name in _KEPT if record.has(name)}
+        conditions = record.texts(*_KEPT)
         yield imported(source, {**_asked(record), **_figures(record)}, conditions, at=record)
 
 
@@ -52,16 +52,16 @@ def _asked(record: Record) -> dict[str, Any]:
     scenario = record.text("Scenario")
     if scenario not in _SCENARIOS:
         record.wrong("Scenario", f"no scenario is called {in_quotes(scenario)}")
-    accelerator = record.text("Accelerator") if record.has("Accelerator") else ""
-    per_node = record.whole("a#") if accelerator and record.has("a#") else 1
-    count = per_node * (record.whole("Nodes") if record.has("Nodes") else 1)
+    accelerator = record.text_if("Accelerator") or ""
+    per_node = (record.whole_if("a#") if accelerator else None) or 1
+    count = per_node * (record.whole_if("Nodes") or 1)
     name = accelerator or record.text("Processor")
-    kind = record.text("weight_data_types").lower() if record.has("weight_data_types") else ""
+    kind = (record.text_if("weight_data_types") or "").lower()
     return {
         "model": _model(record),
         "hardware": _hardware(accelerator),
         "device_name": f"{count}x {name}" if count > 1 else name,
-        "runtime": _engine(record.text("Software") if record.has("Software") else ""),
+        "runtime": _engine(record.text_if("Software") or ""),
         "precision": kind if kind in _TYPES else None,
         "scenario": _SCENARIOS[scenario],
         "world_size": count,
@@ -70,9 +70,9 @@ def _asked(record: Record) -> dict[str, Any]:
 
 def _model(record: Record) -> str:
     name = record.text("Model")
-    if not (record.has("Category") and record.text("Category") == "open"):
+    if record.text_if("Category") != "open":
         return name
-    used = record.text("UsedModel") if record.has("UsedModel") else name
+    used = record.text_if("UsedModel") or name
     return f"{name}-open" if used == name else f"{name}-open/{used}"
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.possible import ABOVE_ZERO
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.imports.records import Record, object_of
@@ -27,6 +26,11 @@ _FAMILIES = {
 _STATISTICS = {
     "mean": "latency_mean_ms", "p50": "latency_p50_ms", "p90": "latency_p90_ms",
     "p95": "latency_p95_ms", "p99": "latency_p99_ms", "stdev": "latency_std_ms",
+}  # fmt: skip
+
+_MEMORY = {
+    "max_ram": "host_memory_peak_mb", "max_allocated": "device_memory_peak_mb",
+    "max_reserved": "device_memory_reserved_mb",
 }  # fmt: skip
 
 #: Of a part that is no step, the columns of its mean.
@@ -53,15 +57,13 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 
 def _asked(config: Record, mode: str) -> dict[str, Any]:
     backend, scenario = config.of("backend"), config.of("scenario")
-    shapes = scenario.of("input_shapes") if scenario.has("input_shapes") else None
-    environment = config.of("environment") if config.has("environment") else None
+    shapes, environment = scenario.part("input_shapes"), config.part("environment")
     device = backend.text("device")
     hardware = device.partition(":")[0]
-    if hardware == "cuda" and backend.has("device_ids") and environment and _is_amd(environment):
+    if hardware == "cuda" and backend.has("device_ids") and _is_amd(environment):
         hardware = "rocm"
-    dtype = next((n for n in ("torch_dtype", "dtype", "precision") if backend.has(n)), None)
-    word = backend.text(dtype).lower() if dtype else "float32"
-    task = backend.text("task") if backend.has("task") else None
+    types = backend.texts("torch_dtype", "dtype", "precision")
+    task = backend.text_if("task")
     return {
         "model": backend.text("model"),
         "task": task,
@@ -69,11 +71,12 @@ def _asked(config: Record, mode: str) -> dict[str, Any]:
         "hardware": hardware,
         "device_name": _device_name(hardware, environment),
         "runtime": backend.text("name"),
-        "precision": _precision(word),
-        "batch_size": _shape(shapes, "batch_size"),
-        "sequence_length": _shape(shapes, "sequence_length"),
-        "image_size": _shape(shapes, "height"),
-        "new_tokens": _new_tokens(scenario),
+        "precision": _precision(next(iter(types.values()), "float32").lower()),
+        "batch_size": shapes.whole_if("batch_size"),
+        "sequence_length": shapes.whole_if("sequence_length"),
+        "image_size": shapes.whole_if("height"),
+        "new_tokens": scenario.part("generate_kwargs").whole_if("max_new_tokens")
+        or scenario.whole_if("new_tokens"),
         "mode": mode,
         "compiled": backend.has("torch_compile") and backend.text("torch_compile") == "True",
     }
@@ -82,18 +85,6 @@ def _asked(config: Record, mode: str) -> dict[str, Any]:
 def _precision(word: str) -> str:
     known = set(PRECISIONS) | {"float32", "float16", "bfloat16"}
     return parse_precision(word) if word in known else word
-
-
-def _shape(shapes: Record | None, name: str) -> int | None:
-    return shapes.whole(name) if shapes is not None and shapes.has(name) else None
-
-
-def _new_tokens(scenario: Record) -> int | None:
-    if scenario.has("generate_kwargs"):
-        words = scenario.of("generate_kwargs")
-        if words.has("max_new_tokens"):
-            return words.whole("max_new_tokens")
-    return scenario.whole("new_tokens") if scenario.has("new_tokens") else None
 
 
 def _is_amd(environment: Record) -> bool:
@@ -109,27 +100,17 @@ def _gpus(environment: Record) -> list[str]:
     return list(names)
 
 
-def _device_name(hardware: str, environment: Record | None) -> str | None:
-    if environment is None:
-        return None
+def _device_name(hardware: str, environment: Record) -> str | None:
     if hardware == "cpu":
-        return environment.text("cpu") if environment.has("cpu") else None
+        return environment.text_if("cpu")
     return next(iter(_gpus(environment)), None)
 
 
 def _versions(config: Record) -> dict[str, Any]:
-    versions = {}
-    backend = config.of("backend")
-    if backend.has("version"):
-        versions[backend.text("name")] = backend.text("version")
-    if config.has("environment"):
-        environment = config.of("environment")
-        versions |= {
-            name.removesuffix("_version"): environment.text(name)
-            for name in environment.values
-            if name.endswith("_version") and environment.has(name)
-        }
-    return versions
+    backend, environment = config.of("backend"), config.part("environment")
+    versions = {backend.text("name"): backend.text("version")} if backend.has("version") else {}
+    named = environment.texts(*(name for name in environment.values if name.endswith("_version")))
+    return versions | {name.removesuffix("_version"): text for name, text in named.items()}
 
 
 def _figures(
@@ -149,23 +130,15 @@ def _figures(
     if step is None and {"prefill_ms", "decode_ms"} <= figures.keys():
         figures["latency_mean_ms"] = figures["prefill_ms"] + figures["decode_ms"]
     head = parts.get(step or "decode")
-    if head is not None and head.has("throughput"):
-        figures |= _rate(head.of("throughput"))
-    if head is not None and head.has("memory"):
-        figures |= _memory(head.of("memory"))
+    if head is not None:
+        figures |= _rate(head.part("throughput")) if head.has("throughput") else {}
+        figures |= _memory(head.part("memory"))
     return figures, samples
 
 
 def _statistics(latency: Record) -> dict[str, Any]:
-    scale = _scale(latency)
-    statistics: dict[str, Any] = {
-        column: latency.number(word, above=0 if column in ABOVE_ZERO else None) * scale
-        for word, column in _STATISTICS.items()
-        if latency.has(word)
-    }
-    if latency.has("count"):
-        statistics["sample_count"] = latency.whole("count")
-    return statistics
+    figures = latency.figures(_STATISTICS, _scale(latency))
+    return {**figures, "sample_count": latency.whole_if("count")}
 
 
 def _rate(throughput: Record) -> dict[str, Any]:
@@ -177,14 +150,7 @@ def _rate(throughput: Record) -> dict[str, Any]:
 
 def _memory(memory: Record) -> dict[str, Any]:
     """Return the allocator's peak, else the process's; their MB are 10^6 bytes."""
-    figures: dict[str, Any] = {}
-    for field, column in (
-        ("max_ram", "host_memory_peak_mb"),
-        ("max_allocated", "device_memory_peak_mb"),
-        ("max_reserved", "device_memory_reserved_mb"),
-    ):
-        if memory.has(field):
-            figures[column] = memory.number(field) * 1e6 / 2**20
+    figures: dict[str, Any] = memory.figures(_MEMORY, 1e6 / 2**20)
     peak = figures.get("device_memory_peak_mb", figures.get("host_memory_peak_mb"))
     if peak is not None:
         figures["memory_peak_mb"] = peak
@@ -193,7 +159,7 @@ def _memory(memory: Record) -> dict[str, Any]:
 
 
 def _scale(latency: Record) -> float:
-    unit = latency.text("unit") if latency.has("unit") else "s"
+    unit = latency.text_if("unit") or "s"
     if unit not in _PER_UNIT:
         latency.wrong("unit", f"{in_quotes(unit)} is no unit of time that is known")
     return _PER_UNIT[unit]

@@ -37,11 +37,8 @@ def rows(file: Path, source: Source) -> Iterator[dict[str, Any]]:
 def _asked(record: Record) -> dict[str, Any]:
     case: dict[str, Any] = {"model": record.text("fullname"), "options": {}}
     for place in ("params", "extra_info"):
-        if not record.has(place):
-            continue
-        fields = record.of(place)
-        case |= {name: fields.text(name) for name in _TEXTS if fields.has(name)}
-        case |= {name: fields.whole(name) for name in _WHOLES if fields.has(name)}
+        fields = record.part(place)
+        case |= {**fields.texts(*_TEXTS), **fields.wholes(*_WHOLES)}
         rest = set(fields.values) - {*_TEXTS, *_WHOLES}
         case["options"] |= {name: str(fields.values[name]) for name in sorted(rest)}
     return case
@@ -60,16 +57,13 @@ def _figures(stats: Record) -> tuple[dict[str, Any], dict[str, list[float]]]:
 
 
 def _machine(machine: Record) -> dict[str, Any]:
-    name = machine.text("machine") if machine.has("machine") else None
-    if machine.has("cpu"):
-        cpu = machine.of("cpu")
-        name = next((cpu.text(n) for n in ("brand_raw", "brand") if cpu.has(n)), name)
-    return {"hardware": "cpu", "runtime": "python", "device_name": name}
+    names = machine.part("cpu").texts("brand_raw", "brand") | machine.texts("machine")
+    return {"hardware": "cpu", "runtime": "python", "device_name": next(iter(names.values()), None)}
 
 
 def _conditions(whole: Record, machine: Record) -> dict[str, Any]:
-    info = {name: machine.text(name) for name in ("python_version", "system") if machine.has(name)}
-    if whole.has("commit_info"):
-        commit = whole.of("commit_info")
-        info |= {f"commit_{n}": commit.text(n) for n in ("id", "branch") if commit.has(n)}
-    return info
+    commit = whole.part("commit_info").texts("id", "branch")
+    return {
+        **machine.texts("python_version", "system"),
+        **{f"commit_{name}": text for name, text in commit.items()},
+    }

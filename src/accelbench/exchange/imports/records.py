@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from accelbench.core.errors import UsageError
 from accelbench.core.jsonc import JsonError, Object, loads, parse
+from accelbench.core.possible import ABOVE_ZERO
 from accelbench.core.ranges import Range
 from accelbench.core.visible import brief, from_csv_cell, in_quotes, visible
 from accelbench.store.fit import MisfitError, as_kind
@@ -117,6 +118,34 @@ class Record:
             return str(as_kind("time", text))
         except MisfitError as error:
             self.wrong(field, f"{brief(text)} is no date and time", error)
+
+    def text_if(self, field: str) -> str | None:
+        """Return its text, or None if it has no value."""
+        return self.text(field) if self.has(field) else None
+
+    def whole_if(self, field: str) -> int | None:
+        """Return its whole number above 0, or None if it has no value."""
+        return self.whole(field) if self.has(field) else None
+
+    def texts(self, *fields: str) -> dict[str, str]:
+        """Return those of the texts that it has."""
+        return {field: self.text(field) for field in fields if self.has(field)}
+
+    def wholes(self, *fields: str, above: float = 0) -> dict[str, int]:
+        """Return those of the whole numbers that it has."""
+        return {field: self.whole(field, above) for field in fields if self.has(field)}
+
+    def figures(self, columns: Mapping[str, str], scale: float = 1) -> dict[str, float]:
+        """Return those of the numbers that it has, by our columns."""
+        return {
+            column: self.number(field, above=0 if column in ABOVE_ZERO else None) * scale
+            for field, column in columns.items()
+            if self.has(field)
+        }
+
+    def part(self, field: str) -> Record:
+        """Return the object under a name, or an empty one if it has no value."""
+        return self.of(field) if self.has(field) else replace(self, values={}, lines=None)
 
     def of(self, field: str) -> Record:
         """Return the object under a name."""

@@ -73,7 +73,7 @@ def _columns(line: Record, prefix: str) -> dict[str, Any]:
     return {
         "model": line.text("model"),
         "batch_size": line.whole(f"{prefix}_batch_size"),
-        "image_size": line.whole(size) if line.has(size) else None,
+        "image_size": line.whole_if(size),
         "latency_mean_ms": line.number(f"{prefix}_step_time", above=0),
         "throughput": line.number(f"{prefix}_samples_per_sec", above=0),
         "parameters": None if millions is None else round(millions * 1e6),

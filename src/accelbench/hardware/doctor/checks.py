@@ -18,7 +18,8 @@ from accelbench.core.plugins import PluginError
 from accelbench.core.protocols import Absent, Device, SetUp
 from accelbench.core.vocabulary import Provenance
 from accelbench.hardware.browsers import NAME_ANOTHER
-from accelbench.hardware.common import HardwareError, NotAvailable, ProbeTimeoutError, log, number
+from accelbench.hardware.common import HardwareError, NotAvailable, ProbeTimeoutError, log
+from accelbench.hardware.cpufacts import boost
 from accelbench.hardware.detect import is_broken
 from accelbench.hardware.doctor import packages
 from accelbench.hardware.doctor.world import ILL, DoctorCheck, Finding, Health, World
@@ -108,11 +109,7 @@ def noise(world: World) -> list[Finding]:
         text = f"the frequency governor is {governor}: clocks follow the load"
         remedy = "sudo cpupower frequency-set -g performance"
         findings.append(Finding("governor", Health.HINT, text, remedy))
-    turbo = number(world.files.text("/sys/devices/system/cpu/intel_pstate/no_turbo"))
-    if turbo is None:
-        boost = number(world.files.text("/sys/devices/system/cpu/cpufreq/boost"))
-        turbo = None if boost is None else int(not boost)
-    if turbo == 0:
+    if boost(world.files) is True:
         text = "turbo is on: clocks depend on how many cores work and how warm they are"
         remedy = "For comparisons switch it off, or use --launches; for absolute figures leave it."
         findings.append(Finding("turbo", Health.HINT, text, remedy))
