@@ -192,19 +192,41 @@ def refused(plot: Command, code: int, *words: object) -> str:
     return err
 
 
-def test_a_chart_that_is_none(plot: Command, db: Path) -> None:
-    said = refused(plot, 2, "--db", db, "--chart", "pie")
-    assert "no chart 'pie'" in said
-    assert "hardware-latency" in said
-
-
-def test_a_format_that_is_none(plot: Command, db: Path) -> None:
-    assert "Formats: png, svg, html." in refused(plot, 2, "--db", db, "--format", "pdf")
-
-
-def test_nothing_to_draw(plot: Command, db: Path) -> None:
-    said = refused(plot, 2, "bert-tiny", "--db", db, "--chart", "trend")
-    assert "There is nothing to draw. trend needs" in said
+@pytest.mark.parametrize(
+    ("code", "words", "said"),
+    [
+        (
+            2,
+            ("--db", "results.duckdb", "--chart", "pie"),
+            "no chart 'pie'. Charts: hardware-latency",
+        ),
+        (2, ("--db", "results.duckdb", "--format", "pdf"), "Formats: png, svg, html."),
+        (
+            2,
+            ("bert-tiny", "--db", "results.duckdb", "--chart", "trend"),
+            "There is nothing to draw. trend needs",
+        ),
+        (3, ("--db", "elsewhere.duckdb"), "elsewhere.duckdb"),
+        (4, ("gpt2-tiny", "--db", "results.duckdb"), "measure first"),
+        (
+            2,
+            ("--db", "results.duckdb", "--machine", "attic"),
+            "no results of a machine 'attic'",
+        ),
+        (3, ("--db", "results.duckdb", "--output-dir", "taken"), "taken"),
+        (2, ("--input-dir", "empty"), "no result files in empty"),
+        (2, ("--json-path", "a.json"), "a.json"),
+        (2, ("--json-path", "gone.json"), "gone.json"),
+    ],
+)
+@pytest.mark.usefixtures("db")
+def test_what_is_refused(
+    plot: Command, tmp_path: Path, code: int, words: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "taken").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.json").write_text(json.dumps({"a": 1}), encoding="utf-8")
+    assert said in refused(plot, code, *words)
 
 
 def test_nothing_to_draw_of_all_charts_is_still_one_short_sentence(
@@ -220,32 +242,6 @@ def test_only_failures_are_nothing_measured(plot: Command, tmp_path: Path) -> No
     store(tmp_path / "results.duckdb", {"status": "failed", "latency_p50_ms": None})
     said = refused(plot, 4, "--db", tmp_path / "results.duckdb", "--chart", "pareto,roofline")
     assert "no result of what was asked for has a figure" in said
-
-
-def test_a_database_that_is_not_there(plot: Command) -> None:
-    assert "elsewhere.duckdb" in refused(plot, 3, "--db", "elsewhere.duckdb")
-
-
-def test_nothing_measured(plot: Command, db: Path) -> None:
-    assert "measure first" in refused(plot, 4, "gpt2-tiny", "--db", db)
-
-
-def test_a_machine_that_measured_nothing(plot: Command, db: Path) -> None:
-    assert "no results of a machine 'attic'" in refused(plot, 2, "--db", db, "--machine", "attic")
-
-
-def test_a_folder_without_result_files(plot: Command, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    assert "no result files in empty" in refused(plot, 2, "--input-dir", "empty")
-
-
-def test_a_file_that_is_no_result(plot: Command, tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(json.dumps({"a": 1}), encoding="utf-8")
-    assert "a.json" in refused(plot, 2, "--json-path", "a.json")
-
-
-def test_a_file_that_is_not_there(plot: Command) -> None:
-    assert "gone.json" in refused(plot, 2, "--json-path", "gone.json")
 
 
 def test_without_its_engine_the_install_that_brings_it_is_named(
@@ -272,11 +268,6 @@ def test_what_a_request_drops_is_said(plot: Command, db: Path) -> None:
     code, _, err = plot(*asked)
     assert (code, err) == (0, f"{said}\n")
     assert plot.json(*asked)["not_shown"] == [said]
-
-
-def test_a_folder_that_cannot_be_written(plot: Command, db: Path, tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("", encoding="utf-8")
-    assert "taken" in refused(plot, 3, "--db", db, "--output-dir", "taken")
 
 
 def test_no_file_is_named_by_data(plot: Command, tmp_path: Path) -> None:

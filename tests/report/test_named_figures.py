@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_store import said
 from dashboard_world import result, store, visitor
-from typer.testing import CliRunner
 
 from accelbench.analysis.points import points
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
-from accelbench.cli.main import app
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture
 from accelbench.store.database import Database
@@ -45,12 +44,6 @@ def database(tmp_path: Path) -> Database:
     made = Database(tmp_path / "a.duckdb")
     made.ensure()
     return made
-
-
-def said(database: Database, *words: str) -> str:
-    done = CliRunner().invoke(app, [*words, "--db", str(database.path)])
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def test_a_page_and_its_chart_say_1_13_where_means_say_0_891(database: Database) -> None:

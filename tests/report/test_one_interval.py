@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_store import keys_of, said
 from dashboard_world import MACHINE, result, store, visitor
-from typer.testing import CliRunner
 
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
-from accelbench.cli.main import app
 from accelbench.report.chart_data import subject_in
 from accelbench.store.database import Database
 
@@ -44,12 +43,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     neighbour = launches(6.0, 20, series_key="a neighbour", model="vit-tiny", **GPU)
     store(made, "card", *other, *neighbour, machine=MACHINE)
     return made
-
-
-def said(database: Database, *words: str) -> str:
-    done = CliRunner().invoke(app, [*words, "--db", str(database.path)])
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def of_the_card(database: Database, *words: str) -> dict[str, Any]:
@@ -96,9 +89,7 @@ def test_terminal_page_and_json_agree_on_a_side_without_a_factor(
     assert line["speedup"] is None
     assert line["direction"] == direction
     page = visitor(made)
-    first, second = dict.fromkeys(
-        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?sort=hardware").text)
-    )
+    first, second = keys_of(made)
     told = page.get(f"/compare?cell={first}&cell={second}").text
     assert re.search(rf'data-label="Speed">\s*{direction}', told)
     terminal = said(made, "compare")

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_store import keys_of, said
 from dashboard_world import result, store, visitor
-from typer.testing import CliRunner
 
 from accelbench.analysis.points import points
 from accelbench.analysis.run_noise import Histories
 from accelbench.analysis.summary import summary
 from accelbench.cli.display.summary import compared as frameworks
-from accelbench.cli.main import app
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture
 from accelbench.report.dashboard.snapshots import details
@@ -68,12 +67,6 @@ def rows_of(database: Database) -> list[dict[str, Any]]:
     return details.launches_in(database, [key for (key,) in found])
 
 
-def said(database: Database, *words: str) -> str:
-    done = CliRunner().invoke(app, [*words, "--db", str(database.path)])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 def test_compare_says_it_to_people_machines_and_tables(database: Database, tmp_path: Path) -> None:
     _, gpu = json.loads(said(database, "compare", "--json"))["comparisons"]
     assert gpu["speedup"] == pytest.approx(RATIO)
@@ -91,8 +84,7 @@ def test_compare_says_it_to_people_machines_and_tables(database: Database, tmp_p
 
 def test_a_page_says_it(database: Database) -> None:
     page = visitor(database)
-    keys = re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?sort=hardware").text)
-    first, second = dict.fromkeys(keys)
+    first, second = keys_of(database)
     text = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"<strong>{RATIO:.2f}×</strong>" in text
     assert f"({BY_MEANS:.2f}×)" in text
@@ -101,9 +93,7 @@ def test_a_page_says_it(database: Database) -> None:
 def test_a_page_and_the_table_have_one_interval(database: Database) -> None:
     _, gpu = json.loads(said(database, "compare", "--json"))["comparisons"]
     page = visitor(database)
-    first, second = dict.fromkeys(
-        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?sort=hardware").text)
-    )
+    first, second = keys_of(database)
     text = page.get(f"/compare?cell={first}&cell={second}").text
     assert f"{gpu['speedup_low']:.2f}× to {gpu['speedup_high']:.2f}×" in text
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_store import said
 from dashboard_world import MACHINE, result, store, visitor
-from typer.testing import CliRunner
 
-from accelbench.cli.main import app
 from accelbench.core.nouns import NOT_KNOWN, digits
 from accelbench.report.chart_data import subject_in
 from accelbench.report.charts.marks import record
@@ -44,15 +43,9 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     return made
 
 
-def answer(database: Database, *words: str) -> str:
-    done = CliRunner().invoke(app, [*words, "--db", str(database.path)])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 def test_a_recommendation_has_the_range_of_few_launches(database: Database) -> None:
     words = ("recommend", "bert-tiny", "vit-tiny", "--hardware", "cpu", "--json")
-    few, wild = json.loads(answer(database, *words))["recommendations"]
+    few, wild = json.loads(said(database, *words))["recommendations"]
     (score,) = few["all_scores"].values()
     interval = score["predictions"]["latency_interval"]
     assert (interval["low"], interval["high"]) == (min(FEW), max(FEW))
@@ -61,7 +54,7 @@ def test_a_recommendation_has_the_range_of_few_launches(database: Database) -> N
     interval = score["predictions"]["latency_interval"]
     assert (interval["low"], interval["high"]) == (None, None)
     assert interval["why_no_ends"]
-    assert NOT_KNOWN in answer(database, *words[:-1])
+    assert NOT_KNOWN in said(database, *words[:-1])
 
 
 def test_pages_have_the_range_of_few_launches(database: Database) -> None:
@@ -90,7 +83,7 @@ def test_records_of_charts_have_the_range(database: Database) -> None:
 
 def test_a_report_has_the_range(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    answer(database, "report", "--output", str(path))
+    said(database, "report", "--output", str(path))
     text = path.read_text()
     assert f"{digits(min(FEW))} to {digits(max(FEW))}, range of 3 launches" in text
     assert NOT_KNOWN in text
@@ -104,7 +97,7 @@ def test_no_ratio_has_an_interval_that_is_too_wide(tmp_path: Path) -> None:
         rows.append({**row, "runtime": "onnxruntime", "series_key": "other"})
     store(made, "r1", *rows, machine=MACHINE)
     words = ("compare", "--by", "engine")
-    line = json.loads(answer(made, *words, "--json"))["comparisons"][-1]
+    line = json.loads(said(made, *words, "--json"))["comparisons"][-1]
     assert (line["speedup_low"], line["speedup_high"]) == (None, None)
     assert line["cannot_tell"]
-    assert NOT_KNOWN in answer(made, *words)
+    assert NOT_KNOWN in said(made, *words)

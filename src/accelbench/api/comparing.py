@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -19,7 +19,7 @@ from accelbench.measure.launches import LEAST_EFFECT
 if TYPE_CHECKING:
     from accelbench.core.rows import Row
     from accelbench.query.filters import Filters
-    from accelbench.report.charts.chart import Picture
+    from accelbench.report.charts.chart import Picture, Subject
     from accelbench.store.database import Database
 
 
@@ -48,17 +48,41 @@ class StoreQuestion:
             UsageError: there is no such chart, or nothing that it could show.
         """
         from accelbench.report.chart_data import subject_in
-        from accelbench.report.charts import CHARTS
-        from accelbench.report.charts.chart import picture
 
-        if chart not in CHARTS:
-            raise UsageError(f"There is no chart {in_quotes(chart)}.", meant(chart, CHARTS))
-        subject = subject_in(self.database, self.filters, self.machine)
-        made = picture(CHARTS[chart], subject)
-        if made is None:
-            needs = CHARTS[chart].needs
-            raise UsageError(f"The chart {chart} has nothing to show of it.", f"It needs {needs}.")
-        return DrawnChart(made)
+        return drawn_chart(
+            chart, lambda: subject_in(self.database, self.filters, self.machine), "it"
+        )
+
+
+def drawn_chart(chart: str, subject: Callable[[], Subject], about: str) -> DrawnChart:
+    """Return a chart of a subject, which is found out once the chart is known.
+
+    Raises:
+        UsageError: there is no such chart, or nothing that it could show.
+    """
+    from accelbench.report.charts import CHARTS
+    from accelbench.report.charts.chart import picture
+
+    if chart not in CHARTS:
+        raise UsageError(f"There is no chart {in_quotes(chart)}.", meant(chart, CHARTS))
+    made = picture(CHARTS[chart], subject())
+    if made is None:
+        needs = CHARTS[chart].needs
+        raise UsageError(f"The chart {chart} has nothing to show of {about}.", f"It needs {needs}.")
+    return DrawnChart(made)
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return a DataFrame of pandas.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("pandas", "frames", "A DataFrame") from error
+    return pandas.DataFrame(list(rows))
 
 
 def asked_of_store(
@@ -127,11 +151,7 @@ class TableLines(Sequence[Line]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("pandas", "frames", "A DataFrame") from error
-        return pandas.DataFrame(list(self.lines))
+        return frame_of(self.lines)
 
     def drawn(self, chart: str) -> DrawnChart:
         """A chart of what they are of.

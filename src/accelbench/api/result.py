@@ -7,9 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from accelbench.api.comparing import DrawnChart, asked_of_store, words_of
+from accelbench.api.comparing import (
+    DrawnChart,
+    asked_of_store,
+    drawn_chart,
+    frame_of,
+    words_of,
+)
 from accelbench.core.columns import BY_NAME, COLUMNS
-from accelbench.core.errors import MissingExtraError, UsageError
+from accelbench.core.errors import UsageError
 from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import NO_DATA, UNKNOWN_DEVICE, counted, four_digits, meant
 from accelbench.core.visible import in_quotes, visible
@@ -21,6 +27,7 @@ from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from accelbench.api.comparing import ComparisonTable
+    from accelbench.report.charts.chart import Subject
 
 
 _HEADINGS = ("what", "p50 ms", "mean ms", "rate", "peak MB", "verified", "quality")
@@ -91,11 +98,7 @@ class Result:
 
     def to_pandas(self) -> Any:
         """A DataFrame of pandas, a line a row."""
-        try:
-            import pandas
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("pandas", "frames", "A DataFrame") from error
-        return pandas.DataFrame([self._flat(row) for row in self.rows])
+        return frame_of([self._flat(row) for row in self.rows])
 
     def to_polars(self) -> Any:
         """A DataFrame of polars, a line a row."""
@@ -151,28 +154,18 @@ class Result:
         Raises:
             UsageError: there is no such chart, or nothing that it could show.
         """
-        from accelbench.core.columns import COLUMNS
-        from accelbench.core.nouns import meant
         from accelbench.exchange.table_export import write_json
         from accelbench.report.chart_data import subject_of
-        from accelbench.report.charts import CHARTS
-        from accelbench.report.charts.chart import picture
 
-        if chart not in CHARTS:
-            raise UsageError(f"There is no chart {in_quotes(chart)}.", meant(chart, CHARTS))
-        names = [*(column.name for column in COLUMNS), "samples"]
-        with temporary_folder() as folder:
-            file = folder / "results.json"
-            about = {self.run_id: {"environment": dict(self.environment)}}
-            write_json(file, names, self.rows, about)
-            subject = subject_of([file], {})
-        made = picture(CHARTS[chart], subject)
-        if made is None:
-            raise UsageError(
-                f"The chart {chart} has nothing to show of this run.",
-                f"It needs {CHARTS[chart].needs}.",
-            )
-        return DrawnChart(made)
+        def subject() -> Subject:
+            names = [*(column.name for column in COLUMNS), "samples"]
+            with temporary_folder() as folder:
+                file = folder / "results.json"
+                about = {self.run_id: {"environment": dict(self.environment)}}
+                write_json(file, names, self.rows, about)
+                return subject_of([file], {})
+
+        return drawn_chart(chart, subject, "this run")
 
 
 def _samples(row: Mapping[str, Any]) -> list[float]:

@@ -24,7 +24,7 @@ class Tone(StrEnum):
 
 
 @dataclass(frozen=True)
-class Sketch:
+class CellSketch:
     """A small line with a mark, which a page draws in a cell; in the units of `SKETCH_SIZE`."""
 
     mark: tuple[float, float]
@@ -47,7 +47,7 @@ class TonedText(str):
     tone: Tone
     further: tuple[str, ...]
     details: Sequence[tuple[str, str]]  # shown when a reader opens the cell
-    sketch: Sketch | None  # drawn instead of the text, which describes it
+    sketch: CellSketch | None  # drawn instead of the text, which describes it
     sort_key: float | None
 
     def __new__(
@@ -57,7 +57,7 @@ class TonedText(str):
         further: Iterable[str] = (),
         *,
         details: Sequence[tuple[str, str]] = (),
-        sketch: Sketch | None = None,
+        sketch: CellSketch | None = None,
         sort_key: float | None = None,
     ) -> TonedText:
         made = super().__new__(cls, text)
@@ -153,7 +153,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Chart:
+class ChartBlock:
     """A picture as a Vega-Lite specification, and its data as a table."""
 
     name: str  # of its file
@@ -174,7 +174,7 @@ class EvidenceLink:
 
 
 @dataclass(frozen=True)
-class Finding:
+class KeyFinding:
     """A conclusion, what it rests on, and the command to run next."""
 
     text: str
@@ -183,10 +183,10 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Findings:
+class KeyFindings:
     """The conclusions at the head of a page."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[KeyFinding]
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class DocumentSection:
     """Blocks under a heading."""
 
     title: str
-    blocks: Sequence[Table | GroupedTable | Notes | Facts | Chart]
+    blocks: Sequence[Table | GroupedTable | Notes | Facts | ChartBlock]
 
     @property
     def anchor(self) -> str:
@@ -203,7 +203,7 @@ class DocumentSection:
         return "".join(letter for letter in words if letter.isalnum() or letter == "-")
 
 
-Block = Table | GroupedTable | Notes | Facts | Chart | Findings | DocumentSection
+Block = Table | GroupedTable | Notes | Facts | ChartBlock | KeyFindings | DocumentSection
 
 
 @dataclass(frozen=True)

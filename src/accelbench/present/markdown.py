@@ -9,13 +9,13 @@ from accelbench.core.visible import markdown as escaped
 from accelbench.core.visible import visible
 from accelbench.present.document import (
     Block,
-    Chart,
+    ChartBlock,
     Document,
     DocumentSection,
     Facts,
-    Finding,
-    Findings,
     GroupedTable,
+    KeyFinding,
+    KeyFindings,
     Notes,
     Table,
     TableColumn,
@@ -70,12 +70,12 @@ def _paragraphs(block: Block, level: int, pictures: Mapping[str, str]) -> Iterat
             f"- {escaped(name)}: {escaped(' '.join(lines_of(value)))}"
             for name, value in block.pairs
         )
-    elif isinstance(block, Findings):
+    elif isinstance(block, KeyFindings):
         yield f"{'#' * level} Findings"
         yield "\n".join(map(_finding, block.findings))
     elif isinstance(block, GroupedTable):
         yield from _grouped(block)
-    elif isinstance(block, Chart):
+    elif isinstance(block, ChartBlock):
         if file := pictures.get(block.name):
             yield f"![{escaped(block.title)}: {escaped(block.answers)}]({file})"
         yield from _table(block.table)
@@ -83,7 +83,7 @@ def _paragraphs(block: Block, level: int, pictures: Mapping[str, str]) -> Iterat
         yield from _table(block)
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: KeyFinding) -> str:
     """Return a line: a pull request shows these, whatever else it folds."""
     links = dict.fromkeys(f"[{escaped(link.text)}](#{link.section})" for link in finding.evidence)
     evidence = f" Evidence: {', '.join(links)}." if links else ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accelbench.analysis.points import points
-from accelbench.present.document import Document, DocumentSection, Finding, Findings, Table
+from accelbench.present.document import Document, DocumentSection, KeyFinding, KeyFindings, Table
 from accelbench.present.markdown import as_markdown
 from accelbench.report.charts.chart import Subject
 from accelbench.report.full_report.parts import MOST_RESULTS, ReportData, report
@@ -36,8 +36,8 @@ def launches(ms: float, runtime: str, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def findings(made: Document) -> Sequence[Finding]:
-    (block,) = [block for block in made.blocks if isinstance(block, Findings)]
+def findings(made: Document) -> Sequence[KeyFinding]:
+    (block,) = [block for block in made.blocks if isinstance(block, KeyFindings)]
     return block.findings
 
 
@@ -106,6 +106,6 @@ def test_of_thousands_the_table_has_what_matters_and_says_how_many_more_there_ar
 
 
 def test_a_command_stays_a_command_whatever_a_name_has_in_it() -> None:
-    told = Finding("Told.", [], "accelbench run 'a`b`` [x](http://evil)'")
-    text = as_markdown(Document("A", [Findings([told])]))
+    told = KeyFinding("Told.", [], "accelbench run 'a`b`` [x](http://evil)'")
+    text = as_markdown(Document("A", [KeyFindings([told])]))
     assert " Next: ```accelbench run 'a`b`` [x](http://evil)'```" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from dashboard_world import result, store
 
-from accelbench.present.document import Chart, DocumentSection, Notes, Table
+from accelbench.present.document import ChartBlock, DocumentSection, Notes, Table
 from accelbench.present.markdown import as_markdown
 from accelbench.report.full_report.contents import predictions
 from accelbench.report.full_report.parts import report
@@ -42,7 +42,7 @@ def sections(database: Database, **filters: tuple[str, ...]) -> list[DocumentSec
 def test_both_sections_with_picture_and_scores(database: Database) -> None:
     against, scaling = sections(database)
     assert [section.title for section in (against, scaling)] == TITLES
-    (figure,) = [block for block in against.blocks if isinstance(block, Chart)]
+    (figure,) = [block for block in against.blocks if isinstance(block, ChartBlock)]
     assert figure.name == "predicted-measured"
     assert figure.table.is_folded
     (scores,) = [block for block in against.blocks if isinstance(block, Table)]
@@ -52,7 +52,7 @@ def test_both_sections_with_picture_and_scores(database: Database) -> None:
     ]  # fmt: skip
     (said, *_) = [block for block in against.blocks if isinstance(block, Notes)]
     assert "in no comparison" in said.sentences[0]
-    (figure,) = [block for block in scaling.blocks if isinstance(block, Chart)]
+    (figure,) = [block for block in scaling.blocks if isinstance(block, ChartBlock)]
     kind = [column.label for column in figure.table.columns].index("kind")
     assert {row[kind] for row in figure.table.rows} == {"measured", "predicted"}
 

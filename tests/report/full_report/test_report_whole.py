@@ -12,7 +12,7 @@ import pytest
 from accelbench.analysis.matrix import matrix
 from accelbench.analysis.points import points
 from accelbench.core.nouns import four_digits
-from accelbench.present.document import Chart, Document, Table
+from accelbench.present.document import ChartBlock, Document, Table
 from accelbench.present.markdown import as_markdown
 from accelbench.report.charts.chart import Subject
 from accelbench.report.full_report.parts import ReportData, report
@@ -147,7 +147,7 @@ def test_a_rate_below_a_chart_has_its_unit() -> None:
     told = {"model": "gpt2-tiny", "throughput_unit": "tokens/s"}
     rows = [measured(1), measured(2, **card), measured(3, **told), measured(4, **told, **card)]
     (section,) = [s for s in report(known(*rows)).sections if s.title == "Hardware: throughput"]
-    (figures,) = [block.table for block in section.blocks if isinstance(block, Chart)]
+    (figures,) = [block.table for block in section.blocks if isinstance(block, ChartBlock)]
     unit = [column.label for column in figures.columns].index("unit")
     assert {(one[0], one[unit]) for one in figures.rows} == {
         ("bert-tiny", "items/s"),
@@ -164,7 +164,7 @@ def test_emulated_times_are_not_shown() -> None:
 
 def test_each_picture_has_its_figures() -> None:
     made = report(two_platforms())
-    figures = [b for s in made.sections for b in s.blocks if isinstance(b, Chart)]
+    figures = [b for s in made.sections for b in s.blocks if isinstance(b, ChartBlock)]
     assert figures
     assert all(one.table.rows and one.table.is_folded for one in figures)
     page = as_html(made)

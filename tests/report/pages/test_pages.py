@@ -15,12 +15,12 @@ from accelbench.api.comparing import ComparisonTable, HistoryTable
 from accelbench.api.result import Result, StoredTable
 from accelbench.core.visible import visible
 from accelbench.present.document import (
-    Chart,
+    ChartBlock,
     Document,
     DocumentSection,
     EvidenceLink,
-    Finding,
-    Findings,
+    KeyFinding,
+    KeyFindings,
     Notes,
     Table,
     columns,
@@ -45,11 +45,11 @@ def report(name: str) -> str:
         Notes([name], is_list=True),
         table,
         replace(table, is_folded=True),
-        Chart(name, name, name, [name], drawing(name).spec, table),
+        ChartBlock(name, name, name, [name], drawing(name).spec, table),
     ]
-    finding = Finding(name, [EvidenceLink(name, "results")], name)
+    finding = KeyFinding(name, [EvidenceLink(name, "results")], name)
     section = DocumentSection(name, blocks)
-    made = Document(name, [Notes([name]), Findings([finding]), section])
+    made = Document(name, [Notes([name]), KeyFindings([finding]), section])
     return as_html(made, lambda _: '<svg width="1"><g role="x" id="a"/></svg>')
 
 

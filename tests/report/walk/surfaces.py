@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from asked_store import said as store_said
 from dashboard_world import visitor
 from keyed import figures_of_document, figures_of_row, figures_of_spec
 from printed import Printed, figures_in, figures_of_page
-from typer.testing import CliRunner
 
 from accelbench.analysis.matrix import RULE
 from accelbench.analysis.points import points
 from accelbench.analysis.questions import AXES
-from accelbench.cli.main import app
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, picture
 from accelbench.report.dashboard.snapshots import details
@@ -176,10 +175,7 @@ def exports(
 
 
 def said(database: Database, *words: str) -> str:
-    """What a command prints."""
-    done = CliRunner().invoke(app, [*words, "--db", str(database.path)])
-    assert done.exit_code in _FINE, (words, done.output, done.exception)
-    return done.stdout
+    return store_said(database, *words, codes=_FINE)
 
 
 def _of_file(path: Path) -> Surface:

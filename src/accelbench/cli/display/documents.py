@@ -11,12 +11,12 @@ from accelbench.cli.display.terminal import deliver, json_text, print_document, 
 from accelbench.core.visible import visible
 from accelbench.present.document import (
     Block,
-    Chart,
+    ChartBlock,
     Document,
     DocumentSection,
     Facts,
-    Findings,
     GroupedTable,
+    KeyFindings,
     Notes,
     Table,
     Tone,
@@ -136,10 +136,10 @@ def _print(block: Block, console: Console) -> None:
         console.print(_pairs(block, console.width))
     elif isinstance(block, GroupedTable):
         _print_groups(block, console)
-    elif isinstance(block, Findings):
+    elif isinstance(block, KeyFindings):
         _print(Notes([finding.text for finding in block.findings], is_list=True), console)
     else:
-        for part in _parts(block.table if isinstance(block, Chart) else block, console.width):
+        for part in _parts(block.table if isinstance(block, ChartBlock) else block, console.width):
             console.print(part)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def write(path: Path, report: Document, form: str) -> list[Path]:
     """Write a report; the pictures of Markdown are in a folder next to it."""
-    from accelbench.present.document import Chart
+    from accelbench.present.document import ChartBlock
     from accelbench.report.charts import draw
 
     if form == "html":
@@ -41,7 +41,7 @@ def write(path: Path, report: Document, form: str) -> list[Path]:
 
     folder = path.with_name(f"{path.stem}-charts")
     blocks = (block for section in report.sections for block in section.blocks)
-    charts = [block for block in blocks if isinstance(block, Chart)]
+    charts = [block for block in blocks if isinstance(block, ChartBlock)]
     files = {chart.name: f"{folder.name}/{chart.name}.png" for chart in charts}
     text = as_markdown(report, pictures=files)
     write_exactly(path, lambda place: _put(place, text))

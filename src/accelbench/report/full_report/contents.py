@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.nouns import NO_DATA, counted, four_digits
 from accelbench.present.document import (
-    Chart,
+    ChartBlock,
     DocumentSection,
     EvidenceLink,
-    Finding,
+    KeyFinding,
     Notes,
     Table,
     columns,
@@ -49,12 +49,12 @@ _SECTIONS: Mapping[FindingKind, str] = {
 }
 
 
-def foremost_findings(findings: Findings, row_ids: Mapping[str, str]) -> list[Finding]:
+def foremost_findings(findings: Findings, row_ids: Mapping[str, str]) -> list[KeyFinding]:
     """Return the findings for the head of a page; one that says so if there are none."""
     foremost = findings.foremost
     if not foremost:
-        return [Finding(NOTHING)]
-    return [Finding(one.sentence, list(_links(one, row_ids)), one.command) for one in foremost]
+        return [KeyFinding(NOTHING)]
+    return [KeyFinding(one.sentence, list(_links(one, row_ids)), one.command) for one in foremost]
 
 
 def _links(finding: StoreFinding, row_ids: Mapping[str, str]) -> Iterable[EvidenceLink]:
@@ -114,7 +114,7 @@ _MOST_DRAWN = 200
 def chart_section(drawing: Picture, *notes: str) -> DocumentSection:
     """Return the section of a chart, below notes if there are any."""
     chart = drawing.chart
-    block = Chart(
+    block = ChartBlock(
         chart.name, chart.title, chart.answers, drawing.about, drawing.spec, _data(drawing)
     )
     return DocumentSection(chart.title, [*([Notes(notes)] if notes else []), block])

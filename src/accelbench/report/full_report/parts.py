@@ -33,14 +33,13 @@ from accelbench.core.worth import launches_failed
 from accelbench.present.document import (
     Document,
     DocumentSection,
-    Findings,
+    KeyFindings,
     Notes,
     Table,
     columns,
 )
 from accelbench.present.texts import phrase
-from accelbench.query.findings.collected import Findings as StoreFindings
-from accelbench.query.findings.collected import findings_of
+from accelbench.query.findings.collected import Findings, findings_of
 from accelbench.report.charts import CHARTS
 from accelbench.report.charts.chart import Subject, newer_set_aside, picture
 from accelbench.report.charts.words import ALIKE, PLACE, PointNames, told
@@ -124,7 +123,7 @@ LONGEST_NAME = 400
 MOST_RESULTS = 1000
 
 
-def chosen_points(points: Sequence[Point], findings: StoreFindings) -> list[Point]:
+def chosen_points(points: Sequence[Point], findings: Findings) -> list[Point]:
     """What the table of results has: of thousands what findings rest on, and of each model what
     is fastest in each mode and batch; in the order of names.
     """
@@ -398,7 +397,7 @@ def report(known: ReportData, title: str = "accelbench report") -> Document:
         f"Made {known.made_at[:16].replace('T', ' ')} UTC.",
         *(phrase("report.other-report", other=other) for other in known.others),
     ]
-    foremost = Findings(foremost_findings(findings, row_ids_of(shown)))
+    foremost = KeyFindings(foremost_findings(findings, row_ids_of(shown)))
     return Document(title, [Notes(about), foremost, *sections])
 
 

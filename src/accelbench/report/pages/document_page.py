@@ -9,9 +9,9 @@ from typing import Any
 from accelbench.core.nouns import NO_DATA
 from accelbench.present.document import (
     SKETCH_SIZE,
-    Chart,
+    CellSketch,
+    ChartBlock,
     Document,
-    Sketch,
     Table,
     Tone,
     TonedText,
@@ -39,7 +39,7 @@ def as_html(document: Document, draw: Callable[[Mapping[str, Any]], str] | None 
     """Return the whole file; charts are drawn into it, as SVG."""
     from accelbench.report.charts.draw import still, svg
 
-    def drawn(chart: Chart, name: str) -> Drawn:
+    def drawn(chart: ChartBlock, name: str) -> Drawn:
         named = _OWN_NAME.sub(rf"\g<1>{name}-\g<2>", (draw or svg)(still(dict(chart.spec))))
         # Without its element's name, which the template writes with a label, and without the words
         # of thousands of marks, which the table below the picture has.
@@ -84,7 +84,7 @@ def interval_cell(
     y = SKETCH_SIZE[1] / 2
     line = [] if low is None or high is None else [(low, y), (high, y)]
     crossing = None if rule is None else _across(rule, most)
-    return TonedText(text or NO_DATA, sketch=Sketch((value, y), line, is_hollow, crossing))
+    return TonedText(text or NO_DATA, sketch=CellSketch((value, y), line, is_hollow, crossing))
 
 
 def course_cell(text: str, values: Sequence[float]) -> TonedText:
@@ -95,7 +95,7 @@ def course_cell(text: str, values: Sequence[float]) -> TonedText:
         (_across(at, len(values) - 1.0), round(high - margin - room * value / max(values), 1))
         for at, value in enumerate(values)
     ]
-    return TonedText(text, sketch=Sketch(points[-1], points))
+    return TonedText(text, sketch=CellSketch(points[-1], points))
 
 
 def _across(at: float, most: float) -> float:
