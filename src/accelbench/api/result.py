@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from accelbench.api.comparing import DrawnChart, asked_of_store, words_of
+from accelbench.api.comparing import (
+    SHOWN,
+    WIDE,
+    DrawnChart,
+    StoredFilters,
+    Words,
+    across,
+    asked_of_store,
+    drawn_chart,
+    figure_text,
+    words_of,
+)
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.figures import unit_beside, unit_of_all
@@ -150,28 +160,15 @@ class Result:
         Raises:
             UsageError: there is no such chart, or nothing that it could show.
         """
-        from accelbench.core.columns import COLUMNS
-        from accelbench.core.nouns import meant
         from accelbench.exchange.table_export import write_json
         from accelbench.report.chart_data import subject_of
-        from accelbench.report.charts import CHARTS
-        from accelbench.report.charts.chart import picture
 
-        if chart not in CHARTS:
-            raise UsageError(f"There is no chart {in_quotes(chart)}.", meant(chart, CHARTS))
         names = [*(column.name for column in COLUMNS), "samples"]
         with temporary_folder() as folder:
             file = folder / "results.json"
             about = {self.run_id: {"environment": dict(self.environment)}}
             write_json(file, names, self.rows, about)
-            subject = subject_of([file], {})
-        made = picture(CHARTS[chart], subject)
-        if made is None:
-            raise UsageError(
-                f"The chart {chart} has nothing to show of this run.",
-                f"It needs {CHARTS[chart].needs}.",
-            )
-        return DrawnChart(made)
+            return drawn_chart(chart, lambda: subject_of([file], {}))
 
 
 def _samples(row: Mapping[str, Any]) -> list[float]:
@@ -187,30 +184,19 @@ def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
     median, mean = row.get("latency_p50_ms"), row.get("latency_mean_ms")
-    rate = _figure(row.get("throughput"))
+    rate = figure_text(row.get("throughput"))
     return [
         visible(title(row)),
-        _figure(median),
-        _figure(mean),
+        figure_text(median),
+        figure_text(mean),
         f"{rate} {unit or unit_beside(row, unit)}".rstrip(),
-        _figure(row.get("memory_peak_mb")),
+        figure_text(row.get("memory_peak_mb")),
         str(row.get("verification") or NO_DATA),
         str(row.get("quality") or row["status"]),
     ]
 
 
-def _figure(value: float | None) -> str:
-    return NO_DATA if value is None else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-
-
 Row = Mapping[str, Any]
-
-#: Rows that a notebook shows; what is beyond is counted.
-_SHOWN = 200
-#: Width of the picture of an interval, in its own units.
-_WIDE = 160.0
-#: Room at its ends, for a mark.
-_EDGE = 5.0
 
 
 @dataclass(frozen=True)
@@ -268,7 +254,7 @@ class StoredTable:
         """As a notebook shows it, in whatever colours it has."""
         from accelbench.report.pages.rendering import rendered
 
-        shown = self.rows[:_SHOWN]
+        shown = self.rows[:SHOWN]
         spans = [_span(row) for row in shown]
         longest = max((end for span in spans for end in span[1:] if end is not None), default=0.0)
         return rendered(
@@ -278,34 +264,17 @@ class StoredTable:
             sorted_by=self.sorted_by,
             count=len(self.rows),
             more=len(self.rows) - len(shown),
-            wide=_WIDE,
+            wide=WIDE,
         )
 
 
-def results(
-    models: Sequence[str] | str = (),
-    *,
-    db: str | os.PathLike[str] | None = None,
-    hardware: Sequence[str] | str = (),
-    framework: Sequence[str] | str = (),
-    precision: Sequence[str] | str = (),
-    batch_sizes: Sequence[int] | int = (),
-    mode: Sequence[str] | str = (),
-    run: Sequence[str] | str = (),
-    machine: str | None = None,
-) -> StoredTable:
-    """Stored results of one machine, the oldest first, as `accelbench report` takes them.
+def results(models: Words = (), *, run: Words = (), **which: Unpack[StoredFilters]) -> StoredTable:
+    """Return stored results of one machine, the oldest first, as `accelbench report` uses them.
 
     Args:
-        models: only these; all where none is named. So of the other filters.
-        db: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
-        hardware: platforms.
-        framework: engines.
-        precision: precisions.
-        batch_sizes: items of a step.
-        mode: inference, training.
-        run: runs by id or label.
-        machine: a host name, an id or a source; else that of the newest result.
+        models: filter by model.
+        run: filter by run, by id or label.
+        which: further filters: `StoredFilters`.
 
     Raises:
         UsageError: a word is known nowhere.
@@ -314,11 +283,11 @@ def results(
     from accelbench.query.run_names import only_runs
     from accelbench.query.stored_results import on_one_machine, rows_of
 
-    asked = asked_of_store(db, machine, models, hardware, framework, precision, batch_sizes, mode)
+    asked = asked_of_store("results", models, which)
     database = asked.database
     with database.asking():
         filters = {**asked.filters, **only_runs(database, words_of(run))}
-        where, values, _, _ = on_one_machine(database, filters, machine, words_of(run))
+        where, values, _, _ = on_one_machine(database, filters, asked.machine, words_of(run))
         rows = rows_of(database, [column.name for column in COLUMNS], where, values)
     return StoredTable(rows)
 
@@ -349,24 +318,24 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
 
     statistic, low, middle, high = span
     mean = mean_beside([row]) if statistic else None
-    across = [None if at is None else _across(at, longest) for at in (low, middle, high)]
+    places = [None if at is None else across(at, longest) for at in (low, middle, high)]
     provenance = str(row.get("provenance") or "")
     source = source_of(row)
     marks = [
         "" if provenance in ("", Provenance.MEASURED) else f"{provenance} {source}".strip(),
         "emulated" if row.get("emulated") else "",
     ]
-    interval = interval_text(low, middle, high, _stored_figure, " ms")
+    interval = interval_text(low, middle, high, figure_text, " ms")
     return {
         "what": title(row),
         "arm": row.get("arm") or "",
         "device": row.get("device_name") or UNKNOWN_DEVICE,
-        "time": NO_DATA if middle is None else f"{_stored_figure(middle)} ms",
-        "statistic": f"{statistic}, mean {_stored_figure(mean)} ms" if mean else statistic,
+        "time": NO_DATA if middle is None else f"{figure_text(middle)} ms",
+        "statistic": f"{statistic}, mean {figure_text(mean)} ms" if mean else statistic,
         "interval": interval,
-        "low": across[0],
-        "middle": across[1],
-        "high": across[2],
+        "low": places[0],
+        "middle": places[1],
+        "high": places[2],
         "hollow": provenance != Provenance.MEASURED or not usable(row),
         "step": middle,
         "rate": _rate(row),
@@ -375,11 +344,6 @@ def _line(row: Row, span: Span, longest: float) -> dict[str, Any]:
         "memory": _with_unit(row.get("memory_peak_mb"), "MB"),
         "worth": ", ".join(filter(None, (_worth(row), *marks))),
     }
-
-
-def _across(at: float, longest: float) -> str:
-    share = at / longest if longest else 0.0
-    return f"{_EDGE + share * (_WIDE - 2 * _EDGE):.1f}"
 
 
 def _worth(row: Row) -> str:
@@ -397,8 +361,4 @@ def _rate(row: Row) -> str:
 
 
 def _with_unit(value: float | None, unit: str) -> str:
-    return NO_DATA if value is None else f"{_stored_figure(value)} {unit}"
-
-
-def _stored_figure(value: float) -> str:
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return NO_DATA if value is None else f"{figure_text(value)} {unit}"

@@ -14,15 +14,11 @@ from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
 from accelbench.cli.arguments.lists import SpacedLists, allowed
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
-    BATCH_SIZES,
     DB,
-    FRAMEWORK,
-    HARDWARE,
+    FILTERS,
     MACHINE,
-    MODE,
-    MODELS,
-    PRECISION,
     RUN,
+    with_filters,
 )
 from accelbench.cli.display.documents import SUFFIXES, present
 from accelbench.cli.display.dropped import distrusted, not_shown
@@ -38,7 +34,7 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
-from accelbench.query.filters import filters_of
+from accelbench.query.filters import Filters
 from accelbench.query.histories import histories_on
 from accelbench.query.stored_results import on_one_machine, rows_of
 from accelbench.query.suggestions import NothingMeasuredError, command_along
@@ -77,17 +73,13 @@ _NAMED = 20
 
 
 @app.command(cls=SpacedLists)
+@with_filters
 def compare(
-    models: list[str] = MODELS,
+    filters: Filters = FILTERS,
     by: str = typer.Option("hardware", "--by", help=f"The axis: {', '.join(AXES)}."),
     baseline: str | None = typer.Option(
         None, "--baseline", help="What others are compared with; of hardware else the CPU."
     ),
-    hardware: list[str] = HARDWARE,
-    framework: list[str] = FRAMEWORK,
-    precision: list[str] = PRECISION,
-    batch_sizes: list[str] = BATCH_SIZES,
-    mode: list[str] = MODE,
     run: list[str] = RUN,
     machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
@@ -123,7 +115,6 @@ def compare(
     axis, given = _axis(by), prices_at(prices)
     _refuse_sort(sort, pivot)
     allowing = allowed(words(allow), REFUSED)
-    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db)
     with database.asking():
         if run:
