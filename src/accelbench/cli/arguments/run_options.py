@@ -1,12 +1,8 @@
-"""The options of `run` and `fleet run`, from the fields of RunSpec; other commands' as the same.
-
-`python -m accelbench.cli.arguments.run_options > docs/run-options.md` writes the reference page.
-"""
+"""The options of `run` and `fleet run`, from the fields of RunSpec; other commands' as the same."""
 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -17,7 +13,7 @@ from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.shared_options import with_parameters
 from accelbench.core.axes import numbered
 from accelbench.core.nouns import LARGEST
-from accelbench.core.run_spec import GROUPS, PlanSection, RunField, run_fields, size_field
+from accelbench.core.run_spec import GROUPS, RunField, run_fields, size_field
 
 #: The documents' spellings: by parameter, the field that each is a spelling of; None changes
 #: nothing.
@@ -165,34 +161,3 @@ def _option(parameter: inspect.Parameter) -> RunField:
         hidden=bool(declared.hidden),
         about=str(declared.help or ""),
     )
-
-
-def reference_page() -> str:
-    """Return the page docs/run-options.md: every option of `run` by group."""
-    lines = [
-        "# Options of `accelbench run`",
-        "",
-        (
-            "Each option has a key of the same meaning in [plan files](plans.md), unless its key is"
-            " empty. `accelbench.toml` takes the same keys at its top."
-        ),
-    ]
-    for group in GROUPS:
-        lines += ["", f"## {group}", "", "| option | key | default | example |  |"]
-        lines.append("| --- | --- | --- | --- | --- |")
-        for field in run_fields():
-            if field.group == group:
-                lines.append(f"| {' | '.join(_cells(field))} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cells(field: RunField) -> list[str]:
-    names = ", ".join(f"`{name}`" for name in field.names) or f"`{field.metavar}`"
-    key = f"`{field.key}`" if field.section is not PlanSection.NONE else ""
-    default = f"`{field.default}`" if field.default not in (None, False, "") else ""
-    example = f"`{' '.join(filter(None, (field.option, field.example)))}`" if field.example else ""
-    return [names, key, default, example, field.about.replace("|", "\\|")]
-
-
-if __name__ == "__main__":
-    sys.stdout.write(reference_page())
