@@ -17,7 +17,6 @@ from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
-    from accelbench.core.rows import Row
     from accelbench.query.filters import Filters
     from accelbench.report.charts.chart import Picture, Subject
     from accelbench.store.database import Database
@@ -264,9 +263,7 @@ def compare(
     from accelbench.analysis.comparison import REFUSED, compared
     from accelbench.analysis.questions import AXES
     from accelbench.core.devices import named_apart
-    from accelbench.query.histories import histories_on
-    from accelbench.query.run_names import runs_meant
-    from accelbench.query.stored_results import on_one_machine, rows_of
+    from accelbench.query.comparisons import rows_to_compare
     from accelbench.report.comparison import document
 
     if by not in AXES:
@@ -277,23 +274,20 @@ def compare(
             raise UsageError(f"Nothing to allow is named {in_quotes(word)}.", meant(word, REFUSED))
     axis = AXES[by]
     asked = asked_of_store("compare", models, which)
-    database, filters, machine = asked.database, dict(asked.filters), asked.machine
-    with database.asking():
-        if run:
-            named = [one for word in words_of(run) for one in runs_meant(database, word)]
-            filters["run_id"] = tuple(dict.fromkeys(named))
-        held: tuple[str, ...] = () if baseline is None else (baseline,)
-        if baseline is not None and axis.name == "run":
-            held = tuple(runs_meant(database, baseline))
-        of_runs = held if axis.name == "run" else ()
-        where, values, chosen, _ = on_one_machine(database, filters, machine, of_runs)
-        names = [column.name for column in COLUMNS]
-        rows: Sequence[Row] = rows_of(database, names, where, values, launches=True)
-        known = histories_on(database, rows, chosen)
-    groups = compared(named_apart(rows), axis, held, allowed, known=known)
+    with asked.database.asking():
+        found = rows_to_compare(
+            asked.database,
+            asked.filters,
+            columns=[column.name for column in COLUMNS],
+            axis=axis.name,
+            baseline=baseline,
+            runs=words_of(run),
+            machine=asked.machine,
+        )
+    groups = compared(named_apart(found.rows), axis, found.baseline, allowed, known=found.known)
     if not groups:
         raise UsageError(
-            f"No configuration on {chosen} has results at two values of {axis.name}.",
+            f"No configuration on {found.machine} has results at two values of {axis.name}.",
             f"Choose another axis with by: {', '.join(AXES)}.",
         )
     return ComparisonTable(document(groups, axis), asked, axis.name)
