@@ -31,7 +31,7 @@ from accelbench.core.errors import UsageError
         ({"budget": -1}, "budget takes a number above 0"),
         ({"label": 5}, "label takes a name"),
         ({"label": "a\nb"}, "cannot be shown"),
-        ({"seed": 2**70}, "seed takes a whole number below"),
+        ({"seed": 2**70}, "seed takes a whole number up to"),
         ({"seed": None}, "seed takes a whole number"),
         ({"launches": 0}, "launches takes a whole number"),
         ({"batchsizes": [1]}, "There is no parameter 'batchsizes'. Did you mean batch_sizes?"),

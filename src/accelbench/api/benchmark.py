@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from accelbench.api.config import check_count, check_counts
+from accelbench.api.config import check_counts, check_settings
 from accelbench.api.result import Result
 from accelbench.api.travelling import GIVEN, batches_meant, name_of, written
 from accelbench.catalog.code_models.loading import is_importing
@@ -243,26 +243,16 @@ def benchmark(
             'Put the call behind: if __name__ == "__main__":',
         )
     _refuse_words(batch_sizes, budget, label)
-    for parameter, value, least in (
-        ("iterations", iterations, 1),
-        ("warmup", warmup, 0),
-        ("launches", launches, 1),
-        ("threads", threads, 1),
-        ("seed", seed, 0),
-    ):
-        if value is not None:
-            check_count(parameter, value, least)
+    asked = {
+        "iterations": iterations,
+        "warmup": warmup,
+        "launches": launches,
+        "threads": threads,
+        "seed": seed,
+    }
+    check_settings(asked)
     settings = RunSettings.from_dict(
-        {
-            "run_id": new_run_id(),
-            "iterations": iterations,
-            "warmup": warmup,
-            "launches": launches,
-            "verify": verify,
-            "budget": budget,
-            "seed": seed,
-            "threads": threads,
-        }
+        {**asked, "run_id": new_run_id(), "verify": verify, "budget": budget}
     )
     named: dict[str, Any] = {
         "hardware": tuple(platform_named(word) for word in _several(hardware)),

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import MissingExtraError, UsageError
@@ -17,7 +17,6 @@ from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
-    from accelbench.core.rows import Row
     from accelbench.query.filters import Filters
     from accelbench.report.charts.chart import Picture, Subject
     from accelbench.store.database import Database
@@ -26,6 +25,28 @@ if TYPE_CHECKING:
 #: A word or several, as a call takes them.
 Words = Sequence[str] | str
 Numbers = Sequence[int] | int
+
+
+class StoredFilters(TypedDict, total=False):
+    """Which results of a store are meant; without a filter, all of its kind.
+
+    Attributes:
+        db: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
+        hardware: platforms.
+        framework: engines.
+        precision: precisions.
+        batch_sizes: items of a step.
+        mode: inference, training.
+        machine: a host name, an id or a source; else that of the newest result.
+    """
+
+    db: str | os.PathLike[str] | None
+    hardware: Words
+    framework: Words
+    precision: Words
+    batch_sizes: Numbers
+    mode: Words
+    machine: str | None
 
 
 @dataclass(frozen=True)
@@ -85,29 +106,25 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
     return pandas.DataFrame(list(rows))
 
 
-def asked_of_store(
-    db: str | os.PathLike[str] | None,
-    machine: str | None,
-    models: Words,
-    hardware: Words,
-    framework: Words,
-    precision: Words,
-    batch_sizes: Numbers,
-    mode: Words,
-) -> StoreQuestion:
-    """What a call means, by the filters of the command line.
+def asked_of_store(call: str, models: Words, which: StoredFilters) -> StoreQuestion:
+    """Return the results that a call means, by the filters of the command line.
 
     Raises:
+        TypeError: there is no such filter.
         UsageError: a word is known nowhere.
         SurroundingsError: there is no database.
     """
     from accelbench.query.filters import filters_of
     from accelbench.query.stored_results import filled_if_any
 
-    given = (models, hardware, framework, precision, batch_sizes, mode)
+    for name in which.keys() - StoredFilters.__annotations__.keys():
+        raise TypeError(f"{call}() has no argument {name}")
+    columns = ("hardware", "framework", "precision", "batch_sizes", "mode")
+    given: list[Any] = [models, *(which.get(name, ()) for name in columns)]
     filters = filters_of(*map(words_of, given))
+    db = which.get("db")
     database = filled_if_any(None if db is None else Path(db), filters)
-    return StoreQuestion(database, filters, machine)
+    return StoreQuestion(database, filters, which.get("machine"))
 
 
 def words_of(given: Sequence[Any] | str | int) -> list[str]:
@@ -221,31 +238,19 @@ def compare(
     *,
     by: str = "hardware",
     baseline: str | None = None,
-    db: str | os.PathLike[str] | None = None,
-    hardware: Words = (),
-    framework: Words = (),
-    precision: Words = (),
-    batch_sizes: Numbers = (),
-    mode: Words = (),
     run: Words = (),
-    machine: str | None = None,
     allow: Words = (),
+    **which: Unpack[StoredFilters],
 ) -> ComparisonTable:
-    """Stored results of one machine along an axis, by the rules of `accelbench compare`.
+    """Compare stored results of one machine along an axis, as `accelbench compare` does.
 
     Args:
-        models: only these; all where none is named. So of the other filters.
+        models: filter by model.
         by: the axis: hardware, runtime, precision, batch, threads, model, mode, run, date.
-        baseline: what others are compared with; of hardware else the CPU.
-        db: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
-        hardware: platforms.
-        framework: engines.
-        precision: precisions.
-        batch_sizes: items of a step.
-        mode: inference, training.
-        run: runs by id or label.
-        machine: a host name, an id or a source; else that of the newest result.
-        allow: what is compared although it is not alike.
+        baseline: what others are compared with; for hardware, else the CPU.
+        run: filter by run, by id or label.
+        allow: differences that are accepted.
+        which: further filters: `StoredFilters`.
 
     Raises:
         UsageError: a word is known nowhere, or nothing was measured alike.
@@ -254,9 +259,7 @@ def compare(
     from accelbench.analysis.comparison import REFUSED, compared
     from accelbench.analysis.questions import AXES
     from accelbench.core.devices import named_apart
-    from accelbench.query.histories import histories_on
-    from accelbench.query.run_names import runs_meant
-    from accelbench.query.stored_results import on_one_machine, rows_of
+    from accelbench.query.comparisons import rows_to_compare
     from accelbench.report.comparison import document
 
     if by not in AXES:
@@ -266,24 +269,21 @@ def compare(
         if word not in REFUSED:
             raise UsageError(f"Nothing to allow is named {in_quotes(word)}.", meant(word, REFUSED))
     axis = AXES[by]
-    asked = asked_of_store(db, machine, models, hardware, framework, precision, batch_sizes, mode)
-    database, filters = asked.database, dict(asked.filters)
-    with database.asking():
-        if run:
-            named = [one for word in words_of(run) for one in runs_meant(database, word)]
-            filters["run_id"] = tuple(dict.fromkeys(named))
-        held: tuple[str, ...] = () if baseline is None else (baseline,)
-        if baseline is not None and axis.name == "run":
-            held = tuple(runs_meant(database, baseline))
-        of_runs = held if axis.name == "run" else ()
-        where, values, chosen, _ = on_one_machine(database, filters, machine, of_runs)
-        names = [column.name for column in COLUMNS]
-        rows: Sequence[Row] = rows_of(database, names, where, values, launches=True)
-        known = histories_on(database, rows, chosen)
-    groups = compared(named_apart(rows), axis, held, allowed, known=known)
+    asked = asked_of_store("compare", models, which)
+    with asked.database.asking():
+        found = rows_to_compare(
+            asked.database,
+            asked.filters,
+            columns=[column.name for column in COLUMNS],
+            axis=axis.name,
+            baseline=baseline,
+            runs=words_of(run),
+            machine=asked.machine,
+        )
+    groups = compared(named_apart(found.rows), axis, found.baseline, allowed, known=found.known)
     if not groups:
         raise UsageError(
-            f"No configuration on {chosen} has results at two values of {axis.name}.",
+            f"No configuration on {found.machine} has results at two values of {axis.name}.",
             f"Choose another axis with by: {', '.join(AXES)}.",
         )
     return ComparisonTable(document(groups, axis), asked, axis.name)
@@ -379,27 +379,15 @@ def history(
     *,
     metric: str = "latency",
     threshold: float = LEAST_EFFECT,
-    db: str | os.PathLike[str] | None = None,
-    hardware: Words = (),
-    framework: Words = (),
-    precision: Words = (),
-    batch_sizes: Numbers = (),
-    mode: Words = (),
-    machine: str | None = None,
+    **which: Unpack[StoredFilters],
 ) -> HistoryTable:
-    """What became of stored figures over time, by the rules of `accelbench history`.
+    """Return how stored results changed over time, as `accelbench history` does.
 
     Args:
-        models: only these; all where none is named. So of the other filters.
+        models: filter by model.
         metric: latency, throughput, memory or energy.
-        threshold: changes below this share are not told.
-        db: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
-        hardware: platforms.
-        framework: engines.
-        precision: precisions.
-        batch_sizes: items of a step.
-        mode: inference, training.
-        machine: a host name, an id or a source; else that of the newest result.
+        threshold: the smallest change that is reported, as a share.
+        which: further filters: `StoredFilters`.
 
     Raises:
         UsageError: a word is known nowhere, or nothing was measured twice.
@@ -413,9 +401,9 @@ def history(
     metrics = {known.name: known for known in METRICS}
     if metric not in metrics:
         raise UsageError(f"No metric is called {in_quotes(metric)}.", meant(metric, metrics))
-    asked = asked_of_store(db, machine, models, hardware, framework, precision, batch_sizes, mode)
+    asked = asked_of_store("history", models, which)
     with asked.database.asking():
-        where, values, here, _ = on_one_machine(asked.database, asked.filters, machine)
+        where, values, here, _ = on_one_machine(asked.database, asked.filters, asked.machine)
         every, _ = series_in(asked.database, metrics[metric], where, values, threshold)
     if not every:
         raise UsageError(

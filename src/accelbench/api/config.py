@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import parse_precision
+from accelbench.core.run_spec import run_fields
 from accelbench.core.visible import in_quotes
 from accelbench.hardware.detect import platform_named, refuse_unknown_platform
 from accelbench.run.plan.request import DEFAULT_BATCH_SIZES
@@ -133,6 +134,17 @@ def check_count(name: str, value: Any, least: int) -> None:
         raise UsageError(
             f"{name} takes a whole number of at least {least}, not {in_quotes(value)}."
         )
+
+
+def check_settings(values: Mapping[str, Any]) -> None:
+    """Refuse settings of a run that are not whole numbers in their range; None is a default."""
+    for known in run_fields():
+        value = values.get(known.name)
+        if known.kind != "number" or known.several or value is None:
+            continue
+        check_count(known.name, value, known.least or 0)
+        if known.most is not None and value > known.most:
+            raise UsageError(f"{known.name} takes a whole number up to {known.most}, not {value}.")
 
 
 def check_counts(name: str, values: Any, least: int) -> None:

@@ -9,7 +9,7 @@ import difflib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from math import exp, fsum, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from accelbench.api.benchmark import (
     observer_of,
     try_writing,
 )
-from accelbench.api.config import check_count, check_counts
+from accelbench.api.config import check_count, check_counts, check_settings
 from accelbench.catalog.find import called, find
 from accelbench.catalog.selection import choose
 from accelbench.core import processes
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from accelbench.select.selector import HardwareSelector
 
 
-#: What drawing numbers takes.
-_LARGEST_SEED = 2**63 - 1
 _VERIFY = ("auto", "require", "off")
 
 
@@ -150,18 +148,11 @@ class BenchmarkRequest:
     def _check_amounts(self) -> None:
         if self.batch_sizes is not None:
             check_counts("batch_sizes", self.batch_sizes, least=1)
-        for parameter, value, least in (
-            ("sequence_length", self.sequence_length, 1),
-            ("iterations", self.iterations, 1),
-            ("warmup", self.warmup, 0),
-            ("launches", self.launches, 1),
-            ("processes", self.processes, 1),
-            ("seed", self.seed, 0),
-        ):
-            if value is not None or parameter in ("launches", "processes", "seed"):
-                check_count(parameter, value, least)
-        if self.seed > _LARGEST_SEED:
-            raise UsageError(f"seed takes a whole number below 2**63, not {self.seed}.")
+        if self.sequence_length is not None:
+            check_count("sequence_length", self.sequence_length, 1)
+        for required in ("launches", "processes", "seed"):
+            check_count(required, getattr(self, required), 0)
+        check_settings(asdict(self))
         if self.budget is not None:
             validation.amount("budget", self.budget, "Use seconds, such as 600.")
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from accelbench.api.comparing import (
     DrawnChart,
+    StoredFilters,
+    Words,
     asked_of_store,
     drawn_chart,
+    figure_text,
     frame_of,
     words_of,
 )
@@ -181,13 +183,13 @@ def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
     median, mean = row.get("latency_p50_ms"), row.get("latency_mean_ms")
-    rate = _figure(row.get("throughput"))
+    rate = figure_text(row.get("throughput"))
     return [
         visible(title(row)),
-        _figure(median),
-        _figure(mean),
+        figure_text(median),
+        figure_text(mean),
         f"{rate} {unit or unit_beside(row, unit)}".rstrip(),
-        _figure(row.get("memory_peak_mb")),
+        figure_text(row.get("memory_peak_mb")),
         str(row.get("verification") or NO_DATA),
         str(row.get("quality") or row["status"]),
     ]
@@ -266,30 +268,13 @@ class StoredTable:
         )
 
 
-def results(
-    models: Sequence[str] | str = (),
-    *,
-    db: str | os.PathLike[str] | None = None,
-    hardware: Sequence[str] | str = (),
-    framework: Sequence[str] | str = (),
-    precision: Sequence[str] | str = (),
-    batch_sizes: Sequence[int] | int = (),
-    mode: Sequence[str] | str = (),
-    run: Sequence[str] | str = (),
-    machine: str | None = None,
-) -> StoredTable:
-    """Stored results of one machine, the oldest first, as `accelbench report` takes them.
+def results(models: Words = (), *, run: Words = (), **which: Unpack[StoredFilters]) -> StoredTable:
+    """Return stored results of one machine, the oldest first, as `accelbench report` uses them.
 
     Args:
-        models: only these; all where none is named. So of the other filters.
-        db: the database; else $ACCELBENCH_DB, else ./accelbench.duckdb.
-        hardware: platforms.
-        framework: engines.
-        precision: precisions.
-        batch_sizes: items of a step.
-        mode: inference, training.
-        run: runs by id or label.
-        machine: a host name, an id or a source; else that of the newest result.
+        models: filter by model.
+        run: filter by run, by id or label.
+        which: further filters: `StoredFilters`.
 
     Raises:
         UsageError: a word is known nowhere.
@@ -298,11 +283,11 @@ def results(
     from accelbench.query.run_names import only_runs
     from accelbench.query.stored_results import on_one_machine, rows_of
 
-    asked = asked_of_store(db, machine, models, hardware, framework, precision, batch_sizes, mode)
+    asked = asked_of_store("results", models, which)
     database = asked.database
     with database.asking():
         filters = {**asked.filters, **only_runs(database, words_of(run))}
-        where, values, _, _ = on_one_machine(database, filters, machine, words_of(run))
+        where, values, _, _ = on_one_machine(database, filters, asked.machine, words_of(run))
         rows = rows_of(database, [column.name for column in COLUMNS], where, values)
     return StoredTable(rows)
 

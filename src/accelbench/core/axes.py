@@ -1,10 +1,6 @@
-"""The sizes of an input beside the batch: the one registry of them.
+"""The sizes of an input other than the batch: the one registry. It imports nothing of ours.
 
-A case's shapes, a request, the options of `run`, the columns of results, and what tables, charts,
-titles, files and reasons say of a size are made of these entries. A new size is one entry here;
-code reads a size by its name only where its meaning matters.
-
-Pure, and imported before almost everything else: it imports nothing of ours.
+A new size is one entry here; code reads a size by its name only if its meaning matters.
 """
 
 from __future__ import annotations

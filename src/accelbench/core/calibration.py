@@ -1,8 +1,7 @@
 """Calibration of a device: what probes measured of its limits, and how that is kept. Pure.
 
-A probe is a piece of work whose operations or bytes are known: a matrix product, a copy of an
-array, attention, an operator that does next to nothing. Its figure is the median over blocks of
-steps, with an interval; every block is kept. A peak is the best size's figure.
+A probe is work of known operations or bytes. Its value is the median over blocks of steps, with an
+interval; a peak is the value of the best size.
 """
 
 from __future__ import annotations

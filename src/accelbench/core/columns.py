@@ -1,14 +1,4 @@
-"""The one registry of result columns.
-
-Store tables, the JSON schema, CSV and tables for people are generated from
-these declarations: a new metric is one line here and the code that computes it.
-
-Columns of energy and power, which `accelbench run --energy` fills in a pass of its own.
-
-Columns of task accuracy: what a model's outputs are worth against labels.
-
-Column of benchmark_results: its name, kind, unit, and what it can hold.
-"""
+"""The one registry of result columns; stores, JSON schema, CSV and tables are made from it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""The devices that a result is of: how many, and which of several that have one name. Pure.
+"""The devices of a result, and the cards of all registered engines. Pure.
 
-The cards of all registered runtimes: what any room may ask about an engine.
-
-They are found by entry point, so that a runtime of another package is known wherever one of our
-own is, and nothing but its own module names it. Cards import no engine.
+Cards are found by entry point and import no engine.
 """
 
 from __future__ import annotations

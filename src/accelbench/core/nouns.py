@@ -1,18 +1,7 @@
-"""Numbers and names as sentences have them: what is counted, in few digits, the first of many.
+"""Words of sentences and lists: counts, digits, missing values, durations, names that are alike.
 
-The words for what is not there: the same on every surface, for people. Pure.
-
-Three things are told apart. A value that could be known and is not is `no data`. Where there can be
-none, as of the times of an emulated device, it is `n/a`: not applicable. Of a thing that has a name
-which nobody said, the word says which thing. Files for programs have null, or nothing.
-
-Lists as people type them: words by commas, spaces and repetition, numbers, durations. Pure.
-
-What somebody meant by a name that nobody has: names like it, else all of them. Pure.
-
-What outputs are compared with, in words: of whose models that is PyTorch, of whose not.
-
-A file is its own reference, as it is; a callable has one of its owner's, or its first answer.
+A value that could be known is `no data`; a value that cannot exist, as times of an emulated device,
+is `n/a`. Files for programs have null, or nothing. Pure.
 """
 
 from __future__ import annotations

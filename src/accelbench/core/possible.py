@@ -1,12 +1,6 @@
-"""What a result can be at all: words that are known, figures that can be, and that agree.
+"""What a result can be: known words, possible values that agree, and the scope of each reason.
 
-The rules are values, and asked of a row here; `store/possible.py` asks them of a whole table.
-
-Where each reason of a result that is not ok belongs: what it says something about.
-
-A platform is incompatible with a model only for reasons of the cell. What lies in the
-machine around it, or in what was asked, says nothing of the platform. A reason that one runtime
-alone gives is on that runtime's card; the others are here.
+The rules are values, applied to a row here; `store/possible.py` applies them to a whole table.
 """
 
 from __future__ import annotations

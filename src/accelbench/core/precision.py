@@ -1,9 +1,7 @@
-"""Precision names: what people type, what is stored, what file names show.
+"""Precision names: what people type, what is stored, what file names show. Pure.
 
-Whether a figure may be chosen although nobody named its precision. Pure.
-
-Quantised weights give other outputs, and whoever did not ask for them has not agreed to that. Such
-a figure counts unasked only where its outputs were compared with the reference's, and were near.
+Quantised weights give other outputs. A result with them counts unasked only if its outputs were
+compared with the reference's, and were near.
 """
 
 from __future__ import annotations

@@ -1,23 +1,12 @@
-"""The one place where processes are started: none of them outlives the process that started it.
+"""The one place that starts processes: none of them outlives the process that started it.
 
-Not even a killed one, which can tell nobody: the kernel of Linux tells our own Python processes,
-and everybody else hears it from a pipe that nothing is ever written to
-(`core/child_launcher.py`). Nowhere else in the sources may a process be started;
-`tests/house/test_one_door.py` looks.
+The kernel of Linux ends our own Python processes; others learn it from a pipe that nothing is
+written to (`core/child_launcher.py`). The kernel counts the *thread* that started a process as its
+parent: start what is to last from a thread that lasts.
 
-The kernel counts the *thread* that started a process as its parent: start what is to last from a
-thread that lasts.
-
-Asking a module of ours in a process of its own: what it looks at may end it, not the command.
-
-The module tells each answer as soon as it has it. What came before it ended stands.
-
-The stack on which this thread handles signals, kept from libraries that leave a freed one there.
-
-Python handles signals on the thread's alternate stack, where it has one. OpenVINO's plugin for
-CPUs puts its own in place and, of two engines that end in the order in which they began, takes back
-what the first had put there and freed: the next signal with a handler then ends the process with
-SIGSEGV, and no handler of a crash can say why.
+Libraries may leave a freed signal stack behind. Python handles signals on the thread's alternate
+stack; OpenVINO's CPU plugin installs its own and, of two engines that end in the order in which
+they began, restores what the first had freed: the next handled signal is a SIGSEGV.
 """
 
 from __future__ import annotations

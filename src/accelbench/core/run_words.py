@@ -1,8 +1,4 @@
-"""The words of an `accelbench run` command that measures a case. Pure.
-
-What lacks a figure names the command that brings it: answers of a selector, and the measurements
-that a predictor would learn most from. Each asks for what it needs, in its own order.
-"""
+"""The words of an `accelbench run` command that measures a case. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The shared words: every closed vocabulary of the project, spelled once.
-
-The outcome of a case: what became of it, and why.
-
-Modes by the words that people type.
-"""
+"""The closed vocabularies of the project, each spelled once."""
 
 from __future__ import annotations
 

@@ -1,23 +1,19 @@
-"""The options of `run` and `fleet run`, from the fields of RunSpec; other commands' as the same.
-
-`python -m accelbench.cli.arguments.run_options > docs/run-options.md` writes the reference page.
-"""
+"""The options of `run` and `fleet run`, from the fields of RunSpec; other commands' as the same."""
 
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Collection, Sequence
-from functools import wraps
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.core.axes import Axis, numbered
+from accelbench.cli.arguments.shared_options import with_parameters
+from accelbench.core.axes import numbered
 from accelbench.core.nouns import LARGEST
-from accelbench.core.run_spec import GROUPS, PlanSection, RunField, run_fields, size_field
+from accelbench.core.run_spec import GROUPS, RunField, run_fields, size_field
 
 #: The documents' spellings: by parameter, the field that each is a spelling of; None changes
 #: nothing.
@@ -66,7 +62,7 @@ def with_run_options(
     left_out = {field.name: field.default for field in every if field.name in without}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        return _with_parameters(command, taken, 1, left_out)
+        return with_parameters(command, taken, "typed", lambda typed: left_out | typed)
 
     return decorate
 
@@ -77,41 +73,13 @@ SIZES: dict[str, list[str] | None] = {}
 
 def with_numbered_sizes(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command an option for each axis of numbers in place of its parameter `sizes`."""
-    axes: Sequence[Axis] = numbered()
-    place = list(inspect.signature(command).parameters).index("sizes")
+    axes = numbered()
 
-    @wraps(command)
-    def with_sizes(**typed: Any) -> None:
-        command(sizes={axis.asked: typed.pop(axis.asked) for axis in axes}, **typed)
+    def read(typed: dict[str, Any]) -> dict[str, Any]:
+        return {"sizes": {axis.asked: typed.pop(axis.asked) for axis in axes}, **typed}
 
-    return _with_parameters(with_sizes, [_parameter(size_field(axis)) for axis in axes], place, {})
-
-
-def _with_parameters(
-    command: Callable[..., None],
-    added: Sequence[inspect.Parameter],
-    place: int,
-    left_out: dict[str, Any],
-) -> Callable[..., None]:
-    signature = inspect.signature(command)
-    own = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name != "sizes"
-    ]
-
-    @wraps(command)
-    def wrapper(**typed: Any) -> None:
-        command(**left_out, **typed)
-
-    wrapper.__annotations__ = {
-        **{name: hint for name, hint in command.__annotations__.items() if name != "typed"},
-        **{parameter.name: parameter.annotation for parameter in added},
-    }
-    wrapper.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*own[:place], *added, *own[place:]]
-    )
-    return wrapper
+    added = [_parameter(size_field(axis)) for axis in axes]
+    return with_parameters(command, added, "sizes", read)
 
 
 _TYPES: dict[str, Any] = {"number": int, "fraction": float, "truth": bool, "path": Path}
@@ -193,34 +161,3 @@ def _option(parameter: inspect.Parameter) -> RunField:
         hidden=bool(declared.hidden),
         about=str(declared.help or ""),
     )
-
-
-def reference_page() -> str:
-    """Return the page docs/run-options.md: every option of `run` by group."""
-    lines = [
-        "# Options of `accelbench run`",
-        "",
-        (
-            "Each option has a key of the same meaning in [plan files](plans.md), unless its key is"
-            " empty. `accelbench.toml` takes the same keys at its top."
-        ),
-    ]
-    for group in GROUPS:
-        lines += ["", f"## {group}", "", "| option | key | default | example |  |"]
-        lines.append("| --- | --- | --- | --- | --- |")
-        for field in run_fields():
-            if field.group == group:
-                lines.append(f"| {' | '.join(_cells(field))} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cells(field: RunField) -> list[str]:
-    names = ", ".join(f"`{name}`" for name in field.names) or f"`{field.metavar}`"
-    key = f"`{field.key}`" if field.section is not PlanSection.NONE else ""
-    default = f"`{field.default}`" if field.default not in (None, False, "") else ""
-    example = f"`{' '.join(filter(None, (field.option, field.example)))}`" if field.example else ""
-    return [names, key, default, example, field.about.replace("|", "\\|")]
-
-
-if __name__ == "__main__":
-    sys.stdout.write(reference_page())

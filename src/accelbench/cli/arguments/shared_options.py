@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
 import typer
+
+if TYPE_CHECKING:
+    from accelbench.query.filters import Filters
 
 MODELS = typer.Argument(None, help="Filter by model.", show_default=False)
 HARDWARE = typer.Option([], "--hardware", help="Filter by platform.")
@@ -16,3 +24,62 @@ MACHINE = typer.Option(
 )
 AS_JSON = typer.Option(False, "--json", help="Print one JSON document.")
 DB = typer.Option(None, "--db", help="The database; else $ACCELBENCH_DB, else ./accelbench.duckdb.")
+
+_FILTERS = {
+    "models": MODELS,
+    "hardware": HARDWARE,
+    "framework": FRAMEWORK,
+    "precision": PRECISION,
+    "batch_sizes": BATCH_SIZES,
+    "mode": MODE,
+}
+#: Stands in a command's parameters at the place of the options that `with_filters` adds.
+FILTERS: Filters = {}
+
+
+def with_filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that filter results in place of its parameter `filters`.
+
+    The command gets the values of columns that count.
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    added = [
+        inspect.Parameter(name, kind, default=option, annotation=list[str])
+        for name, option in _FILTERS.items()
+    ]
+
+    def read(typed: dict[str, Any]) -> dict[str, Any]:
+        from accelbench.query.filters import filters_of
+
+        return {"filters": filters_of(*(typed.pop(name) for name in _FILTERS)), **typed}
+
+    return with_parameters(command, added, "filters", read)
+
+
+def with_parameters(
+    command: Callable[..., None],
+    added: Sequence[inspect.Parameter],
+    place: str,
+    read: Callable[[dict[str, Any]], Mapping[str, Any]],
+) -> Callable[..., None]:
+    """Give a command further parameters.
+
+    Args:
+        command: the command.
+        added: the parameters.
+        place: the parameter of the command that they replace.
+        read: makes the command's arguments of the values of all parameters.
+    """
+    signature = inspect.signature(command)
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        parameters += added if name == place else [parameter]
+
+    @wraps(command)
+    def wrapper(**typed: Any) -> None:
+        command(**read(typed))
+
+    hints = {name: hint for name, hint in command.__annotations__.items() if name != place}
+    wrapper.__annotations__ = hints | {one.name: one.annotation for one in added}
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return wrapper

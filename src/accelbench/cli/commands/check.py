@@ -12,28 +12,25 @@ from accelbench.analysis.checking import Check
 from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_beside, refuse_threshold
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
-    BATCH_SIZES,
     DB,
-    FRAMEWORK,
-    HARDWARE,
-    MODE,
-    MODELS,
-    PRECISION,
+    FILTERS,
+    with_filters,
 )
 from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
 from accelbench.query.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
-from accelbench.query.filters import filters_of
+from accelbench.query.filters import Filters
 from accelbench.store.files import explained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command(cls=SpacedLists)
+@with_filters
 def check(
-    models: list[str] = MODELS,
+    filters: Filters = FILTERS,
     baseline: str | None = typer.Option(
         None,
         "--baseline",
@@ -51,11 +48,6 @@ def check(
     run: list[str] = typer.Option(
         [], "--run", help="Check these runs, by id or label, or `last`; else the newest."
     ),
-    hardware: list[str] = HARDWARE,
-    framework: list[str] = FRAMEWORK,
-    precision: list[str] = PRECISION,
-    batch_sizes: list[str] = BATCH_SIZES,
-    mode: list[str] = MODE,
     machine: str | None = typer.Option(
         None, "--machine", help="A host name or id; else that of the newest run."
     ),
@@ -86,7 +78,6 @@ def check(
     """
     refuse_threshold(threshold)
     allowing = allowed(words(allow), ALLOWED)
-    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     if noise is not None:
         _refuse_beside_noise(
             {

@@ -14,15 +14,11 @@ from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
 from accelbench.cli.arguments.lists import SpacedLists, allowed
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
-    BATCH_SIZES,
     DB,
-    FRAMEWORK,
-    HARDWARE,
+    FILTERS,
     MACHINE,
-    MODE,
-    MODELS,
-    PRECISION,
     RUN,
+    with_filters,
 )
 from accelbench.cli.display.documents import SUFFIXES, present
 from accelbench.cli.display.dropped import distrusted, not_shown
@@ -34,13 +30,11 @@ from accelbench.core.devices import named_apart
 from accelbench.core.errors import EXIT_CANNOT_TELL, UsageError
 from accelbench.core.figures import TIMES
 from accelbench.core.nouns import listed, meant, words
-from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
-from accelbench.query.filters import filters_of
-from accelbench.query.histories import histories_on
-from accelbench.query.stored_results import on_one_machine, rows_of
+from accelbench.query.comparisons import rows_to_compare
+from accelbench.query.filters import Filters
 from accelbench.query.suggestions import NothingMeasuredError, command_along
 
 if TYPE_CHECKING:
@@ -77,17 +71,13 @@ _NAMED = 20
 
 
 @app.command(cls=SpacedLists)
+@with_filters
 def compare(
-    models: list[str] = MODELS,
+    filters: Filters = FILTERS,
     by: str = typer.Option("hardware", "--by", help=f"The axis: {', '.join(AXES)}."),
     baseline: str | None = typer.Option(
         None, "--baseline", help="What others are compared with; of hardware else the CPU."
     ),
-    hardware: list[str] = HARDWARE,
-    framework: list[str] = FRAMEWORK,
-    precision: list[str] = PRECISION,
-    batch_sizes: list[str] = BATCH_SIZES,
-    mode: list[str] = MODE,
     run: list[str] = RUN,
     machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
@@ -123,25 +113,27 @@ def compare(
     axis, given = _axis(by), prices_at(prices)
     _refuse_sort(sort, pivot)
     allowing = allowed(words(allow), REFUSED)
-    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db)
     with database.asking():
-        if run:
-            filters["run_id"] = _runs(database, words(run))
-        held = _baseline(database, axis, baseline)
-        where, values, chosen, others = on_one_machine(
-            database, filters, machine, held if axis.name == "run" else ()
+        found = rows_to_compare(
+            database,
+            filters,
+            columns=_COLUMNS,
+            axis=axis.name,
+            baseline=baseline,
+            runs=words(run),
+            machine=machine,
         )
-        rows: Sequence[Row] = rows_of(database, _COLUMNS, where, values, launches=True)
+        rows, held, chosen, known = found.rows, found.baseline, found.machine, found.known
         labels = _labels(database, rows, axis)
-        known = histories_on(database, rows, chosen)
-    names = [str(other) for other in others]
+    filters = found.filters
+    names = [str(other) for other in found.others]
     if not pivot:  # prices go by a device's own name
         rows = with_costs(rows, given, dict.fromkeys((str(row["run_id"]) for row in rows), chosen))
     rows = named_apart(rows)
     if pivot:
-        found = _pivoted(rows, known, sort or SORTS[0], str(chosen), names, filters)
-        present(found, output, as_json)
+        document = _pivoted(rows, known, sort or SORTS[0], str(chosen), names, filters)
+        present(document, output, as_json)
         return
     tables = compared(rows, axis, held, allowing, known=known)
     if not tables:
@@ -214,18 +206,6 @@ def _without_a_side(
         raise nothing
     complain(f"{nothing.message} The figures are written without a baseline.")
     return tables
-
-
-def _runs(database: Database, named: Sequence[str]) -> tuple[str, ...]:
-    from accelbench.query.run_names import runs_meant
-
-    return tuple(dict.fromkeys(run for word in named for run in runs_meant(database, word)))
-
-
-def _baseline(database: Database, axis: ComparisonAxis, word: str | None) -> tuple[str, ...]:
-    if word is None:
-        return ()
-    return _runs(database, [word]) if axis.name == "run" else (word,)
 
 
 def _labels(

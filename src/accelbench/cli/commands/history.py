@@ -13,14 +13,10 @@ from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
-    BATCH_SIZES,
     DB,
-    FRAMEWORK,
-    HARDWARE,
+    FILTERS,
     MACHINE,
-    MODE,
-    MODELS,
-    PRECISION,
+    with_filters,
 )
 from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import collected_later, filled
@@ -29,7 +25,7 @@ from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
-from accelbench.query.filters import filters_of
+from accelbench.query.filters import Filters
 from accelbench.query.run_names import measured_series, only_runs
 from accelbench.query.stored_results import on_one_machine
 from accelbench.query.suggestions import NothingMeasuredError, command_again
@@ -50,17 +46,13 @@ _METRICS = {metric.name: metric for metric in METRICS}
 
 
 @app.command(cls=SpacedLists)
+@with_filters
 def history(
-    models: list[str] = MODELS,
+    filters: Filters = FILTERS,
     metric: str = typer.Option("latency", "--metric", help=f"{', '.join(_METRICS)}."),
     threshold: float = typer.Option(
         LEAST_EFFECT, "--threshold", help="Changes below this share are not told: 0.03 for 3 %."
     ),
-    hardware: list[str] = HARDWARE,
-    framework: list[str] = FRAMEWORK,
-    precision: list[str] = PRECISION,
-    batch_sizes: list[str] = BATCH_SIZES,
-    mode: list[str] = MODE,
     run: list[str] = typer.Option(
         [], "--run", help="Show only what these runs measured, by id or label, or `last`."
     ),
@@ -76,7 +68,6 @@ def history(
         )
     if not 0 < threshold < 10:
         raise UsageError(f"{threshold:g} is no threshold.", "0.03 stands for 3 %.")
-    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     database = filled(db)
     with database.asking():
         runs = tuple(map(str, only_runs(database, words(run)).get("run_id", ())))

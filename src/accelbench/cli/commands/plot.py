@@ -12,15 +12,11 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.shared_options import (
-    BATCH_SIZES,
     DB,
-    FRAMEWORK,
-    HARDWARE,
+    FILTERS,
     MACHINE,
-    MODE,
-    MODELS,
-    PRECISION,
     RUN,
+    with_filters,
 )
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.terminal import complain, print_document, print_line, print_lines
@@ -44,8 +40,9 @@ _MOST_NEEDS = 3
 
 
 @app.command(cls=SpacedLists)
+@with_filters
 def plot(
-    models: list[str] = MODELS,
+    filters: Filters = FILTERS,
     chart: list[str] = typer.Option(
         [], "--chart", help="Only these charts; `--chart list` names them. Else all with a content."
     ),
@@ -69,11 +66,6 @@ def plot(
     ),
     model_id: list[str] = typer.Option([], "--model-id", "--model", hidden=True),
     run: list[str] = RUN,
-    hardware: list[str] = HARDWARE,
-    framework: list[str] = FRAMEWORK,
-    precision: list[str] = PRECISION,
-    batch_sizes: list[str] = BATCH_SIZES,
-    mode: list[str] = MODE,
     machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     as_json: bool = typer.Option(False, "--json", help="Print the files' names as JSON."),
@@ -88,9 +80,8 @@ def plot(
         return
     chosen = _charts([*names, *(["architecture"] if architecture_comparison else [])])
     wanted = _wanted(output, output_dir, _forms(words(form)), chosen)
-    filters = filters_of(
-        [*(models or []), *model_id], hardware, framework, precision, batch_sizes, mode
-    )
+    if model_id:
+        filters |= {"model": (*filters.get("model", ()), *filters_of(model_id)["model"])}
     if (json_path or input_dir) and db:
         raise UsageError("Charts are of files or of a database.", "Leave out one of them.")
     files = [*json_path, *files_in(input_dir)]

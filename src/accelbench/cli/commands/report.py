@@ -10,15 +10,11 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.shared_options import (
-    BATCH_SIZES,
     DB,
-    FRAMEWORK,
-    HARDWARE,
+    FILTERS,
     MACHINE,
-    MODE,
-    MODELS,
-    PRECISION,
     RUN,
+    with_filters,
 )
 from accelbench.cli.display.dropped import not_measured
 from accelbench.cli.display.terminal import complain, print_line, print_lines
@@ -27,7 +23,7 @@ from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
-from accelbench.query.filters import filters_of
+from accelbench.query.filters import Filters
 
 if TYPE_CHECKING:
     from accelbench.report.full_report.parts import ReportData
@@ -38,8 +34,9 @@ _SUFFIXES = {"html": ".html", "markdown": ".md"}
 
 
 @app.command(cls=SpacedLists)
+@with_filters
 def report(
-    models: list[str] = MODELS,
+    filters: Filters = FILTERS,
     output: Path | None = typer.Option(
         None, "--output", "-o", help="The file; else report.html, report.md. One there is refused."
     ),
@@ -54,11 +51,6 @@ def report(
         None, "--input-dir", help="Of the result files in this folder and below."
     ),
     run: list[str] = RUN,
-    hardware: list[str] = HARDWARE,
-    framework: list[str] = FRAMEWORK,
-    precision: list[str] = PRECISION,
-    batch_sizes: list[str] = BATCH_SIZES,
-    mode: list[str] = MODE,
     machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     db: Path | None = DB,
@@ -78,7 +70,6 @@ def report(
     form = _form(form, output)
     path = (output or Path(f"report{_SUFFIXES[form]}")).expanduser()
     refuse_taken(path)
-    filters = filters_of(models, hardware, framework, precision, batch_sizes, mode)
     files = [*json_path, *files_in(input_dir)]
     given = prices_at(prices)
     with collected_later():

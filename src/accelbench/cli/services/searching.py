@@ -1,7 +1,6 @@
 """`recommend --verify`: measure the answer, or search for the largest batch within limits.
 
-All ways are searched together (`select/constraints/measurement_candidates.py`), one run a round, so
-that an engine starts once a round.
+All configurations are searched together, one run a round, so that an engine starts once a round.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""What a run is compared with, arm beside arm: an environment, a commit, or a setting.
+"""The other arm of a run: an environment, a commit, or a setting.
 
-What `--against` names is one of three, told apart by how it is written:
-
-    ../other/.venv, /usr/bin/python3.12, "docker run … python"   an environment's Python
-    commit:main, commit:HEAD~1                                    a commit of this repository
-    threads=1, onnxruntime.optimization=basic                     a setting
-
-The arms of a run: what was asked, and beside it the same in what it is compared with.
+../other/.venv, /usr/bin/python3.12, "docker run … python"   an environment's Python
+commit:main, commit:HEAD~1                                    a commit of this repository
+threads=1, onnxruntime.optimization=basic                     a setting
 """
 
 from __future__ import annotations

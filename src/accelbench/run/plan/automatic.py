@@ -1,9 +1,7 @@
 """`--hardware auto`: what each question of a request is measured on, by a selector's answer.
 
-The selector is handed in: it is not of this room. It is asked about what could take the
-question here and now, and about nothing else: no platform that is absent, none that is emulated.
-A question is a model, a mode and a precision: each has a choice of its own, and its batch sizes
-have one together, or nobody could read how it scales.
+A question is a model, a mode and a precision. Its batch sizes have one choice together: otherwise
+nobody could read how it scales. The selector is asked only about platforms that are here.
 """
 
 from __future__ import annotations

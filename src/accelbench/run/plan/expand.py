@@ -1,12 +1,7 @@
-"""From a request to an ordered list of cases: pure, so that `--dry-run` shows exactly it.
+"""From a request to an ordered list of cases, and matrices of values as combinations. Pure.
 
-What a model has against a case, whatever engine it is asked of. Pure.
-
-A matrix of values as combinations: what people know from continuous integration. Pure.
-
-A combination has one value of each axis. What `exclude` matches is taken away first. An entry of
-`include` then adds its other keys to every combination of the matrix that has its values of the
-axes; where none has, it is a combination of its own.
+`exclude` takes combinations away first. An entry of `include` then adds its other keys to every
+combination that has its values of the axes; if there is none, it is a combination of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is planned: a request, and the ordered list of cases that it becomes.
-
-Settings of a run: how it goes about its cases, and what each of its jobs is given.
-"""
+"""What is planned: a request, and the ordered list of cases that it becomes."""
 
 from __future__ import annotations
 

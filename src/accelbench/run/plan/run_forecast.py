@@ -1,10 +1,7 @@
-"""Forecast of a run: how long a plan takes, from predicted steps and from what opening took.
+"""Forecast of a run: how long a plan takes, and how a time budget is shared among its cases.
 
-Whoever predicts hands over a forecast of each case; what has none is taken for what its operations
-say (`run.plan.estimates`). A case takes opening, a first step, warm-up, the steps of its rules and
-passes beside them, at most the timeout.
-
-Sharing a time budget among cases, so that the last one gets as much as the first.
+A case takes opening, a first step, warm-up, the steps of its rules and further passes, at most the
+timeout. A case without a prediction is estimated from its operations (`run.plan.estimates`).
 """
 
 from __future__ import annotations

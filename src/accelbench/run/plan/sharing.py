@@ -1,10 +1,7 @@
 """Several processes for one step: which strategy, micro-batch and accumulation fit. Pure.
 
-Strategies are tried in the order of what they cost: DDP, FSDP2, tensor parallelism; each with the
+Strategies are tried in the order of their cost: DDP, FSDP2, tensor parallelism; each with the
 largest micro-batch that fits, first without recomputing results in the backward pass, then with.
-What was set on purpose is kept. The first that fits is taken, and becomes part of the case.
-
-The sizes a request asks of a model: every combination of those that the model has.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""Where a request runs: platforms and runtimes by name become devices, or reasons why not.
+"""Where a request runs, and whether everything that was named has a result.
 
-What `--simulate` puts in the place of a device that was named and is not here.
-
-What a command named, and whether anything was measured of it.
-
-A platform, a runtime or a precision that somebody names is wanted; one of a set, or of the
-defaults, is taken where it is there. What was named is kept with the run, so that a resumed one is
-held to it.
-
-Cases of devices that are not here: what speaks against them, and how they are counted.
-
-How a case is calculated is handed in: it is not of this room.
+Platforms and engines by name become devices, reasons why not, or documents with `--simulate`. What
+was named is kept with the run, so that a resumed run is held to it.
 """
 
 from __future__ import annotations
