@@ -1,16 +1,18 @@
-"""A local web application over a database or a lake: it looks, and changes nothing.
+"""A read-only web application over a database or a lake.
 
-app        the addresses; `site` is what their pages share, `serve` the socket
-guard      who may ask at all, and what a browser is told about each answer
-asked      what an address asks for: filters, order, page. Pure
-words      figures, moments and sizes as people read them. Pure
-snapshots  every cell of the store in memory, questions to it, and what lies behind one cell
-overview   the first page: findings, best of each task, what runs
+app        the addresses; `site` has what their pages share, `serve` the socket
+guard      access and security headers
+asked      the query of an address: filters, order, page. Pure
+kept       values that are made once
+words      formats of numbers, dates and names. Pure
+snapshots  all cells of the store in memory, and the data of one cell
+overview   the first page: findings, changes, runs
 results    the table of results, and the page of one configuration
-comparing  chosen configurations beside each other
-entities   models, devices and engines, and two of them beside each other
-explore    points by chosen axes, and how a figure is spread
-questions  `recommend` and `predict` as forms, and how good predictions are
-runs       runs, one against another, and what the journal of one that goes on says
-pictures   charts of what was asked for, and files of them
+comparing  the comparison of chosen configurations
+entities   models, devices and engines, and two of them compared
+explore    points by chosen axes, and distributions
+history    results over time
+questions  `recommend` and `predict` as forms, and the accuracy of predictions
+runs       runs, one that goes on, and two compared
+pictures   charts and files of them
 """

@@ -1,4 +1,4 @@
-"""What all pages share: the store, its newest snapshot, kept values, and the templates."""
+"""The parts that all pages share: store, snapshot, kept values and templates."""
 
 from __future__ import annotations
 
