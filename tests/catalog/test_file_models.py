@@ -25,7 +25,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.serial import case_from_json, case_to_json
 from accelbench.core.vocabulary import Family
-from accelbench.runtimes.onnxruntime.runtime import serving
+from accelbench.runtimes.onnxruntime.providers import serving
 
 
 def reader(folder: Path, name: str = "reader.onnx", rows: int = 500) -> Path:

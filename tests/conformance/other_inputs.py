@@ -15,32 +15,14 @@ def other_numbers(inputs: Any) -> Any:
     return dataclasses.replace(inputs, values=tuple(v + 1.0 for v in inputs.values))
 
 
-def other_tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Torch inputs with other ids, other pixels, other sounds, other noise; masks stay."""
+def other_named(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs by name with other ids, pixels, sounds and noise, whoever's arrays; masks stay."""
     changed = dict(inputs)
-    for name in ("input_ids", "pixel_values", "input_features", "sample"):
-        if name in changed:
-            changed[name] = changed[name].flip(-1) + (0 if name == "input_ids" else 1)
-    return changed
-
-
-def other_arrays(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of NumPy arrays."""
-    changed = dict(inputs)
-    for name in ("input_ids", "pixel_values", "input_features", "sample"):
-        if name in changed:
-            changed[name] = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
-            changed[name] = np.ascontiguousarray(changed[name].astype(inputs[name].dtype))
-    return changed
-
-
-def other_jax(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of JAX's."""
-    changed = dict(inputs)
-    for name in ("input_ids", "pixel_values"):
-        if name in changed:
-            flipped = changed[name][..., ::-1] + (0 if name == "input_ids" else 1)
-            changed[name] = flipped.astype(inputs[name].dtype)
+    for name in {"input_ids", "pixel_values", "input_features", "sample"} & set(changed):
+        value = changed[name]
+        turned = value.flip(-1) if hasattr(value, "flip") else value[..., ::-1]
+        turned = turned + (0 if name == "input_ids" else 1)
+        changed[name] = np.ascontiguousarray(turned) if isinstance(turned, np.ndarray) else turned
     return changed
 
 

@@ -19,12 +19,10 @@ from typing import Any
 import pytest
 from conformance_subject import Subject
 from other_inputs import (
-    other_arrays,
     other_bound,
-    other_jax,
     other_matrices,
+    other_named,
     other_numbers,
-    other_tensors,
 )
 
 from accelbench.core.protocols import Runtime
@@ -61,7 +59,7 @@ def array_subject(
         hardware=hardware,
         model=model,
         precision=precision,
-        changed=other_arrays,
+        changed=other_named,
         freed=lambda session: session._session,  # type: ignore[attr-defined]
     )
 
@@ -80,7 +78,7 @@ def torch_subject(
         hardware=hardware,
         model=model,
         precision=precision,
-        changed=other_tensors,
+        changed=other_named,
         freed=lambda session: session._module,  # type: ignore[attr-defined]
         dtypes=lambda evidence: evidence["weight_dtypes"],
         too_large=10**9,
@@ -227,7 +225,7 @@ JAX = [
         hardware="cpu",
         model=model,
         precision="fp32",
-        changed=other_jax,
+        changed=other_named,
         freed=lambda session: session._model.module,  # type: ignore[attr-defined]
         dtypes=lambda evidence: evidence["weight_dtypes"],
         ahead=True,
@@ -341,12 +339,13 @@ def absent(subject: Subject) -> list[Any]:
     """Of what is not everywhere: diffusers on a machine with a PyTorch of its own, npm."""
     if subject.model.startswith("unet") and find_spec("diffusers") is None:
         return [pytest.mark.skip(reason="diffusers, which unet-tiny is built by, is not installed")]
-    if subject in LITERT and find_spec("ai_edge_litert") is None:
-        return [pytest.mark.skip(reason="ai-edge-litert, which runs .tflite, is not installed")]
-    if subject in NCNN and find_spec("ncnn") is None:
-        return [pytest.mark.skip(reason="ncnn, which runs .param, is not installed")]
-    if subject in EXECUTORCH and find_spec("executorch") is None:
-        return [pytest.mark.skip(reason="executorch, which runs .pte, is not installed")]
+    for subjects, package in (
+        (LITERT, "ai_edge_litert"),
+        (NCNN, "ncnn"),
+        (EXECUTORCH, "executorch"),
+    ):
+        if subject in subjects and find_spec(package) is None:
+            return [pytest.mark.skip(reason=f"{package} is not installed")]
     if subject not in BROWSER or engine_folder() is not None or shutil.which("npm"):
         return []
     return [pytest.mark.skip(reason="npm is not here to fetch onnxruntime-web and a browser")]

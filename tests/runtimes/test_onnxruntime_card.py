@@ -10,7 +10,7 @@ from array_sessions import case_of
 
 from accelbench.core.protocols import ArtifactFormat, Device, Importing
 from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
-from accelbench.runtimes.onnxruntime.runtime import CUDA, PROVIDERS, chain, names_on, serving
+from accelbench.runtimes.onnxruntime.providers import CUDA, PROVIDERS, chain, names_on, serving
 
 RUNTIME = OnnxruntimeRuntime()
 CPU = Device("cpu", "a processor")

@@ -13,7 +13,7 @@ from accelbench.core.identity import plain
 from accelbench.core.protocols import Evidence
 from accelbench.run.verify.precision_proof import proved
 from accelbench.runtimes.onnxruntime.profile import Profile, read, understood
-from accelbench.runtimes.onnxruntime.runtime import place_of
+from accelbench.runtimes.onnxruntime.providers import place_of
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 

@@ -15,14 +15,14 @@ from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Evidence, Importing, Runtime
 from accelbench.runtimes.openvino import OpenvinoRuntime
-from accelbench.runtimes.openvino.runtime import (
+from accelbench.runtimes.openvino.session import Profile, understood
+from accelbench.runtimes.openvino.units import (
     PRECISIONS,
     engine_name,
     executing,
     places,
     properties,
 )
-from accelbench.runtimes.openvino.session import Profile, understood
 
 EPYC = ["BF16", "BIN", "EXPORT_IMPORT", "FP32", "INT8", "WINOGRAD"]
 OLD = ["BIN", "FP32", "INT8"]
@@ -49,7 +49,7 @@ def test_the_card_is_read_without_the_engine() -> None:
     code = (
         "import sys, json\n"
         "from accelbench.runtimes.openvino import OpenvinoRuntime\n"
-        "from accelbench.runtimes.openvino.runtime import properties\n"
+        "from accelbench.runtimes.openvino.units import properties\n"
         "OpenvinoRuntime().clock()\n"
         "print(json.dumps([n for n in ('openvino', 'nncf', 'torch', 'onnx', 'numpy')"
         " if n in sys.modules]))"

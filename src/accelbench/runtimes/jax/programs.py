@@ -168,17 +168,8 @@ def exchanged(step: Callable[[], Any], clock: Clock, steps: int, devices: int) -
 
 def of_device(events: Iterable[Event], number: int, steps: int, wall: float) -> dict[str, Any]:
     """Return what a device's collectives come to in a step, in milliseconds."""
-    own = shared(_spans(event for event in events if event.ordinal == number))
-    each = steps * 1e6  # nanoseconds of the record in milliseconds of a step
-    return {
-        "device": number,
-        "steps": steps,
-        "wall_ms": wall,
-        "communication_ms": own.collectives / each,
-        "exposed_ms": own.exposed / each,
-        "computing_ms": own.computing / each,
-        "collectives": own.calls / steps,
-    }
+    share = shared(_spans(event for event in events if event.ordinal == number))
+    return {"device": number, **share.of_step(steps, wall, 1e6)}
 
 
 def _spans(events: Iterable[Event]) -> Iterator[Span]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.profile import Spent
-from accelbench.runtimes.onnxruntime.runtime import place_of
+from accelbench.runtimes.onnxruntime.providers import place_of
 from accelbench.runtimes.shared.local import listed, own, rounded_shares, shares
 
 NAME = "ONNX Runtime's profiler"

@@ -21,13 +21,7 @@ from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import profiled
 from accelbench.core.protocols import Evidence, Job
 from accelbench.runtimes.onnxruntime.profile import NAME, REMARK, Profile, read, spent
-from accelbench.runtimes.onnxruntime.runtime import (
-    CPU,
-    Provider,
-    chain,
-    place_of,
-    serving,
-)
+from accelbench.runtimes.onnxruntime.providers import CPU, Provider, chain, place_of, serving
 from accelbench.runtimes.shared.arrays import ArraySession
 from accelbench.runtimes.shared.engine_errors import engine_error
 from accelbench.runtimes.shared.local import walls

@@ -28,7 +28,7 @@ from accelbench.core.profile import Profile as Profiled
 from accelbench.core.profile import Spent, profiled
 from accelbench.core.protocols import DeviceMemory, Evidence, Job
 from accelbench.runtimes.openvino.engine import openvino
-from accelbench.runtimes.openvino.runtime import (
+from accelbench.runtimes.openvino.units import (
     AUTO,
     GPU,
     LATENCY,

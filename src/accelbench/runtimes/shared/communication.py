@@ -46,6 +46,17 @@ class CommunicationShare:
     computing: float  # in which an operator computed, with collectives or without
     calls: int
 
+    def of_step(self, steps: int, wall_ms: float, each_ms: float) -> dict[str, Any]:
+        """Return what it comes to in one of so many steps, `each_ms` of its units in a ms."""
+        return {
+            "steps": steps,
+            "wall_ms": wall_ms,
+            "communication_ms": self.collectives / steps / each_ms,
+            "exposed_ms": self.exposed / steps / each_ms,
+            "computing_ms": self.computing / steps / each_ms,
+            "collectives": self.calls / steps,
+        }
+
 
 def is_collective(name: str) -> bool:
     """Return whether an event is a collective's own."""

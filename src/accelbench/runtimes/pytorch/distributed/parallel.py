@@ -24,7 +24,13 @@ from torch.distributed.tensor.parallel import (
 
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
-from accelbench.runtimes.pytorch.procedures.base import Inputs, Opened, chances_kept, seed_all
+from accelbench.runtimes.pytorch.procedures.base import (
+    Inputs,
+    Opened,
+    buffers_kept,
+    chances_kept,
+    seed_all,
+)
 from accelbench.runtimes.pytorch.procedures.train import Train, unmarked
 from accelbench.runtimes.shared.local import Mark
 
@@ -337,12 +343,9 @@ class RankTrain(Train):
 
     def _forward_loss(self, inputs: Inputs) -> float:
         # Without gradients: ranks expect a backward pass to follow any other forward pass.
-        buffers = [(b, b.clone()) for b in self._module.buffers()]
         count = self._micro_batches
-        with torch.no_grad(), chances_kept(self._opened.place.device):
+        with torch.no_grad(), buffers_kept(self._module), chances_kept(self._opened.place.device):
             parts = [self._loss_of(self._micro_batch(inputs, i), unmarked) for i in range(count)]
-            for buffer, before in buffers:
-                buffer.copy_(before)
         return sum(float(part) / count for part in parts)
 
     def gradients(self, inputs: Inputs) -> Iterator[tuple[str, torch.Tensor]]:

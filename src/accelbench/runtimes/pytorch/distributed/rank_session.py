@@ -28,11 +28,10 @@ from accelbench.runtimes.pytorch.distributed.group import RankLaunch
 from accelbench.runtimes.pytorch.distributed.parallel import Parallel, RankTrain, here, parallel
 from accelbench.runtimes.pytorch.places import TorchPlace
 from accelbench.runtimes.pytorch.procedures import Procedure
-from accelbench.runtimes.pytorch.procedures.base import chances_kept
+from accelbench.runtimes.pytorch.procedures.base import buffers_kept, chances_kept
 from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 from accelbench.runtimes.pytorch.session import PytorchSession
 from accelbench.runtimes.shared.communication import (
-    CommunicationShare,
     Span,
     is_collective,
     shared,
@@ -56,15 +55,8 @@ def communication(step: Callable[[], Any], steps: int, place: TorchPlace) -> dic
 
     with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
         times = walls(MonotonicClock(), steps, done)
-    share: CommunicationShare = shared(_spans(profiler.events(), device))
-    return {
-        "steps": steps,
-        "wall_ms": sum(times) / steps / 1e6,
-        "communication_ms": share.collectives / steps / _US,
-        "exposed_ms": share.exposed / steps / _US,
-        "computing_ms": share.computing / steps / _US,
-        "collectives": share.calls / steps,
-    }
+    share = shared(_spans(profiler.events(), device))
+    return share.of_step(steps, sum(times) / steps / 1e6, _US)
 
 
 def _spans(events: Any, device: bool) -> Iterator[Span]:
@@ -234,17 +226,14 @@ class RankSession(PytorchSession):
         arrays = make_inputs(case.model, shapes, self._job.settings.seed, Mode.TRAINING)
         inputs = self._placed(case, arrays)
         labels = {label.name for label in how.labels}
-        buffers = [(b, b.clone()) for b in module.buffers()]
         module.train()
-        with chances_kept(self._place.device), self._autocast():
-            outputs = module(**{n: t for n, t in inputs.items() if n not in labels})
-        named(how.loss)(outputs, inputs).backward()
+        with buffers_kept(module):
+            with chances_kept(self._place.device), self._autocast():
+                outputs = module(**{n: t for n, t in inputs.items() if n not in labels})
+            named(how.loss)(outputs, inputs).backward()
         idle = {n for n, p in module.named_parameters() if p.requires_grad and p.grad is None}
         module.zero_grad(set_to_none=True)
         module.eval()
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
         return idle
 
     def _procedure_of(self, case: Case) -> Procedure:

@@ -225,3 +225,13 @@ def _drops(owner: Any, name: str) -> bool:
     named = "drop" in name.lower()
     bare = name == _PROBABILITY and "drop" in type(owner).__name__.lower()
     return (named or bare) and isinstance(value, float) and 0 < value <= 1
+
+
+@contextmanager
+def buffers_kept(module: torch.nn.Module) -> Iterator[None]:
+    """Give a module's buffers back the values that they had before."""
+    kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    yield
+    with torch.no_grad():
+        for buffer, before in kept:
+            buffer.copy_(before)

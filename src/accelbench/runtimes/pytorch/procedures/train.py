@@ -28,6 +28,7 @@ from accelbench.runtimes.pytorch.procedures.base import (
     Inputs,
     Opened,
     Procedure,
+    buffers_kept,
     chances_kept,
     seed_all,
 )
@@ -110,12 +111,8 @@ class Train(Procedure):
         # module itself: what torch.compile makes of it is timed at the first step.
         if not self._scaler.is_enabled():
             return
-        buffers = [(b, b.clone()) for b in self._module.buffers()]
-        with chances_kept(self._opened.place.device):
+        with buffers_kept(self._module), chances_kept(self._opened.place.device):
             scale = self._finite_scale(inputs)
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
         # Where there is none the scaler does what it can, and what it skips is counted.
         self._scale_from((scale or LARGEST_SCALE * SCALE_MARGIN) / SCALE_MARGIN)
 
@@ -230,14 +227,9 @@ class Train(Procedure):
 
     def _forward_loss(self, inputs: Inputs) -> float:
         """Return the loss of the next step by its forward pass, and undo what that changes."""
-        buffers = [(b, b.clone()) for b in self._module.buffers()]
         # With gradients on: without them a compiled module would be compiled once more.
-        with chances_kept(self._opened.place.device):
-            loss = float(self._loss_of(inputs, unmarked).detach())
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-        return loss
+        with buffers_kept(self._module), chances_kept(self._opened.place.device):
+            return float(self._loss_of(inputs, unmarked).detach())
 
     def drain(self) -> Mapping[str, Any]:
         losses, self._losses = self._losses, []
