@@ -14,7 +14,7 @@ SOURCES = ROOT / "src" / "accelbench"
 SHARED = {
     *("Denoise", "Forward", "Opened", "Procedure", "Train"),  # PyTorch's and JAX's
     *("Profile",),  # an engine's own, and what all of them become
-    *("Cache", "Check", "Choice", "Drift", "Figure", "Files", "Folder", "Line", "Outcome"),
+    *("Cache", "Check", "Choice", "Drift", "Files", "Folder", "Line", "Outcome"),
     *("Programs", "Request", "Rule", "Rules", "Run", "Table", "Verdict"),
 }
 
