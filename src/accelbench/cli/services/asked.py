@@ -106,8 +106,8 @@ def asked_run(typed: Typed, given: Mapping[str, str]) -> AskedRun:
     if typed["resume"] is not None:
         refuse_contradictions(given, typed)
         # Defaults of the project do not apply: a file that they name may be gone.
-        own = {name: typed[name] for name in (*WITH_RESUME, "browser") if name in typed}
-        return AskedRun(spec_of(defaults() | own), given=named)
+        kept = {name: typed[name] for name in (*WITH_RESUME, "browser") if name in typed}
+        return AskedRun(spec_of(defaults() | kept), given=named)
     files, names = plan_files_among(typed["models"])
     typed["models"] = names
     if not files:
