@@ -91,7 +91,7 @@ def test_hardware_of_the_project_asks_for_nothing_by_itself(run: Command) -> Non
     [
         ("databse = 'x'", "line 1, 'databse': there is no such key. Did you mean database"),
         ("launches = 'many'", "line 1, 'launches': 'many' is not a whole number"),
-        ("launches = 0", "line 1, 'launches': 0 is not from 1 to"),
+        ("launches = 0", "line 1, 'launches': 0 is not from 1 on"),
         ("hardware = [[]]", "a word or a number was expected"),
         ("launches = ", "invalid value"),
         ("[run]\nlaunchs = 2", "line 2, 'run.launchs': `accelbench run` has no such option"),

@@ -185,7 +185,7 @@ def refuse_no_meeting(spec: RunSpec) -> None:
 
 
 #: What may be given with --resume: everything else was settled when the run began.
-_WITH_RESUME = frozenset(
+WITH_RESUME = frozenset(
     {"resume", "db", "no_database", "output_dir", "output_ci", "as_json", "quiet"}
     | {"save", "compare", "create_report", "prices", "threshold"}
 )
@@ -217,7 +217,7 @@ def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
         given: the parameters that were given, and how each is named to people.
         typed: the values of all parameters.
     """
-    settled = [option for name, option in given.items() if name not in _WITH_RESUME]
+    settled = [option for name, option in given.items() if name not in WITH_RESUME]
     if "resume" in given and settled:
         raise UsageError(
             f"A resumed run keeps its settings: {settled[0]} cannot be given anew.",

@@ -79,7 +79,7 @@ def check(
     refuse_threshold(threshold)
     allowing = allowed(words(allow), ALLOWED)
     if noise is not None:
-        _refuse_beside_noise(
+        refuse_beside(
             {
                 "--baseline": baseline,
                 "--threshold": threshold,
@@ -88,7 +88,9 @@ def check(
                 "--allow": allow,
                 "--rerun": rerun,
                 "--markdown": markdown,
-            }
+            },
+            "--noise measures one thing against itself, where {} would mean nothing.",
+            "Leave out one or the other.",
         )
         from accelbench.cli.services.noise import noise_floor
         from accelbench.store.lake import store_at
@@ -116,15 +118,6 @@ def check(
         checked, reference = rerun_of(database, checked, reference, threshold)
     _say(checked, reference.about(threshold), markdown, as_json)
     raise typer.Exit(exit_code(checked))
-
-
-def _refuse_beside_noise(given: Mapping[str, object]) -> None:
-    """Nothing is checked there: what would silently be ignored is refused instead."""
-    refuse_beside(
-        given,
-        "--noise measures one thing against itself, where {} would mean nothing.",
-        "Leave out one or the other.",
-    )
 
 
 def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_json: bool) -> None:

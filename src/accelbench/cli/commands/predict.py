@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -141,7 +141,7 @@ def predict(
     refuse_undrawable_file(plot, "predict --plot")
     shown = _Shown(output, plot, as_json, beside)
     if evaluate or train or test is not None:
-        _refuse_beside_evaluation(
+        refuse_beside(
             {
                 "MODEL": [*(models or ()), *model_name],
                 "--matrix": matrix,
@@ -150,7 +150,9 @@ def predict(
                 "--framework": framework,
                 "--batch-sizes": batch_sizes,
                 "--precision": precision,
-            }
+            },
+            "--evaluate is of every measured case: {} changes nothing of it.",
+            "Leave out one or the other.",
         )
     if train or test is not None:
         _evaluate_tables(words(train), test, graph_features, anchors, target, shown)
@@ -240,15 +242,6 @@ class _Shown:
             raise UsageError("There is nothing to draw: nothing was predicted.")
         write_picture(self.plot, picture)
         print_line(f"Wrote {self.plot}", sys.stderr)
-
-
-def _refuse_beside_evaluation(given: Mapping[str, object]) -> None:
-    """An evaluation is of all that was measured: what would silently be ignored is refused."""
-    refuse_beside(
-        given,
-        "--evaluate is of every measured case: {} changes nothing of it.",
-        "Leave out one or the other.",
-    )
 
 
 def _refuse_of_tables(graph_features: Path | None, anchors: int, target: str | None) -> None:

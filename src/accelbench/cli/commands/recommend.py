@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +191,7 @@ def recommend(
         hear=progress.say,
     )
     if create_map:
-        _refuse_beside_map(
+        refuse_beside(
             {
                 "MODEL": named,
                 "--task": task,
@@ -206,7 +205,9 @@ def recommend(
                 "a size": question["shapes"],
                 "--gpu-count": gpu_count,
                 "--explain": explain,
-            }
+            },
+            "--create-map is of all families, sizes, batches and modes: {} means nothing.",
+            "Leave it out.",
         )
         _deliver(recommender.selection_map(), output)
         return
@@ -281,15 +282,6 @@ def _distributed(count: int | None, gigabytes: float | None) -> dict[str, Any] |
             "Use 16, or leave it out.",
         )
     return {"gpu_count": count, **({"max_memory_gb": gigabytes} if gigabytes else {})}
-
-
-def _refuse_beside_map(given: Mapping[str, object]) -> None:
-    """A map is of every family and both modes: what would silently be ignored is refused."""
-    refuse_beside(
-        given,
-        "--create-map is of all families, sizes, batches and modes: {} means nothing.",
-        "Leave it out.",
-    )
 
 
 def _deliver(document: dict[str, Any], output: Path | None) -> None:

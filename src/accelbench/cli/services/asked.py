@@ -13,7 +13,9 @@ from accelbench.catalog.file_models.models import path_of
 from accelbench.catalog.find import called
 from accelbench.catalog.selection import notes_on
 from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments.run_options import defaults
 from accelbench.cli.arguments.run_words import (
+    WITH_RESUME,
     Typed,
     in_one_spelling,
     means_training,
@@ -103,7 +105,9 @@ def asked_run(typed: Typed, given: Mapping[str, str]) -> AskedRun:
     typed, named = in_one_spelling(typed, frozenset(given))
     if typed["resume"] is not None:
         refuse_contradictions(given, typed)
-        return AskedRun(spec_of(typed), given=named)
+        # Defaults of the project do not apply: a file that they name may be gone.
+        kept = {name: typed[name] for name in (*WITH_RESUME, "browser") if name in typed}
+        return AskedRun(spec_of(defaults() | kept), given=named)
     files, names = plan_files_among(typed["models"])
     typed["models"] = names
     if not files:

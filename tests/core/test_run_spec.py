@@ -1,0 +1,58 @@
+"""RunSpec: what its fields declare, and values that do not fit them."""
+
+from __future__ import annotations
+
+import pytest
+
+from accelbench.cli.arguments.run_options import defaults
+from accelbench.cli.arguments.run_words import spec_of
+from accelbench.core.nouns import duration_word, seconds
+from accelbench.core.run_spec import GROUPS, JobSettings, RunSettings, RunSpec, field_of, run_fields
+
+
+def test_every_option_has_a_group_a_description_and_one_key() -> None:
+    fields = run_fields()
+    assert {one.group for one in fields} == set(GROUPS)
+    assert [one.name for one in fields if not one.about] == []
+    keys = [key for one in fields for key in (one.key, *one.columns)]
+    assert len(keys) == len(set(keys))
+
+
+def test_options_that_are_not_typed_are_a_spec_of_defaults() -> None:
+    assert spec_of(defaults()) == RunSpec(sizes=spec_of(defaults()).sizes)
+    assert not any(spec_of(defaults()).sizes.values())
+
+
+def test_columns_of_results_and_dashes_name_a_field_too() -> None:
+    for key in ("batch_sizes", "batch-sizes", "batch_size"):
+        known = field_of(key)
+        assert known is not None
+        assert known.name == "batch_sizes"
+    assert field_of("browser") is None  # a plan that somebody sends starts no program
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"launches": "many"}, r"int.*\$\.launches"),
+        ({"launches": 0}, r">= 1.*\$\.launches"),
+        ({"seed": -1}, r">= 0.*\$\.seed"),
+        ({"timeout": None}, r"\$\.timeout"),
+    ],
+)
+def test_a_journal_with_a_wrong_value_is_refused_by_its_path(
+    body: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        RunSettings.from_dict(body)
+
+
+def test_options_of_a_case_replace_settings_of_its_job() -> None:
+    settings = RunSpec(threads=4, launches=3).for_options({"threads": 2, "compile": True})
+    assert (settings.threads, settings.launches) == (2, 3)
+    assert set(JobSettings.names()) < set(RunSettings.names()) < set(RunSpec.names())
+
+
+@pytest.mark.parametrize("text", ["90s", "10m", "1h", "0.5s", "36h"])
+def test_a_duration_is_read_as_it_is_written(text: str) -> None:
+    assert duration_word(seconds(text, "--timeout") or 0) == text
