@@ -23,6 +23,7 @@ from accelbench.analysis.costs import (
 from accelbench.analysis.machines import Machine
 from accelbench.analysis.points import points
 from accelbench.analysis.sides import PER_MILLION, PER_STEP, Side
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange.prices import Prices
 from asked_rows import row
 
@@ -69,6 +70,12 @@ def test_a_machine_s_price_is_of_the_runs_of_that_machine_alone() -> None:
     assert source is not None
 
 
+def priced_row(result: dict[str, Any], *given: Any) -> dict[str, object]:
+    """Return the costs of a result as the relation of launches has it."""
+    (launch,) = launches_of([result])
+    return cost_of(launch, *given)
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "per_hour"),
     [
@@ -94,23 +101,23 @@ def test_several_devices_cost_several_times_as_much(
 def test_a_million_of_what_the_throughput_counts() -> None:
     tokens = row(throughput=500.0, throughput_unit="tokens/s", batch_size=4)
     assert items_of(tokens) == "tokens"
-    assert cost_of(tokens, Prices({"cpu": 3.6}))[PER_MILLION] == pytest.approx(2.0)
+    assert priced_row(tokens, Prices({"cpu": 3.6}))[PER_MILLION] == pytest.approx(2.0)
     assert items_of(row(throughput=1.0, throughput_unit="audio s/s")) == "seconds of sound"
     # Without a throughput it is by the batch, whatever a rate would have counted.
     bare = row(throughput_unit="tokens/s", batch_size=4)
     assert items_of(bare) == "inferences"
-    assert cost_of(bare, Prices({"cpu": 3.6}))[PER_MILLION] == pytest.approx(2.25)  # 9 ms of 4
+    assert priced_row(bare, Prices({"cpu": 3.6}))[PER_MILLION] == pytest.approx(2.25)  # 9 ms of 4
 
 
 def test_a_training_step_costs_its_mean_time_and_inference_has_none() -> None:
     prices = Prices({"cpu": 3.6})
-    step = cost_of(row(mode="training"), prices)[PER_STEP]
+    step = priced_row(row(mode="training"), prices)[PER_STEP]
     assert step == pytest.approx(9e-6)  # 9 ms, and not the median's 8
-    assert PER_STEP not in cost_of(row(), prices)
+    assert PER_STEP not in priced_row(row(), prices)
     rate = row(mode="training", latency_p50_ms=None, latency_mean_ms=None, batch_size=4)
-    assert cost_of(rate | {"throughput": 1000.0}, prices)[PER_STEP] == pytest.approx(4e-6)
+    assert priced_row(rate | {"throughput": 1000.0}, prices)[PER_STEP] == pytest.approx(4e-6)
     tokens = rate | {"throughput": 1000.0, "throughput_unit": "tokens/s"}
-    assert PER_STEP not in cost_of(tokens, prices)
+    assert PER_STEP not in priced_row(tokens, prices)
 
 
 @pytest.mark.parametrize(
@@ -123,20 +130,20 @@ def test_a_training_step_costs_its_mean_time_and_inference_has_none() -> None:
     ],
 )
 def test_what_nobody_measured_has_no_cost(changes: dict[str, Any]) -> None:
-    assert cost_of(row(**changes, cost_usd=2.0), Prices({"cpu": 3.6}), LAB) == {}
+    assert priced_row(row(**changes, cost_usd=2.0), Prices({"cpu": 3.6}), LAB) == {}
 
 
 def test_a_tail_of_latencies_says_nothing_of_a_cost() -> None:
     tail = row(latency_p50_ms=None, latency_mean_ms=None, latency_p99_ms=9.0)
-    found = cost_of(tail, Prices({"cpu": 3.6}))
+    found = priced_row(tail, Prices({"cpu": 3.6}))
     assert set(found) == {PRICE}
 
 
 def test_a_result_that_says_its_own_cost_keeps_it_in_its_own_currency() -> None:
     own = row(cost_usd=7.0, throughput=1000.0)
-    assert cost_of(own, None) == {PER_MILLION: 7.0}
-    assert cost_of(own, Prices({"cpu": 3.6})) == {PER_MILLION: 7.0}
-    euros = cost_of(own, Prices({"cpu": 3.6}, "EUR"))
+    assert priced_row(own, None) == {PER_MILLION: 7.0}
+    assert priced_row(own, Prices({"cpu": 3.6})) == {PER_MILLION: 7.0}
+    euros = priced_row(own, Prices({"cpu": 3.6}, "EUR"))
     assert euros[PER_MILLION] == pytest.approx(1.0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from accelbench.analysis.points import points
 from accelbench.analysis.versions import software
 from accelbench.evidence.launches import launches_of, newest
-from accelbench.evidence.measurements import Measurement, current_of
+from accelbench.evidence.measurements import RunMeasurement, current_of
 from asked_rows import row as asked
 
 
@@ -19,7 +19,7 @@ def row(**changes: Any) -> dict[str, Any]:
     return {**launch}
 
 
-def standing(rows: list[dict[str, Any]]) -> Measurement:
+def standing(rows: list[dict[str, Any]]) -> RunMeasurement:
     (current,) = current_of([rows])
     return current
 

@@ -171,7 +171,7 @@ def test_only_a_run_that_failed_later_is_told_beside_the_figures(moment: str, si
     good = cell(1, started_at="2026-01-01 00:00:01")
     lost = cell(1, started_at=f"2026-01-01 {moment}", run_id="r9", latency_p50_ms=None)
     lost |= {"status": "failed", "reason": "crash"}
-    assert len(_failed_since([good, lost], points([good]))) == since
+    assert len(_failed_since(launches_of([good, lost]), points([good]))) == since
 
 
 def test_as_many_samples_as_were_asked_for_are_no_unsteady_launches() -> None:

@@ -26,7 +26,7 @@ from accelbench.core.rows import Row, number, record, text, texts
 from accelbench.core.vocabulary import Belongs, Provenance
 from accelbench.core.worth import why_unusable
 from accelbench.evidence.launches import with_reported_outputs
-from accelbench.evidence.measurements import Measurement, current_of, measured_together
+from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
 from accelbench.measure.launches import interval_of, typical
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on
@@ -228,7 +228,7 @@ class _Run:
     """The launches of an attempt in one run."""
 
     rows: Sequence[Row]
-    good: Measurement  # of those that answered
+    good: RunMeasurement  # of those that answered
 
     @cached_property
     def way(self) -> set[tuple[tuple[str, ...], bool]]:
@@ -374,7 +374,7 @@ def _why_unusable(rows: Sequence[Row]) -> str:
     return why_unusable(useless) if useless else ""
 
 
-def _reach(measurement: Measurement) -> float:
+def _reach(measurement: RunMeasurement) -> float:
     """How far a throughput may be off, by its launches, else by the samples of its only one."""
     values = [rate for row in measurement.usable_rows if (rate := rate_of(row))]
     known = interval_of(values) if len(values) > 1 else None

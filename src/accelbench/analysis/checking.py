@@ -56,7 +56,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Family, Status
 from accelbench.core.worth import UnusableReason, why_unusable
 from accelbench.evidence.launches import launches_of, newest
-from accelbench.evidence.measurements import Measurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.measure.launches import (
     ALPHA,
     LEAST_EFFECT,
@@ -390,7 +390,7 @@ class Rules:
 _OTHER_FIGURE = "of one side a median latency is known, of the other a mean"
 
 
-def _other_figure(then: Measurement, good: Measurement) -> str:
+def _other_figure(then: RunMeasurement, good: RunMeasurement) -> str:
     """Why a figure that both sides have is not compared with the other's."""
     return rates_of_others(then.usable_rows, good.usable_rows) or _OTHER_FIGURE
 
@@ -448,7 +448,7 @@ def checked(now: Iterable[Row], before: Iterable[Row], rules: Rules | None = Non
 
 
 def _checked(
-    pair: Pair, here: Measurement, there: Measurement, rules: Rules, few: int
+    pair: Pair, here: RunMeasurement, there: RunMeasurement, rules: Rules, few: int
 ) -> CheckedQuestion:
     good, then = here.launches, there.launches
     if not good or not then:
@@ -526,7 +526,7 @@ def _figure(
     return judged(metric, then, here, known, rules.threshold, settled=sure)
 
 
-def _useless(then: Measurement, now: Measurement) -> str:
+def _useless(then: RunMeasurement, now: RunMeasurement) -> str:
     """Where the times of a side are of no use, which; what is left of it is not judged."""
     both = (("before", then), ("now", now))
     sides = {word: side.launches for word, side in both if not side.is_usable}
@@ -534,17 +534,17 @@ def _useless(then: Measurement, now: Measurement) -> str:
     return f"times of {' and of '.join(sides)} are unusable: {why}" if sides else ""
 
 
-def _counted(metric: Metric, side: Measurement) -> Sequence[Row]:
+def _counted(metric: Metric, side: RunMeasurement) -> Sequence[Row]:
     return side.usable_rows if metric.timed else side.launches
 
 
-def _values(metric: Metric, side: Measurement) -> list[float]:
+def _values(metric: Metric, side: RunMeasurement) -> list[float]:
     """One value a launch; nothing of time, rate or memory is ever 0."""
     figures = [metric.of(row) for row in _counted(metric, side)]
     return [value for value in figures if value is not None and 0 < value < math.inf]
 
 
-def _common(metric: Metric, then: Measurement, now: Measurement) -> Metric | None:
+def _common(metric: Metric, then: RunMeasurement, now: RunMeasurement) -> Metric | None:
     """A figure as both sides have it."""
     rows = [row for side in (then, now) for row in _counted(metric, side)]
     return metric.common([row for row in rows if metric.of(row)])

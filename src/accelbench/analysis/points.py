@@ -29,7 +29,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import COMPARABLE
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import Measurement, current_of, measured_together
+from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
 from accelbench.measure.launches import interval_of, spread_of, typical
 
 #: Of a row that was read without launches that are not current: how many of them are newer.
@@ -75,7 +75,7 @@ class Point:
 
     rows: Sequence[Row]
     machine: str
-    current: Measurement | None = None  # None if the rows are all that is known of it
+    current: RunMeasurement | None = None  # None if the rows are all that is known of it
 
     @cached_property
     def row(self) -> Row:
@@ -125,7 +125,7 @@ class Point:
         return self.kind != EMULATED
 
     @cached_property
-    def measurement(self) -> Measurement:
+    def measurement(self) -> RunMeasurement:
         """The measurement that its rows are of."""
         return self.current or measured_together([self.rows])[0]
 

@@ -6,7 +6,7 @@ A kind is a device's fingerprint. A node's time of a case is the median of its l
 nodes or more, one falls out that is slower than the median of its kind by more than a threshold
 and by more than three deviations, estimated from the median of absolute deviations, which one bad
 node does not move. Of two nodes that differ, neither is known to be right. A node by whose launches
-nothing may be judged (`Measurement.is_usable`) is neither fine nor bad.
+nothing may be judged (`RunMeasurement.is_usable`) is neither fine nor bad.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from accelbench.core.rows import Json, Row, number, record, text
 from accelbench.core.vocabulary import MIB, Mode, Status
 from accelbench.core.worth import why_unusable
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import Measurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, measured_together
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
             failed[key][node] = str(row.get("message") or row.get("reason"))
     places = [(key, node) for key, nodes in launches.items() for node in nodes]
     found = measured_together([launches[key][node] for key, node in places])
-    known: dict[tuple[str, str, str], dict[str, Measurement]] = defaultdict(dict)
+    known: dict[tuple[str, str, str], dict[str, RunMeasurement]] = defaultdict(dict)
     for (key, node), measurement in zip(places, found, strict=True):
         known[key][node] = measurement
     return Validation(
@@ -289,7 +289,7 @@ def validated(rows: Iterable[Row], threshold: float) -> Validation:
     )
 
 
-def _times(known: Mapping[str, Measurement], *, judged: bool) -> dict[str, float]:
+def _times(known: Mapping[str, RunMeasurement], *, judged: bool) -> dict[str, float]:
     """Of each node that may be judged by its launches, or may not: their median, in ms."""
     return {
         node: median(step_ms(row) or 0.0 for row in one.rows)

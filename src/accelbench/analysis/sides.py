@@ -35,7 +35,7 @@ from accelbench.core.figures import (
 from accelbench.core.rows import Row, number, record
 from accelbench.core.worth import reasons_unusable
 from accelbench.evidence.launches import last_moment, launches_of
-from accelbench.evidence.measurements import Measurement, measured, measured_together
+from accelbench.evidence.measurements import RunMeasurement, measured, measured_together
 from accelbench.measure.launches import typical
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
@@ -53,7 +53,7 @@ class MatchedConfiguration:
 
     value: Key
     rows: Sequence[Row]
-    measurements: Sequence[Measurement]
+    measurements: Sequence[RunMeasurement]
     superseded: bool = False  # it is of a run of ours, and newer software was measured since
 
     @cached_property
@@ -70,7 +70,7 @@ class MatchedConfiguration:
         return str(self.rows[0].get("runtime") or "")
 
     @cached_property
-    def current(self) -> Measurement:
+    def current(self) -> RunMeasurement:
         """The measurement that represents it."""
         return next(one for one in self.measurements if one.is_current)
 
@@ -176,7 +176,7 @@ def _first(
     return first[quickest([way.current.rows for way in first])] if len(first) > 1 else first[0]
 
 
-def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key, Measurement]:
+def of_one_run(ways: Mapping[Key, MatchedConfiguration], base: Key) -> dict[Key, RunMeasurement]:
     """Return a measurement of each way, of one run if that shows as much as their current ones.
 
     A pair of one run has in common whatever that run differs from others by.
@@ -419,7 +419,7 @@ def _answers(rows: Iterable[Row], axis: ComparisonAxis) -> Iterator[tuple[Row, s
 
 def side_of(
     value: Key,
-    current: Measurement,
+    current: RunMeasurement,
     others: tuple[str, ...] = (),
     faster: tuple[str, ...] = (),
     *,
@@ -452,7 +452,7 @@ def side_of(
 def _side(
     way: MatchedConfiguration,
     ways: Sequence[MatchedConfiguration],
-    current: Measurement,
+    current: RunMeasurement,
     axis: ComparisonAxis,
 ) -> Side:
     others = {str(other.rows[0].get("runtime")) for other in ways} - {

@@ -162,7 +162,7 @@ def _key(cell: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class RunMeasurement:
     """The launches of a configuration in one run that succeeded.
 
     Attributes:
@@ -214,27 +214,27 @@ class Measurement:
         return [row for row in self.launches if not row["times_usable"]]
 
 
-def measured(groups: Sequence[Sequence[Row]]) -> list[list[Measurement]]:
+def measured(groups: Sequence[Sequence[Row]]) -> list[list[RunMeasurement]]:
     """Return the measurements of each of some configurations, by their launches that succeeded."""
     return _measured(groups, by_run=True)
 
 
-def current_of(groups: Sequence[Sequence[Row]]) -> list[Measurement]:
+def current_of(groups: Sequence[Sequence[Row]]) -> list[RunMeasurement]:
     """Return the current measurement of each of some configurations."""
     return [next(one for one in several if one.is_current) for several in measured(groups)]
 
 
-def measurement_of(launches: Sequence[Row]) -> Measurement:
+def measurement_of(launches: Sequence[Row]) -> RunMeasurement:
     """Return some launches as one measurement."""
     return measured_together([launches])[0]
 
 
-def measured_together(groups: Sequence[Sequence[Row]]) -> list[Measurement]:
+def measured_together(groups: Sequence[Sequence[Row]]) -> list[RunMeasurement]:
     """Return each group of launches as one measurement, also if they are of several runs."""
     return [one for (one,) in _measured(groups, by_run=False)]
 
 
-def _measured(groups: Sequence[Sequence[Row]], *, by_run: bool) -> list[list[Measurement]]:
+def _measured(groups: Sequence[Sequence[Row]], *, by_run: bool) -> list[list[RunMeasurement]]:
     launches = iter(launches_of(row for group in groups for row in group))
     every = [[next(launches) for _ in group] for group in groups]
     # Of thousands of an import nearly each is the only launch of its configuration.
@@ -242,7 +242,7 @@ def _measured(groups: Sequence[Sequence[Row]], *, by_run: bool) -> list[list[Mea
     several = [at for at, group in enumerate(every) if len(group) != 1]
     rows = [(at, row) for at in several for row in every[at]]
     if not rows:
-        return [entry or [Measurement((), is_usable=False)] for entry in found]
+        return [entry or [RunMeasurement((), is_usable=False)] for entry in found]
     given: dict[str, list[object]] = {"cell": [at for at, _ in rows]}
     given |= {name: [row.get(name) for _, row in rows] for name in _NEEDED}
     if not by_run:
@@ -253,14 +253,14 @@ def _measured(groups: Sequence[Sequence[Row]], *, by_run: bool) -> list[list[Mea
     known = {(cell, run): about for cell, run, *about in query_in_memory(_in_memory_sql(), given)}
     for (at, run), group in of_run.items():
         usable, quality, weight, is_current, older, newer = known[at, run]
-        found[at].append(Measurement(group, usable, quality, weight, is_current, older, newer))
-    return [entry or [Measurement((), is_usable=False)] for entry in found]
+        found[at].append(RunMeasurement(group, usable, quality, weight, is_current, older, newer))
+    return [entry or [RunMeasurement((), is_usable=False)] for entry in found]
 
 
-def _of_one(row: Row) -> Measurement:
+def _of_one(row: Row) -> RunMeasurement:
     quality = row.get("quality") if row["answered"] else None
     usable = bool(row["answered"] and row["times_usable"])
-    return Measurement((row,), usable, None if quality is None else str(quality))
+    return RunMeasurement((row,), usable, None if quality is None else str(quality))
 
 
 @cache

@@ -30,7 +30,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.identity import canonical
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import Measurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.result_schema import SCHEMA_ID as RESULT_SCHEMA
 from accelbench.exchange.writing import inside, write_over
@@ -159,7 +159,7 @@ def _counts(words: Iterable[Any], known: type[Status] | type[Provenance]) -> dic
 
 
 def _entry(
-    rows: Sequence[Mapping[str, Any]], by_batch: Mapping[int, Measurement]
+    rows: Sequence[Mapping[str, Any]], by_batch: Mapping[int, RunMeasurement]
 ) -> dict[str, Any]:
     """Return what the results of one question show together."""
     first = rows[0]
@@ -200,7 +200,7 @@ def _by_batch(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, 
     return by_size
 
 
-def _batch(size: int, measured: Measurement) -> dict[str, Any]:
+def _batch(size: int, measured: RunMeasurement) -> dict[str, Any]:
     """Return the medians of one batch size; of memory the most that any result took."""
     times: Sequence[Mapping[str, Any]] = measured.rows
     rows: Sequence[Mapping[str, Any]] = measured.launches

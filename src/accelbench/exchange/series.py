@@ -17,7 +17,7 @@ from accelbench.core.identity import canonical
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import source_of
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import Measurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.exchange.titles import title
 
 Row = Mapping[str, Any]
@@ -161,7 +161,7 @@ class SeriesEntry(NamedTuple):
 
     name: str
     launches: Sequence[Row]
-    measured: Measurement
+    measured: RunMeasurement
 
 
 def newest(rows: Iterable[Row]) -> Iterator[SeriesEntry]:
@@ -183,7 +183,7 @@ def newest(rows: Iterable[Row]) -> Iterator[SeriesEntry]:
         yield SeriesEntry(name, launches, measurement)
 
 
-def value(measured: Measurement, measure: SeriesMeasure) -> Value | None:
+def value(measured: RunMeasurement, measure: SeriesMeasure) -> Value | None:
     """Return the value of a measurement; None if no launch has it, or it is unusable."""
     counted = measured.launches if measure is MEMORY else measured.usable_rows
     figures = [_first(row, measure.columns) for row in counted]

@@ -29,7 +29,7 @@ from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import launches_failed, mostly_failed, why_unusable
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import Measurement
+from accelbench.evidence.measurements import RunMeasurement
 from accelbench.exchange.result_schema import SCHEMA_ID
 from accelbench.exchange.series import LATENCY, MEASURES, SeriesEntry, Value, newest, value
 from accelbench.exchange.titles import RUN, RUNS, title
@@ -246,13 +246,13 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     return entries(counts["tests"], (), rows)
 
 
-def _useless(measured: Measurement) -> str:
+def _useless(measured: RunMeasurement) -> str:
     if not measured.launches or measured.is_usable:
         return ""
     return f"{Quality.UNUSABLE.value}: {why_unusable(measured.launches)}"
 
 
-def _properties(case: ET.Element, measured: Measurement) -> None:
+def _properties(case: ET.Element, measured: RunMeasurement) -> None:
     known = [(quantity, value(measured, quantity)) for quantity in MEASURES]
     if not any(result for _, result in known):
         return

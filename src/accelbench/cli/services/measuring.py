@@ -23,7 +23,7 @@ from accelbench.core.worth import (
     why_unusable,
 )
 from accelbench.evidence.launches import launches_of
-from accelbench.evidence.measurements import Measurement, measured_together
+from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.measure.launches import typical
 from accelbench.query.baselines import rows_of_runs
 from accelbench.query.filters import catalogued, marks
@@ -182,7 +182,7 @@ def told(rows: Iterable[Row], answers: Sequence[Words]) -> list[dict[str, Any]]:
 
 
 def _told(
-    way: tuple[Any, ...], launches: Sequence[Row], good: Measurement, figures: Sequence[Words]
+    way: tuple[Any, ...], launches: Sequence[Row], good: RunMeasurement, figures: Sequence[Words]
 ) -> dict[str, Any]:
     steps = [known for row in good.rows if (known := step(row))]
     alike = [ms for ms, kind in steps if kind is steps[0][1]]
@@ -204,7 +204,7 @@ def _outcome(
     case: Words,
     runs: set[str],
     launches: Sequence[Row],
-    good: Measurement,
+    good: RunMeasurement,
     figures: Sequence[Words],
 ) -> str:
     if not good.launches:

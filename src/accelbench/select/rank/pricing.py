@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row, number
 from accelbench.core.visible import in_quotes
+from accelbench.core.worth import COMPARABLE
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, read_prices, sign_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class FilePrices:
         from accelbench.analysis.costs import cost_of
 
         # A selector reads successful results only.
-        whole = {"status": "ok", **row}
+        whole = {"answered": True, "comparable": row.get("provenance") in COMPARABLE, **row}
         return {**whole, **cost_of(whole, self._prices, self._machine(str(row.get("run_id"))))}
 
     def _machine(self, run: str) -> Machine | None:

@@ -1,0 +1,167 @@
+"""Whether a result counts is decided in `evidence` only: other code reads its columns.
+
+Decisions by `quality`, `status`, `verification`, `emulated` or `provenance` are looked for in every
+source: as an operand of a comparison or as a condition, and in SQL. The packages that measure,
+store and import results produce these columns, and may read them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2] / "src/accelbench"
+COLUMNS = frozenset(("quality", "status", "verification", "emulated", "provenance"))
+#: They make the columns, or define the rules.
+PRODUCERS = (
+    *(
+        "evidence",
+        "measure",
+        "run",
+        "runtimes",
+        "artifacts",
+        "catalog",
+        "hardware",
+        "store",
+        "core",
+    ),
+    *("exchange/imports", "api/in_process.py", "pytest_plugin"),
+)
+_SQL = re.compile(
+    rf"\b({'|'.join(sorted(COLUMNS))})\b\)?(, '\w*'\))? *(=|<>|!=|IN\b|IS\b|NOT IN\b)"
+)
+#: Decisions that are left, by file: a number may become smaller, and no file may be added.
+LEFT: dict[str, int] = {
+    "analysis/accuracies.py": 1,
+    "analysis/arms.py": 2,
+    "analysis/attempts.py": 3,
+    "analysis/checking.py": 3,
+    "analysis/comparison.py": 3,
+    "analysis/costs.py": 1,
+    "analysis/pivot.py": 1,
+    "analysis/points.py": 1,
+    "analysis/ranks.py": 2,
+    "analysis/run_noise.py": 3,
+    "analysis/summary.py": 7,
+    "analysis/versions.py": 1,
+    "api/benchmark.py": 1,
+    "api/result.py": 9,
+    "api/running.py": 1,
+    "cli/commands/matrix.py": 1,
+    "cli/display/compare.py": 1,
+    "cli/display/compare_notes.py": 1,
+    "cli/display/dropped.py": 2,
+    "cli/display/history.py": 1,
+    "cli/display/recommend.py": 2,
+    "cli/display/recommend_cells.py": 1,
+    "cli/display/store_status.py": 1,
+    "cli/display/summary.py": 8,
+    "cli/display/watch.py": 1,
+    "cli/display/words.py": 1,
+    "cli/services/measuring.py": 1,
+    "cli/services/predicting.py": 1,
+    "cli/services/recommending.py": 1,
+    "cli/services/searching.py": 4,
+    "exchange/aggregate.py": 2,
+    "exchange/baselines.py": 1,
+    "exchange/series.py": 4,
+    "exchange/table_export.py": 3,
+    "exchange/trackers/tracked_result.py": 3,
+    "exchange/trackers/wandb_tracker.py": 2,
+    "query/baselines.py": 1,
+    "query/filters.py": 1,
+    "query/findings/collected.py": 4,
+    "query/findings/finding.py": 1,
+    "query/findings/tasks.py": 1,
+    "query/findings/versus.py": 1,
+    "query/histories.py": 4,
+    "query/matrices.py": 1,
+    "query/overview.py": 2,
+    "report/chart_data.py": 2,
+    "report/charts/marks.py": 1,
+    "report/charts/speed_ups.py": 1,
+    "report/charts/trend.py": 1,
+    "report/dashboard/entities/common_ground.py": 1,
+    "report/dashboard/entities/device_pages.py": 3,
+    "report/dashboard/entities/lists.py": 5,
+    "report/dashboard/entities/model_pages.py": 2,
+    "report/dashboard/explore/points.py": 3,
+    "report/dashboard/overview/page.py": 2,
+    "report/dashboard/results/page.py": 2,
+    "report/dashboard/runs/pages.py": 2,
+    "report/dashboard/snapshots/cells.py": 3,
+    "report/dashboard/snapshots/details.py": 1,
+    "report/dashboard/snapshots/gathering.py": 4,
+    "report/dashboard/snapshots/snapshot.py": 2,
+    "report/full_report/parts.py": 2,
+    "report/other_series.py": 1,
+    "report/publishing/bundle.py": 1,
+    "report/series.py": 2,
+    "select/answer/local_selector.py": 1,
+    "select/constraints/measure_command.py": 1,
+    "select/constraints/measurement_candidates.py": 2,
+    "select/evidence/cells.py": 2,
+    "select/evidence/failures.py": 3,
+    "select/evidence/reader.py": 1,
+    "select/evidence/sql.py": 5,
+    "select/rank/pricing.py": 1,
+    "select/rank/ranking.py": 1,
+}
+
+
+def test_results_are_judged_in_one_place() -> None:
+    found = Counter(
+        str(path.relative_to(ROOT))
+        for path in sorted(ROOT.rglob("*.py"))
+        if not str(path.relative_to(ROOT)).startswith(PRODUCERS)
+        for _ in decisions(ast.parse(path.read_text(encoding="utf-8")))
+    )
+    assert {name: n for name, n in found.items() if n > LEFT.get(name, 0)} == {}
+    assert {name: n for name, n in LEFT.items() if n > found[name]} == {}, "lower these numbers"
+
+
+def decisions(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield what decides by one of the columns."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            yield from filter(reads_column, (node.left, *node.comparators))
+        elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+            yield from filter(reads_column, node.values)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield from filter(reads_column, alternatives(node.operand))
+        elif isinstance(node, ast.If | ast.IfExp | ast.While):
+            yield from filter(reads_column, alternatives(node.test))
+        elif isinstance(node, ast.comprehension):
+            yield from filter(reads_column, node.ifs)
+        elif isinstance(node, ast.Constant) and _SQL.search(str(node.value)):
+            yield node
+
+
+def alternatives(node: ast.expr) -> list[ast.expr]:
+    """Return the parts of a condition with `or`; elsewhere `or` gives a default."""
+    is_or = isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+    return node.values if is_or else [node]
+
+
+def reads_column(node: ast.AST) -> bool:
+    """Return whether an expression is such a column of a row."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        names = node.args[:1] if node.func.attr == "get" else []
+    elif isinstance(node, ast.Subscript):
+        names = [node.slice]
+    else:
+        return False
+    return any(isinstance(name, ast.Constant) and name.value in COLUMNS for name in names)
+
+
+def test_decisions_are_found() -> None:
+    source = """
+if row.get("emulated"): ...
+x = row["quality"] == "unusable" and not row.get("provenance")
+y = "SELECT 1 WHERE coalesce(verification, '') <> 'failed'"
+z = str(row.get("status"))
+"""
+    assert len(list(decisions(ast.parse(source)))) == 4
