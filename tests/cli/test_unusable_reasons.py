@@ -78,7 +78,8 @@ def test_every_reader_reads_what_names_the_reason_and_nothing_twice(
 def test_several_launches_have_each_reason_once() -> None:
     rows = launches_of({"status": "ok", "quality": "unusable", **cause} for cause, _ in 2 * CAUSES)
     assert reasons_unusable(rows).split(", or ") == [reason for _, reason in CAUSES]
-    assert reasons_unusable([{"quality": "fixed", "cpu_wait_share": 0.7}]) == ""
+    steady = {"status": "ok", "quality": "fixed", "cpu_wait_share": 0.7}
+    assert reasons_unusable(launches_of([steady])) == ""
 
 
 @each_cause
