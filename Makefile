@@ -164,7 +164,7 @@ pictures: $(INSTALLED_DEV)
 SHOTS ?= build/screenshots
 
 screenshots: $(INSTALLED_DEV) browser
-	ACCELBENCH_SCREENSHOTS=$(SHOTS) $(BIN)/python -m pytest -q -rP tests/report/looks/test_layouts.py
+	ACCELBENCH_SCREENSHOTS=$(SHOTS) $(BIN)/python -m pytest -q -rP tests/present/looks/test_layouts.py
 
 costs: $(INSTALLED)
 	$(BIN)/python benchmarks/costs.py --write

@@ -18,9 +18,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from accelbench.analysis.arms import judged_pairs
-from accelbench.analysis.judging import METRICS, Judged
 from accelbench.core.figures import FEWEST_LAUNCHES
+from accelbench.judge.arms import judged_pairs
+from accelbench.judge.judging import METRICS, Judged
 from keeping import keep, verdict
 
 _HOW = (

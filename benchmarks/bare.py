@@ -17,10 +17,10 @@ def main() -> None:
     name, batch, steps, warmup, threads, hardware = sys.argv[1:]
     import torch
 
-    from accelbench.catalog.build import build
-    from accelbench.catalog.find import find
-    from accelbench.catalog.inputs import make_inputs
     from accelbench.core.case import Shapes
+    from accelbench.models.build import build
+    from accelbench.models.find import find
+    from accelbench.models.inputs import make_inputs
 
     torch.set_num_threads(int(threads))
     spec = find(name)

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.protocols import Device
+from accelbench.engines.browser.assets import engine_folder
+from accelbench.engines.browser.process import SWITCHES
 from accelbench.hardware.detect import detect
-from accelbench.runtimes.browser.assets import engine_folder
-from accelbench.runtimes.browser.process import SWITCHES
 
 PAGE = """<!doctype html><script type="module">
 const asked = ASKED;

@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_spec import JobSettings
+from accelbench.engines.browser import BrowserRuntime
+from accelbench.engines.browser.session import BrowserSession
 from accelbench.hardware.detect import detect
 from accelbench.measure.loop import measure
+from accelbench.models.find import find
 from accelbench.run.plan.measuring_rules import rules_from_json
-from accelbench.runtimes.browser import BrowserRuntime
-from accelbench.runtimes.browser.session import BrowserSession
 from bare_page import Site
 from keeping import artefact, bounded, interleaved, keep
 

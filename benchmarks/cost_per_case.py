@@ -31,10 +31,10 @@ ASKED_FOR = ("build_ms", "load_ms", "compile_ms", "first_inference_ms", "warmup_
 def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dict[str, Any]]:
     """Every case's wall time in the conductor, beside its phases."""
 
-    from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
     from accelbench.core.run_spec import RunSettings
     from accelbench.hardware.detect import detect_all
+    from accelbench.models.find import find
     from accelbench.run.conduct import lifecycle
     from accelbench.run.plan import planning
     from accelbench.run.plan.request import Request

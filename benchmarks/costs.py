@@ -19,11 +19,15 @@ from typing import Any
 
 import torch
 
-from accelbench.catalog.cost import COSTS_FILE
-from accelbench.catalog.counting import Count
-from accelbench.catalog.find import every_model
-from accelbench.catalog.passes import Passes, TrainingPasses
-from accelbench.catalog.polynomials import (
+from accelbench.core import processes
+from accelbench.core.errors import EXIT_NO, SurroundingsError
+from accelbench.core.model import ModelSpec
+from accelbench.core.vocabulary import Architecture
+from accelbench.models.cost import COSTS_FILE
+from accelbench.models.counting import Count
+from accelbench.models.find import every_model
+from accelbench.models.passes import Passes, TrainingPasses
+from accelbench.models.polynomials import (
     DEFAULT_SIZES,
     PEAK,
     QUANTITIES,
@@ -34,10 +38,6 @@ from accelbench.catalog.polynomials import (
     fit,
     undominated,
 )
-from accelbench.core import processes
-from accelbench.core.errors import EXIT_NO, SurroundingsError
-from accelbench.core.model import ModelSpec
-from accelbench.core.vocabulary import Architecture
 
 #: What the peak of a training step may be off by between the points that were counted.
 _SLACK = 0.05

@@ -30,7 +30,7 @@ import scale
 from dashboard_requests import Asking, page_figures
 from keeping import keep, verdict
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "present"))
 
 from chrome import Chrome, program
 

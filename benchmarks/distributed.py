@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
+from accelbench.engines.pytorch.distributed.session import DistributedSession
 from accelbench.measure.launches import abba, paired_interval
-from accelbench.runtimes.pytorch.distributed.session import DistributedSession
+from accelbench.models.find import find
 from keeping import HERE, bounded, keep
 
 WARMUP, STEPS = 10, 8

@@ -26,13 +26,13 @@ def same_process(model: str, hardware: str, pairs: int, threads: int) -> dict[st
     """Sampled blocks against a bare loop, on one opened session."""
     import torch
 
-    from accelbench.catalog.find import find
     from accelbench.core.case import Case, Shapes, Target
     from accelbench.core.protocols import Device, Job
     from accelbench.core.run_spec import JobSettings
     from accelbench.core.vocabulary import Timing
-    from accelbench.runtimes.pytorch.runtime import PytorchRuntime
-    from accelbench.runtimes.pytorch.session import PytorchSession
+    from accelbench.engines.pytorch.runtime import PytorchRuntime
+    from accelbench.engines.pytorch.session import PytorchSession
+    from accelbench.models.find import find
 
     spec = find(model)
     case = Case(spec, Target("pytorch", hardware), "fp32", Shapes(1, spec.sequence, spec.image))
@@ -77,7 +77,7 @@ def harness_cost() -> dict[str, Any]:
     """Nanoseconds that sampling adds to a step that does nothing."""
     from accelbench.core.clock import MonotonicClock
     from accelbench.core.vocabulary import Timing
-    from accelbench.runtimes.shared.local import LocalSampler
+    from accelbench.engines.shared.local import LocalSampler
 
     def step(inputs: object) -> None:
         return None

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.find import every_model
+from accelbench.models.find import every_model
 from keeping import interleaved, keep, verdict
 
 OVERHEAD = 0.05

@@ -32,7 +32,7 @@ from typing import Any
 
 import psutil
 
-from accelbench.catalog.find import every_model
+from accelbench.models.find import every_model
 from keeping import keep, verdict
 
 OVERHEAD = 0.05

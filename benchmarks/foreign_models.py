@@ -113,8 +113,8 @@ def main() -> None:
 
 def _looked(word: str) -> tuple[str, str]:
     """The name of a file's model, and why it is refused as a file."""
-    from accelbench.catalog.file_models.models import model_of_file, name_of
     from accelbench.core.errors import UsageError
+    from accelbench.models.file_models.models import model_of_file, name_of
 
     try:
         spec = model_of_file(word)

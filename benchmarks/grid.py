@@ -29,8 +29,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.find import every_model
 from accelbench.core.plugins import registered
+from accelbench.models.find import every_model
 from accelbench.store.database import Database
 from keeping import HERE, keep
 

@@ -25,10 +25,10 @@ LIMIT = 0.93
 
 def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     """The reported medians of so many launches, each a fresh worker."""
-    from accelbench.catalog.find import find
     from accelbench.core.facts import new_run_id
     from accelbench.core.run_spec import RunSettings
     from accelbench.hardware.detect import detect_all
+    from accelbench.models.find import find
     from accelbench.run.conduct.conductor import asked_of
     from accelbench.run.conduct.launch import GroupLaunch
     from accelbench.run.conduct.launch_context import LaunchContext

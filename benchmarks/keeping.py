@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accelbench.artifacts.cache import Cache
+from accelbench.engines.artifacts.cache import Cache
 from accelbench.hardware.environment import environment
 from accelbench.measure.launches import abba, paired_interval
 

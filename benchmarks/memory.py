@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from accelbench.catalog.find import every_model, find
 from accelbench.core.model import ModelSpec
+from accelbench.models.find import every_model, find
 from keeping import keep, verdict
 
 LIMIT = 0.15

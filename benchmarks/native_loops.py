@@ -21,12 +21,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
+from accelbench.models.selection import choose
 from bare_engine import Step, looped
 from keeping import accelbench_median, artefact, bare_median, bounded, interleaved, keep
 

@@ -27,13 +27,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.code_models.loading import code_word
-from accelbench.catalog.code_models.models import model_of_code
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
+from accelbench.models.code_models.loading import code_word
+from accelbench.models.code_models.models import model_of_code
 from keeping import accelbench_median, bare_median, bounded, interleaved, keep
 
 OWN = Path(__file__).with_name("own_work.py")

@@ -27,7 +27,7 @@ from typing import Any
 
 from dashboard import made
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "present"))
 
 from chrome import Chrome, program
 

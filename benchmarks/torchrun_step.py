@@ -16,12 +16,12 @@ from typing import TextIO
 import torch
 import torch.distributed as dist
 
-from accelbench.catalog.build import built
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import make_inputs, settle
-from accelbench.catalog.losses import named
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
+from accelbench.models.build import built
+from accelbench.models.find import find
+from accelbench.models.inputs import make_inputs, settle
+from accelbench.models.losses import named
 
 
 def main() -> None:

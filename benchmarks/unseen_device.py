@@ -15,13 +15,13 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from accelbench.judge.calibrations import stored_limits
 from accelbench.predict.answers import PredictedFigures, answer
 from accelbench.predict.cases import MeasuredCase
 from accelbench.predict.stored_cases import stored_cases
 from accelbench.predict.stored_predictors import Predictors, predictors_of
 from accelbench.predict.terms import NOT_CALIBRATED, Calibrated
 from accelbench.predict.traces import Traces
-from accelbench.query.calibrations import stored_limits
 from accelbench.store.database import Database
 
 

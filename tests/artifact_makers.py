@@ -10,14 +10,14 @@ import numpy as np
 import onnxruntime
 import torch
 
-from accelbench.artifacts.cache import Kept
-from accelbench.artifacts.make import make
-from accelbench.artifacts.recipe import Recipe
-from accelbench.catalog.build import build
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import make_inputs, named_tensors, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import ArtifactFormat
+from accelbench.engines.artifacts.cache import Kept
+from accelbench.engines.artifacts.make import make
+from accelbench.engines.artifacts.recipe import Recipe
+from accelbench.models.build import build
+from accelbench.models.find import find
+from accelbench.models.inputs import make_inputs, named_tensors, settle
 from kept_artefacts import kept_artefacts
 
 

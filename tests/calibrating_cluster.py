@@ -8,14 +8,14 @@ from typing import Any
 
 from accelbench.core.facts import part_id
 from accelbench.core.protocols import Device
-from accelbench.run.fleet.fleet_nodes import (
+from accelbench.fleet.fleet_nodes import (
     ClusterEvent,
     FleetNode,
     UnitEnded,
     UnitFailed,
     UnitHeard,
 )
-from accelbench.run.fleet.unit_runner import calibrate_here
+from accelbench.fleet.unit_runner import calibrate_here
 from accelbench.store.journal import journal_path, scan
 from virtual_cluster import VirtualCluster
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.catalog.code_models import models
-from accelbench.catalog.code_models.looking import look
+from accelbench.models.code_models import models
+from accelbench.models.code_models.looking import look
 
 
 def look_here(monkeypatch: pytest.MonkeyPatch) -> None:

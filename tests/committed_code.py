@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from accelbench.catalog.code_models.loading import code_word
-from accelbench.catalog.code_models.models import model_of_code
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import ModelSpec
+from accelbench.models.code_models.loading import code_word
+from accelbench.models.code_models.models import model_of_code
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.process.other_interpreter import Checkout
 
@@ -38,7 +38,7 @@ def answer_of(model: ModelSpec, checkout: Checkout) -> str:
     code = model.code
     assert code is not None
     ask = (
-        "import sys; from accelbench.catalog.code_models.loading import load;"
+        "import sys; from accelbench.models.code_models.loading import load;"
         "from accelbench.core.model import CodeKind, ModelCode;"
         "print(load(ModelCode(CodeKind.CALLABLE, *sys.argv[1:6], tuple(sys.argv[7:]),"
         " sys.argv[6])).subject())"

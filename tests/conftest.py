@@ -51,8 +51,8 @@ LONGEST = (
     "docs/test_guides_map.py",
     "conformance/test_conformance.py",
     "conformance/test_conformance_browser.py",
-    "report/dashboard/test_dashboard_browser.py",
-    "runtimes/browser/test_browser_session.py",
+    "present/dashboard/test_dashboard_browser.py",
+    "engines/browser/test_browser_session.py",
     "cli/test_run_distributed.py",
     "run/test_reduced_grid.py",
     "store/test_lake.py",
@@ -61,7 +61,7 @@ LONGEST = (
     "run/test_fleet_ray.py",
     "run/test_lies_work.py",
     "run/test_lies_steps.py",
-    "runtimes/test_ranks.py",
+    "engines/test_ranks.py",
 )
 
 _LEFT_OUT = pytest.StashKey[frozenset[str]]()

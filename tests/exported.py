@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.facts import FACT_VERSION
-from accelbench.exchange.table_export import TABLES, export_report, export_table
+from accelbench.present.table_export import TABLES, export_report, export_table
 from accelbench.store.database import Database
 from accelbench.store.duck import connect
 from accelbench.store.insert import Batch, flush

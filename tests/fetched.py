@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from accelbench.runtimes.browser import assets
+from accelbench.engines.browser import assets
 
 
 def fetched_browser(base: Path | None = None) -> Path | None:

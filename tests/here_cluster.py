@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.hardware.detect import detect
-from accelbench.run.fleet import ray_worker
-from accelbench.run.fleet.fleet_nodes import (
+from accelbench.fleet import ray_worker
+from accelbench.fleet.fleet_nodes import (
     ClusterEvent,
     FleetNode,
     NodeJoined,
@@ -26,7 +25,8 @@ from accelbench.run.fleet.fleet_nodes import (
     UnitHeard,
     node_name,
 )
-from accelbench.run.fleet.ray_worker import RunnerSlot
+from accelbench.fleet.ray_worker import RunnerSlot
+from accelbench.hardware.detect import detect
 
 NODE = "0123456789abcdef"
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from accelbench.artifacts.cache import Cache
+from accelbench.engines.artifacts.cache import Cache
 
 #: A folder that `conftest.py` has made for all processes.
 VARIABLE = "TESTS_ARTEFACTS"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accelbench.analysis.history import HistoryPoint, Series, every_series
-from accelbench.analysis.judging import Metric
+from accelbench.judge.history import HistoryPoint, Series, every_series
+from accelbench.judge.judging import Metric
 
 
 def series_of(

@@ -11,8 +11,8 @@ import sys
 import time
 from typing import Any
 
-import accelbench.run.worker.worker
-import accelbench.runtimes.scripted  # noqa: F401 - what is imported here is not imported again
+import accelbench.engines.scripted
+import accelbench.run.worker.worker  # noqa: F401 - what is imported here is not imported again
 from accelbench.core import child_launcher
 from accelbench.run.process import template
 

@@ -87,7 +87,7 @@ def measure(asked: argparse.Namespace, folder: Path) -> int:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     # As accelbench's workers have it: NVML and CUDA then number devices alike.
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    from accelbench.runtimes.pytorch import PytorchRuntime
+    from accelbench.engines.pytorch import PytorchRuntime
     from gpu_day.part import Day
     from gpu_day.parts import PARTS
     from gpu_day.running import run_day

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from accelbench.catalog.build import build
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import make_inputs
-from accelbench.catalog.losses import named
 from accelbench.core.case import Shapes
 from accelbench.core.vocabulary import Mode
+from accelbench.models.build import build
+from accelbench.models.find import find
+from accelbench.models.inputs import make_inputs
+from accelbench.models.losses import named
 
 LEARNING_RATE = 1e-4
 

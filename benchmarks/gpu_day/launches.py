@@ -12,8 +12,8 @@ import os
 import time
 from collections.abc import Sequence
 
+from accelbench.engines.scripted import SCRIPT_VARIABLE
 from accelbench.measure.launches import aa_noise, abba, paired_interval
-from accelbench.runtimes.scripted import SCRIPT_VARIABLE
 from gpu_day.part import Recorder
 from gpu_day.rows import measured
 

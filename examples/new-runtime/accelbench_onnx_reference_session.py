@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelbench.core.protocols import Evidence
-from accelbench.runtimes.shared.arrays import ArraySession
+from accelbench.engines.shared.arrays import ArraySession
 
 
 class OnnxReferenceSession(ArraySession):

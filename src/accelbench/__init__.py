@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         run_inference_benchmark,
     )
     from accelbench.api.selector import HardwareSelector
-    from accelbench.catalog.data import create_dataloader
+    from accelbench.models.data import create_dataloader
 
 __version__ = "0.1.0"
 
@@ -57,7 +57,7 @@ _HOMES = {
     "StoredTable": "accelbench.api.result",
     "benchmark": "accelbench.api.benchmark",
     "compare": "accelbench.api.comparing",
-    "create_dataloader": "accelbench.catalog.data",
+    "create_dataloader": "accelbench.models.data",
     "history": "accelbench.api.comparing",
     "reset_memory_stats": "accelbench.api.running",
     "results": "accelbench.api.result",

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from accelbench.core.protocols import Absent, Device, Runtime
+from accelbench.engines.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.run import execute
 from accelbench.run.plan import estimates, planning
-from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.database import ENVIRONMENT
 from warm_start import warm_templates
 

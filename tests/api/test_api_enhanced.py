@@ -13,7 +13,7 @@ from scripted_api import CPU, GPU, Machine
 from accelbench import EnhancedHardwareBenchmarkRunner
 from accelbench.api import benchmark, enhanced
 from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.report.charts import draw
+from accelbench.present.charts import draw
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.journal import BARE_JOURNALS
 

@@ -13,10 +13,10 @@ from scripted_api import Machine
 
 from accelbench import EnhancedHardwareBenchmarkRunner
 from accelbench.core.errors import UsageError
-from accelbench.run.fleet.fleet_nodes import node_name
-from accelbench.run.fleet.session import FleetAddress
+from accelbench.engines.scripted import ScriptedRuntime
+from accelbench.fleet.fleet_nodes import node_name
+from accelbench.fleet.session import FleetAddress
 from accelbench.run.plan import planning
-from accelbench.runtimes.scripted import ScriptedRuntime
 from accelbench.store.database import Database
 from here_cluster import NODE, HereCluster, here_cluster
 

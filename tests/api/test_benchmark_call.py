@@ -16,9 +16,9 @@ from accelbench.api import travelling
 from accelbench.api.benchmark import _spec
 from accelbench.api.result import Result
 from accelbench.api.travelling import batches_meant
-from accelbench.catalog.code_models import loading
-from accelbench.catalog.code_models.models import described
 from accelbench.core.errors import UsageError
+from accelbench.models.code_models import loading
+from accelbench.models.code_models.models import described
 from accelbench.store.lake import store_at
 
 

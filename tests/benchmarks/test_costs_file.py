@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.catalog.cost import COSTS_FILE
-from accelbench.catalog.find import find
+from accelbench.models.cost import COSTS_FILE
+from accelbench.models.find import find
 from costs import entry, main, render
 
 #: Counted anew here: of each kind of pass one, those that take seconds.

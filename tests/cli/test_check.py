@@ -12,11 +12,11 @@ import pytest
 from shells import Command
 from stored_rows import MACHINE, store
 
-from accelbench.analysis.checking import Outcome
 from accelbench.cli.services import noise
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
-from accelbench.query.baselines import NOISE, RERUN_OF
-from accelbench.report.check import WITHIN_LIMIT
+from accelbench.judge.baselines import NOISE, RERUN_OF
+from accelbench.judge.checking import Outcome
+from accelbench.present.check import WITHIN_LIMIT
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 

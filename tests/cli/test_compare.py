@@ -11,7 +11,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.query import stored_results
+from accelbench.judge import stored_results
 
 
 @pytest.fixture

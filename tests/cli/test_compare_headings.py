@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.questions import AXES
-from accelbench.cli.display.compare import headings
+from accelbench.judge.questions import AXES
+from accelbench.present.terminal.compare import headings
 from asked_rows import row
 
 

@@ -10,14 +10,14 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.analysis.comparison import compared
-from accelbench.analysis.conditions import differences
-from accelbench.analysis.questions import AXES
-from accelbench.analysis.run_noise import Histories
-from accelbench.analysis.versions import engine_version, versions_apart
-from accelbench.cli.display.compare import headings
-from accelbench.cli.display.compare_cells import speed, submissions
-from accelbench.report.comparison import document
+from accelbench.judge.comparison import compared
+from accelbench.judge.conditions import differences
+from accelbench.judge.questions import AXES
+from accelbench.judge.run_noise import Histories
+from accelbench.judge.versions import engine_version, versions_apart
+from accelbench.present.comparison import document
+from accelbench.present.terminal.compare import headings
+from accelbench.present.terminal.compare_cells import speed, submissions
 from asked_rows import row
 
 DB = "accelbench.duckdb"

@@ -9,7 +9,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.query.stored_results import NOISE, RERUN_OF
+from accelbench.judge.stored_results import NOISE, RERUN_OF
 from accelbench.store.database import Database
 
 DB = "accelbench.duckdb"

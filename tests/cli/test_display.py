@@ -17,21 +17,21 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.catalog.selection import choose
 from accelbench.cli.arguments import run_arguments
-from accelbench.cli.display.console import console, in_whole_figures
-from accelbench.cli.display.summary import compared, print_summary, trust
-from accelbench.cli.display.watch import (
+from accelbench.core.case import Case, Shapes, Target
+from accelbench.core.columns import step_ms
+from accelbench.core.protocols import Absent, Device
+from accelbench.models.selection import choose
+from accelbench.present.terminal.console import console, in_whole_figures
+from accelbench.present.terminal.summary import compared, print_summary, trust
+from accelbench.present.terminal.watch import (
     LiveWatch,
     PlainWatch,
     QuietWatch,
     case_line,
     watch_for,
 )
-from accelbench.cli.display.words import duration, figure, shapes, spread
-from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.columns import step_ms
-from accelbench.core.protocols import Absent, Device
+from accelbench.present.terminal.words import duration, figure, shapes, spread
 from accelbench.run.process.worker_client import Progress
 
 MODEL = choose(["bert-tiny"], None, (), (), all_models=False)[0]
@@ -245,7 +245,7 @@ def test_finished_cases_stay_above_the_bar() -> None:
 
 def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a resume, what was done before took no time of this run."""
-    from accelbench.cli.display import watch as module
+    from accelbench.present.terminal import watch as module
 
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])

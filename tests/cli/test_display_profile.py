@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.cli.display.summary import heading
+from accelbench.present.terminal.summary import heading
 
 
 def profile(**more: Any) -> dict[str, Any]:

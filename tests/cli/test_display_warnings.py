@@ -7,8 +7,8 @@ from typing import Any
 
 from shells import QUICK, Shell
 
-from accelbench.analysis.warned import warned
-from accelbench.cli.display.summary import told, total_line, warning_lines
+from accelbench.judge.warned import warned
+from accelbench.present.terminal.summary import told, total_line, warning_lines
 
 
 def row(batch: int = 1, *warnings: str, **more: Any) -> dict[str, Any]:

@@ -13,11 +13,11 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.analysis.judging import METRICS
-from accelbench.cli.display.history import spark
 from accelbench.core.worth import REASON_TEXTS, UnusableReason
+from accelbench.judge.judging import METRICS
+from accelbench.judge.stored_results import NOISE
 from accelbench.measure.launches import interval_of, typical
-from accelbench.query.stored_results import NOISE
+from accelbench.present.terminal.history import spark
 from accelbench.store.database import Database
 
 DB = "accelbench.duckdb"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from accelbench.cli.display.terminal import json_text
+from accelbench.present.terminal.terminal import json_text
 
 
 def test_a_short_document_is_indented() -> None:

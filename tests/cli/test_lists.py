@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.catalog.selection import is_model_word
 from accelbench.cli.arguments.lists import joined
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import LARGEST, numbers, seconds, words
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.shared.names import known_runtimes
 from accelbench.hardware.detect import known
-from accelbench.query.baselines import ALLOWED
-from accelbench.runtimes.shared.names import known_runtimes
+from accelbench.judge.baselines import ALLOWED
+from accelbench.models.selection import is_model_word
 
 LISTS = {"--batch-sizes", "--hardware"}
 

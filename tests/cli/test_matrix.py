@@ -14,19 +14,19 @@ import jsonschema
 import pytest
 from shells import Command
 
-from accelbench.analysis.attempts import QUESTION
-from accelbench.analysis.machines import Machine
-from accelbench.analysis.matrix import Matrix, MatrixCell
-from accelbench.analysis.matrix import matrix as rated
 from accelbench.cli.commands import matrix
-from accelbench.cli.display.documents import show
 from accelbench.core.columns import BY_NAME
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.protocols import Absent
 from accelbench.core.vocabulary import HARDWARE
+from accelbench.judge.attempts import QUESTION
+from accelbench.judge.machines import Machine
+from accelbench.judge.matrix import Matrix, MatrixCell
+from accelbench.judge.matrix import matrix as rated
 from accelbench.present.markdown import as_markdown
-from accelbench.report.matrix import MatrixHeader, document, presented
-from accelbench.report.pages.document_page import as_html
+from accelbench.present.matrix import MatrixHeader, document, presented
+from accelbench.present.pages.document_page import as_html
+from accelbench.present.terminal.documents import show
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 
@@ -208,7 +208,7 @@ def test_machines_are_never_mixed(tmp_path: Path, shell: Command) -> None:
 def test_of_this_machine_it_is_asked_why_a_platform_has_no_results(
     tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from accelbench.query import matrices
+    from accelbench.judge import matrices
 
     absent = {name: [Absent(name, f"no {name} driver", "x")] for name in HARDWARE}
     monkeypatch.setattr(matrices, "environment", lambda: LAB)

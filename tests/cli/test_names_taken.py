@@ -14,11 +14,11 @@ from accelbench.cli.commands import recommend
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.nouns import meant
 from accelbench.core.protocols import Absent, Device
+from accelbench.engines.shared.names import runtime_named, runtimes_named
 from accelbench.hardware import detect as names
 from accelbench.hardware.detect import gpu_here, platform_named
-from accelbench.query.filters import filters_of
+from accelbench.judge.filters import filters_of
 from accelbench.run.plan.planning import installed_runtimes
-from accelbench.runtimes.shared.names import runtime_named, runtimes_named
 
 Found = Callable[[str], Sequence[Device | Absent]]
 

@@ -14,7 +14,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.report.charts import CHARTS
+from accelbench.present.charts import CHARTS
 from made_up_calibration import calibrated_store, made_calibration, with_collectives
 
 pytest.importorskip("vl_convert")
@@ -256,7 +256,7 @@ def test_without_its_engine_the_install_that_brings_it_is_named(
 def test_declaring_charts_brings_no_engine() -> None:
     """Help, and whatever else only looks, must stay cheap."""
     code = (
-        "import sys, accelbench, accelbench.cli.commands.plot, accelbench.report.charts;"
+        "import sys, accelbench, accelbench.cli.commands.plot, accelbench.present.charts;"
         " sys.exit(bool({'vl_convert', 'altair', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

@@ -12,7 +12,7 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.core.precision import spellings
-from accelbench.query.filters import by_word, filters_of
+from accelbench.judge.filters import by_word, filters_of
 
 CARD = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 1.0}
 

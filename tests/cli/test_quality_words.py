@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 
-from accelbench.cli.display.summary import print_summary
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
+from accelbench.present.terminal.summary import print_summary
 
 ROW = {
     "model": "bert-tiny",

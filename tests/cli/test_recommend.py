@@ -13,7 +13,7 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.core.protocols import Absent, Device
-from accelbench.select.selector import Knowledge
+from accelbench.recommend.selector import Knowledge
 
 SIMULATED = {**CARD, "provenance": "simulated", "latency_p50_ms": 0.1}
 EMULATED = {**CARD, "hardware": "webgpu", "emulated": True, "latency_p50_ms": 0.1}

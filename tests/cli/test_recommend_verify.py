@@ -12,13 +12,13 @@ from recommend_world import CARD, DB
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.display.limits import _searched
 from accelbench.cli.services import searching
 from accelbench.hardware.detect import detect
+from accelbench.present.terminal.limits import _searched
+from accelbench.recommend.constraints import measurement_candidates
+from accelbench.recommend.constraints.limits import Limits
+from accelbench.recommend.constraints.measurement_candidates import largest, next_batch
 from accelbench.run import execute
-from accelbench.select.constraints import measurement_candidates
-from accelbench.select.constraints.limits import Limits
-from accelbench.select.constraints.measurement_candidates import largest, next_batch
 from accelbench.store.database import Database
 
 

@@ -13,7 +13,7 @@ from shells import QUICK, Command, Shell
 from stored_rows import store
 
 from accelbench.cli.services import report_files
-from accelbench.report.charts import draw
+from accelbench.present.charts import draw
 
 DB = "accelbench.duckdb"
 

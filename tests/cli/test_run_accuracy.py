@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from shells import Command
 
-from accelbench.artifacts.cache import Cache
+from accelbench.engines.artifacts.cache import Cache
 
 FEW = ("--iterations", "3", "--warmup", "0", "--threads", "1")
 FAST = (*FEW, "--benchmark-only")

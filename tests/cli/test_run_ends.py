@@ -11,8 +11,8 @@ import pytest
 from shells import QUICK, Shell, ended
 
 from accelbench.core.protocols import Support
+from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.plan import planning
-from accelbench.runtimes.scripted import ScriptedRuntime
 
 
 @pytest.mark.parametrize(

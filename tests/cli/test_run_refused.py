@@ -10,7 +10,7 @@ import pytest
 from shells import QUICK, Shell
 
 from accelbench.core.errors import UsageError
-from accelbench.runtimes.shared.names import runtimes_named
+from accelbench.engines.shared.names import runtimes_named
 from accelbench.store.database import Database
 
 

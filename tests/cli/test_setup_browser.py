@@ -17,10 +17,10 @@ import pytest
 from shells import Command
 
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE
+from accelbench.engines.browser import assets
+from accelbench.engines.browser.assets import Package
 from accelbench.hardware import browsers
 from accelbench.hardware.browsers import Browser
-from accelbench.runtimes.browser import assets
-from accelbench.runtimes.browser.assets import Package
 from fetched import fetched_browser
 
 CHROME = Browser("Google Chrome", "/opt/chrome", "chromium")

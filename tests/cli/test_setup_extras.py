@@ -21,6 +21,7 @@ import pytest
 from shells import Command
 
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_USAGE, SurroundingsError, UsageError
+from accelbench.engines.shared.names import no_such_runtime
 from accelbench.hardware import installing
 from accelbench.hardware.doctor.packages import Requirement
 from accelbench.hardware.installing import (
@@ -33,7 +34,6 @@ from accelbench.hardware.installing import (
     lacking,
     refuse_clashes,
 )
-from accelbench.runtimes.shared.names import no_such_runtime
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -20,19 +20,19 @@ from stored_rows import store
 from accelbench.api.benchmark import Printed
 from accelbench.cli import main
 from accelbench.cli.commands import report
-from accelbench.cli.display import watch
-from accelbench.cli.display.doctor import doctor_document
-from accelbench.cli.display.documents import show
-from accelbench.cli.display.hardware import hardware_document
-from accelbench.cli.display.summary import print_profiles, print_summary, trust
-from accelbench.cli.display.terminal import Guarded, print_lines
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible, visible_lines
 from accelbench.exchange import guide_csv
 from accelbench.exchange.result_file import result_file_name, safe_name
-from accelbench.exchange.table_export import FORMATS, REPORTS, TABLES
 from accelbench.hardware.doctor.world import Finding, Health
-from accelbench.report.charts.palette import respelled
+from accelbench.present.charts.palette import respelled
+from accelbench.present.table_export import FORMATS, REPORTS, TABLES
+from accelbench.present.terminal import watch
+from accelbench.present.terminal.doctor import doctor_document
+from accelbench.present.terminal.documents import show
+from accelbench.present.terminal.hardware import hardware_document
+from accelbench.present.terminal.summary import print_profiles, print_summary, trust
+from accelbench.present.terminal.terminal import Guarded, print_lines
 from accelbench.store.database import Database
 from exported import export
 from hostile_names import ACTING, NAMES

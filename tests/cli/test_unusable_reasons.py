@@ -19,7 +19,7 @@ from accelbench.core.worth import (
     reasons_unusable,
 )
 from accelbench.evidence.launches import launches_of
-from accelbench.query import baselines
+from accelbench.judge import baselines
 
 DB = "accelbench.duckdb"
 CAUSES = [

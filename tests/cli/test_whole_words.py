@@ -15,10 +15,10 @@ from shells import Command, ended
 from stored_rows import store
 
 from accelbench import cli
-from accelbench.cli.display.console import console
-from accelbench.cli.display.documents import fitted
-from accelbench.cli.display.word_table import WordTable
 from accelbench.present.document import Table, columns
+from accelbench.present.terminal.console import console
+from accelbench.present.terminal.documents import fitted
+from accelbench.present.terminal.word_table import WordTable
 
 DB = "accelbench.duckdb"
 WIDTHS = (80, 120)

@@ -25,7 +25,7 @@ ENGINES = {"torch", "transformers", "jax", "onnx", "onnxruntime", "openvino"}
 READ_CARD = """
 import dataclasses, json, sys
 from importlib import import_module
-from accelbench.catalog.selection import choose
+from accelbench.models.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.precision import PRECISIONS
 from accelbench.core.protocols import Device

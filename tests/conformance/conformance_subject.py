@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from accelbench.artifacts.make import make
-from accelbench.artifacts.recipe import Recipe
-from accelbench.catalog.file_models.given_inputs import given_inputs
-from accelbench.catalog.inputs import settle
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.artifacts.make import make
+from accelbench.engines.artifacts.recipe import Recipe
+from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.inputs import settle
+from accelbench.models.selection import choose
 from kept_artefacts import kept_artefacts
 
 

@@ -16,7 +16,6 @@ import pytest
 from conformance_subject import Subject
 from unproven import reports_no_types
 
-from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import LastStepOutputs, RemoteOutputs, Reusable, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
@@ -24,13 +23,14 @@ from accelbench.core.identity import plain
 from accelbench.core.profile import Profiling
 from accelbench.core.protocols import DeviceMemory, Evidence, Importing, Session
 from accelbench.core.vocabulary import Mode, PrecisionWord, Timing
+from accelbench.engines.scripted import ScriptedSession
+from accelbench.engines.shared.sketches import MOST_VALUES, outputs_digest, sketch
 from accelbench.measure.block_validation import refuse_bad_block
+from accelbench.models.short_steps import shortened
 from accelbench.run.verify.precision_proof import prove_precision
 from accelbench.run.verify.timed_steps import refuse_other, right_of
 from accelbench.run.verify.training_steps import other_moves
 from accelbench.run.verify.verdicts import NOT_DONE, Verdict
-from accelbench.runtimes.scripted import ScriptedSession
-from accelbench.runtimes.shared.sketches import MOST_VALUES, outputs_digest, sketch
 
 DTYPES = {
     "fp32": ["float32"],

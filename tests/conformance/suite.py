@@ -27,16 +27,16 @@ from other_inputs import (
 
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Mode
-from accelbench.runtimes.browser import BrowserRuntime
-from accelbench.runtimes.browser.assets import engine_folder
-from accelbench.runtimes.jax import JaxRuntime
-from accelbench.runtimes.litert import LitertRuntime
-from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
-from accelbench.runtimes.openvino import OpenvinoRuntime
-from accelbench.runtimes.python import PythonRuntime
-from accelbench.runtimes.pytorch import PytorchRuntime
-from accelbench.runtimes.qnn import QnnRuntime
-from accelbench.runtimes.scripted import ScriptedRuntime
+from accelbench.engines.browser import BrowserRuntime
+from accelbench.engines.browser.assets import engine_folder
+from accelbench.engines.jax import JaxRuntime
+from accelbench.engines.litert import LitertRuntime
+from accelbench.engines.onnxruntime import OnnxruntimeRuntime
+from accelbench.engines.openvino import OpenvinoRuntime
+from accelbench.engines.python import PythonRuntime
+from accelbench.engines.pytorch import PytorchRuntime
+from accelbench.engines.qnn import QnnRuntime
+from accelbench.engines.scripted import ScriptedRuntime
 from accelbench_executorch import ExecutorchRuntime
 from accelbench_ncnn import NcnnRuntime
 
@@ -74,7 +74,7 @@ def torch_subject(
 ) -> Subject:
     return Subject(
         runtime=PytorchRuntime,
-        card="accelbench.runtimes.pytorch:PytorchRuntime",
+        card="accelbench.engines.pytorch:PytorchRuntime",
         hardware=hardware,
         model=model,
         precision=precision,
@@ -98,7 +98,7 @@ OWN_ONNX = written_model("onnx", "own_onnx")
 OPENVINO = [
     Subject(
         runtime=OpenvinoRuntime,
-        card="accelbench.runtimes.openvino:OpenvinoRuntime",
+        card="accelbench.engines.openvino:OpenvinoRuntime",
         hardware="openvino",
         model=model,
         precision=precision,
@@ -130,7 +130,7 @@ ONNXRUNTIME = [
 LITERT = [
     Subject(
         runtime=LitertRuntime,
-        card="accelbench.runtimes.litert:LitertRuntime",
+        card="accelbench.engines.litert:LitertRuntime",
         hardware="cpu",
         model=written_model("ai_edge_litert", "tflite_model"),
         precision="fp32",
@@ -158,7 +158,7 @@ NCNN = [
 PYTHON = [
     Subject(
         runtime=PythonRuntime,
-        card="accelbench.runtimes.python:PythonRuntime",
+        card="accelbench.engines.python:PythonRuntime",
         hardware="cpu",
         model=f"{Path(__file__).with_name('product_of_rows.py')}:Product",
         precision="fp32",
@@ -221,7 +221,7 @@ BROWSER = [
 JAX = [
     Subject(
         runtime=JaxRuntime,
-        card="accelbench.runtimes.jax:JaxRuntime",
+        card="accelbench.engines.jax:JaxRuntime",
         hardware="cpu",
         model=model,
         precision="fp32",
@@ -240,7 +240,7 @@ JAX = [
 SCRIPTED = [
     Subject(
         runtime=scripted,
-        card="accelbench.runtimes.scripted:ScriptedRuntime",
+        card="accelbench.engines.scripted:ScriptedRuntime",
         hardware="cpu",
         model="bert-tiny",
         precision="fp32",

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.vocabulary import Mode
+from accelbench.models.find import find
+from accelbench.models.inputs import settle
 
 
 def asked(name: str, mode: Mode = Mode.INFERENCE) -> Case:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.judging import METRICS
 from accelbench.core.figures import (
     Statistic,
     item_ms,
@@ -16,6 +15,7 @@ from accelbench.core.figures import (
     tail_of,
     times_by,
 )
+from accelbench.judge.judging import METRICS
 from asked_rows import row
 
 NOTHING = {"latency_p50_ms": None, "latency_mean_ms": None}

@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from accelbench.catalog import weights
-from accelbench.catalog.data import folder
-from accelbench.catalog.selection import models_in
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.jsonc import DEEPEST, JsonError, is_too_deep, loads, parse
 from accelbench.exchange.aggregate import _read as aggregated
@@ -20,8 +17,11 @@ from accelbench.exchange.baselines import read_baseline
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.plans.document import read_plan
 from accelbench.exchange.prices import read_prices
-from accelbench.select.query.config import over_defaults
-from accelbench.select.query.config import read as read_config
+from accelbench.models import weights
+from accelbench.models.data import folder
+from accelbench.models.selection import models_in
+from accelbench.recommend.query.config import over_defaults
+from accelbench.recommend.query.config import read as read_config
 
 SOURCES = Path(__file__).parents[2] / "src" / "accelbench"
 DEEP = 200_000
@@ -132,11 +132,11 @@ def test_infinity_stands_in_configs_of_models_alone() -> None:
 
 #: Who reads JSON without the one reader: what programs of ours, or of engines, wrote a moment ago.
 OWN = {
-    "artifacts", "run", "runtimes", "store", "hardware", "report", "catalog/own.py",
-    "catalog/cost.py", "catalog/catalogue.py", "catalog/selection.py", "core/jsonc.py",
-    "select/rank/pricing.py", "select/evidence/cells.py", "query/baselines.py",
-    "cli/services/measuring.py", "query/stored_results.py", "cli/commands/db.py",
-    "analysis/attempts.py", "analysis/machines.py", "exchange/guide_csv.py",
+    "run", "fleet", "engines", "store", "hardware", "present", "models/own.py",
+    "models/cost.py", "models/catalogue.py", "models/selection.py", "core/jsonc.py",
+    "recommend/rank/pricing.py", "recommend/evidence/cells.py", "judge/baselines.py",
+    "cli/services/measuring.py", "judge/stored_results.py", "cli/commands/db.py",
+    "judge/attempts.py", "judge/machines.py", "exchange/guide_csv.py",
     "api/travelling.py", "cli/services/report_files.py",
 }  # fmt: skip
 

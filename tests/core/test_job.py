@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.serial import job_from_json, job_to_json
+from accelbench.models.find import find
 
 CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, sequence=16))
 JOB = Job(

@@ -10,8 +10,8 @@ from accelbench.cli.arguments.run_arguments import modes
 from accelbench.cli.services.predicting import question_of
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import Mode, parse_mode
-from accelbench.query.filters import filters_of
-from accelbench.select.query.query import mode_named
+from accelbench.judge.filters import filters_of
+from accelbench.recommend.query.query import mode_named
 
 
 def test_case_and_space_do_not_matter() -> None:

@@ -50,7 +50,7 @@ _POOL = "import held\npool = processes.pool(2)\nfor _ in range(2):\n    pool.sub
 _RUN = f"processes.run(['./program'], {_LONG})"
 _RUN_PYTHON = f"processes.run_python('held_main', [], {_LONG})"
 _DESCRIBE = """
-from accelbench.catalog.own import OwnModels, describe
+from accelbench.models.own import OwnModels, describe
 from accelbench.core.vocabulary import Family
 describe([OwnModels("mine", "BertModel", {}, Family.EMBEDDING, "small", ("text",))])
 """
@@ -70,17 +70,17 @@ from accelbench.hardware.common import probe_in_process
 probe_in_process('held', {_LONG})
 """
 _NPM = """
-from accelbench.runtimes.browser.assets import npm_pack
-from accelbench.runtimes.browser.assets import ENGINE
+from accelbench.engines.browser.assets import npm_pack
+from accelbench.engines.browser.assets import ENGINE
 npm_pack(ENGINE, pathlib.Path.cwd())
 """
 _BROWSER = """
-from accelbench.runtimes.browser.process import BrowserProcess
+from accelbench.engines.browser.process import BrowserProcess
 browser = BrowserProcess(pathlib.Path("program").absolute(), "wasm", "", "about:blank")
 """
 #: It waits for its orders.
 _RUNNER = """
-from accelbench.run.fleet.ray_worker import KeptRunner
+from accelbench.fleet.ray_worker import KeptRunner
 runner = KeptRunner(os.environ, pathlib.Path("errors"))
 (pathlib.Path(os.environ["PIDS"]) / str(runner.pid)).touch()
 """
@@ -88,7 +88,7 @@ runner = KeptRunner(os.environ, pathlib.Path("errors"))
 _WORKERS = """
 import dataclasses
 from accelbench.run.process.worker_pool import WorkerPool
-from accelbench.runtimes.scripted import ScriptedRuntime
+from accelbench.engines.scripted import ScriptedRuntime
 made, workers = WorkerPool(), []
 for how in {}:
     runtime = ScriptedRuntime()

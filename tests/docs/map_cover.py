@@ -16,9 +16,9 @@ from math import prod
 from guides_map import COMMANDS, REFUSED, lines_with
 from map_commands import modes_in, places_in, quickened, spoken
 
-from accelbench.catalog.find import find
 from accelbench.core.precision import parse_precision
-from accelbench.runtimes.shared.names import BOTH
+from accelbench.engines.shared.names import BOTH
+from accelbench.models.find import find
 
 #: Options whose words choose a way; those of the others are names, numbers and paths.
 CHOOSING = ("--set", "--framework", "--precision", "--mode", "--category", "--model-families")

@@ -74,7 +74,7 @@ def has_key(name: str) -> bool:
 
 
 def has_entry(name: str) -> bool:
-    from accelbench.catalog.selection import KEYS
+    from accelbench.models.selection import KEYS
 
     return name in KEYS
 
@@ -112,25 +112,25 @@ def mapped() -> frozenset[str]:
 
 
 def has_setting(name: str) -> bool:
-    from accelbench.select.query.config import DEFAULTS
+    from accelbench.recommend.query.config import DEFAULTS
 
     return name in keys_in(DEFAULTS)
 
 
 def has_task(name: str) -> bool:
-    from accelbench.select.query.query import TASKS
+    from accelbench.recommend.query.query import TASKS
 
     return name in TASKS
 
 
 def has_rule(name: str) -> bool:
-    from accelbench.select.estimate.platform_rules import RULES
+    from accelbench.recommend.estimate.platform_rules import RULES
 
     return any(rule.hardware == name for rule in RULES)
 
 
 def has_logger(name: str) -> bool:
-    import_module("accelbench.select.selector")
+    import_module("accelbench.recommend.selector")
     return name in logging.root.manager.loggerDict
 
 

@@ -122,7 +122,7 @@ def test_every_works_line_names_something_that_is_there() -> None:
 
 
 def test_every_model_that_a_works_line_names_is_known() -> None:
-    from accelbench.catalog.find import find
+    from accelbench.models.find import find
 
     named = {w for c in COMMANDS for w in shlex.split(c) if w in SMALL}
     assert named

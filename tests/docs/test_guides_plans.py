@@ -14,8 +14,8 @@ from map_cover import REFUSED_RUNS, RUNS
 from map_folder import MODELS_FILE, furnish
 from map_running import in_process
 
-from accelbench.catalog.find import every_model, find
 from accelbench.core.precision import parse_precision
+from accelbench.models.find import every_model, find
 from accelbench.run.plan.request import DEFAULT_BATCH_SIZES
 
 #: The guide's word for both of its models.

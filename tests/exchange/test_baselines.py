@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from foreign_files import GUIDE
 
-from accelbench.analysis.comparison import Compared, compared
-from accelbench.analysis.questions import AXES, ComparisonAxis
-from accelbench.analysis.run_noise import Histories
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.aggregate import SCHEMA_ID as AGGREGATE
 from accelbench.exchange.baselines import LAUNCH_VALUES, FromFile, read_baseline
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.result_file import write_one
-from accelbench.exchange.table_export import write_csv as export_csv
+from accelbench.judge.comparison import Compared, compared
+from accelbench.judge.questions import AXES, ComparisonAxis
+from accelbench.judge.run_noise import Histories
+from accelbench.present.comparison import document
 from accelbench.present.delimited import write_lines
-from accelbench.report.comparison import document
+from accelbench.present.table_export import write_csv as export_csv
 
 BODY: dict[str, Any] = {
     "result_id": "i1", "case_id": "c1", "run_id": "r1", "model": "bert-tiny", "hardware": "cpu",

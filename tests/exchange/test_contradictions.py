@@ -244,7 +244,7 @@ def test_it_is_there_already_only_if_it_is_the_same(column: str, tmp_path: Path)
 def test_what_was_exported_comes_in_again(form: str, tmp_path: Path) -> None:
     failed = honest() | {"status": "failed", "reason": "crash", "launch": 0}
     failed = {k: v for k, v in failed.items() if not k.startswith(("latency", "sampl", "through"))}
-    from accelbench.exchange.table_export import export_table
+    from accelbench.present.table_export import export_table
 
     database = Database(tmp_path / "a.duckdb")
     bring(database, "json", write(tmp_path / "r.json", honest()))

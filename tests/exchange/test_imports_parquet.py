@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from foreign_files import GOOD, bring
 
-from accelbench.analysis.questions import AXES
-from accelbench.analysis.sides import ways_of
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
+from accelbench.judge.questions import AXES
+from accelbench.judge.sides import ways_of
 from accelbench.store.database import Database
 from exported import export
 

@@ -14,8 +14,8 @@ from bodies import NASTY
 from accelbench.core.columns import COLUMNS
 from accelbench.evidence.measurements import measurement_of
 from accelbench.exchange.series import LATENCY, MEMORY, newest, value
-from accelbench.exchange.table_export import REPORTS, export_report, format_for
 from accelbench.exchange.titles import title
+from accelbench.present.table_export import REPORTS, export_report, format_for
 from exported import export
 
 

@@ -20,7 +20,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.visible import csv_cell
 from accelbench.exchange.result_file import entry_of
 from accelbench.exchange.result_schema import result_schema
-from accelbench.exchange.table_export import FORMATS, TABLES, format_for
+from accelbench.present.table_export import FORMATS, TABLES, format_for
 from accelbench.store.database import Database
 from exported import export
 
@@ -128,7 +128,7 @@ def test_no_room_is_said_of_the_file_that_was_named(tmp_path: Path, name: str) -
     path = tmp_path / f"out.{name}"
     asked = (
         "import resource, sys; from pathlib import Path;"
-        "from accelbench.exchange.table_export import export_table;"
+        "from accelbench.present.table_export import export_table;"
         "from accelbench.store.database import Database;"
         "database = Database(Path(sys.argv[1]));"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"

@@ -24,7 +24,7 @@ from accelbench.exchange.trackers.trackers import (
     export_tracked,
     tracker_named,
 )
-from accelbench.run.fleet.fleet_nodes import node_name
+from accelbench.fleet.fleet_nodes import node_name
 from hostile_names import ACTING, NAMES
 
 FAILED = {**WITHOUT_FIGURES, "latency_ci_low_ms": None, "latency_ci_high_ms": None}

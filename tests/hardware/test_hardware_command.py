@@ -11,14 +11,14 @@ from hardware_records import XEON_V2, RecordedFiles
 from typer.testing import CliRunner
 
 from accelbench.cli.commands import hardware as command
-from accelbench.cli.display.documents import show
-from accelbench.cli.display.hardware import hardware_document, size
 from accelbench.core.errors import UsageError
 from accelbench.core.plugins import ENGINES, PluginError
 from accelbench.core.protocols import Absent, Device, RuntimeInfo
 from accelbench.core.vocabulary import HARDWARE, Provenance
 from accelbench.hardware.browsers import NOT_ASKED
 from accelbench.hardware.cpu import CpuDetector
+from accelbench.present.terminal.documents import show
+from accelbench.present.terminal.hardware import hardware_document, size
 
 XEON = CpuDetector(RecordedFiles(XEON_V2), system="linux", machine="x86_64").detect()
 GPUS = [

@@ -31,8 +31,6 @@ sys.path += [str(Path(__file__).parents[1] / room) for room in ("cli", "run")]
 from fixed_machine import FOUND  # noqa: E402
 from stored_rows import store  # noqa: E402
 
-from accelbench.catalog.find import find  # noqa: E402
-from accelbench.catalog.inputs import input_shapes  # noqa: E402
 from accelbench.cli.main import main  # noqa: E402
 from accelbench.core.columns import BY_NAME  # noqa: E402
 from accelbench.core.model import InputSpec  # noqa: E402
@@ -43,17 +41,19 @@ from accelbench.core.vocabulary import (  # noqa: E402
     Provenance,
     Status,
 )
+from accelbench.engines.scripted import ScriptedRuntime  # noqa: E402
 from accelbench.exchange.imports.result_row import Source, _identities  # noqa: E402
 from accelbench.exchange.result_schema import property_of  # noqa: E402
 from accelbench.exchange.titles import title  # noqa: E402
-from accelbench.report.charts.words import cells  # noqa: E402
-from accelbench.report.dashboard.words import size  # noqa: E402
+from accelbench.models.find import find  # noqa: E402
+from accelbench.models.inputs import input_shapes  # noqa: E402
+from accelbench.present.charts.words import cells  # noqa: E402
+from accelbench.present.dashboard.words import size  # noqa: E402
+from accelbench.recommend.query.query import SIZES  # noqa: E402
 from accelbench.run.conduct.results import LaunchFacts, compose  # noqa: E402
 from accelbench.run.plan import automatic  # noqa: E402
 from accelbench.run.plan.expand import expand  # noqa: E402
 from accelbench.run.plan.request import Plan, Planned, Request  # noqa: E402
-from accelbench.runtimes.scripted import ScriptedRuntime  # noqa: E402
-from accelbench.select.query.query import SIZES  # noqa: E402
 from accelbench.store.lake import store_at  # noqa: E402
 
 OUT = Path(sys.argv[1])

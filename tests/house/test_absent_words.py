@@ -12,13 +12,13 @@ SOURCE = Path(accelbench.__file__).parent
 #: Where the guides' word says that a platform has no rating, and where others' texts are read.
 _MAY = {
     "core/nouns.py",
-    "analysis/matrix.py",
+    "judge/matrix.py",
     "core/figures.py",
     "exchange/imports/records.py",
-    "select/rank/matrices.py",
-    "report/dashboard/templates/matrix.html",
-    "report/publishing/static/words.mjs",
-    "report/pages/templates/table_tools.html",
+    "recommend/rank/matrices.py",
+    "present/dashboard/templates/matrix.html",
+    "present/publishing/static/words.mjs",
+    "present/pages/templates/table_tools.html",
 }
 _LOOSE = re.compile(r"""(?<![\w/])n/a(?![\w/])|["']not said["']|["'>]not known["'<]""")
 #: Why a column is empty is a sentence that the store keeps, and no figure of a page.
@@ -38,13 +38,13 @@ def test_nothing_says_for_itself_that_a_value_is_missing() -> None:
 
 
 def test_the_page_of_a_bundle_has_the_same_words() -> None:
-    script = (SOURCE / "report/publishing/static/words.mjs").read_text(encoding="utf-8")
+    script = (SOURCE / "present/publishing/static/words.mjs").read_text(encoding="utf-8")
     assert f'NO_DATA = "{NO_DATA}"' in script
     assert f'NOT_APPLICABLE = "{NOT_APPLICABLE}"' in script
 
 
 def test_the_order_of_a_notebooks_table_knows_these_words() -> None:
-    script = (SOURCE / "report/pages/templates/table_tools.html").read_text(encoding="utf-8")
+    script = (SOURCE / "present/pages/templates/table_tools.html").read_text(encoding="utf-8")
     assert f'text !== "{NO_DATA}" && text !== "{NOT_APPLICABLE}"' in script
 
 

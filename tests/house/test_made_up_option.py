@@ -30,7 +30,7 @@ CHANGES = {
             '    haste: Annotated[int, option(MEASURING, "Made up.")] = 0',
         ),
     ],
-    "runtimes/scripted.py": [
+    "engines/scripted.py": [
         (
             '        self.weights_digest = f"scripted-{job.settings.seed}"',
             '        self.weights_digest += f" haste {job.settings.haste}"',

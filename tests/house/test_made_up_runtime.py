@@ -16,18 +16,18 @@ from typing import Any
 
 import pytest
 
-from accelbench.analysis.versions import changes, engine_version
 from accelbench.api.benchmark import Printed
-from accelbench.catalog.file_models import kinds
 from accelbench.core import devices, plugins, possible
 from accelbench.core.model import FileFormat
 from accelbench.core.possible import belongs
 from accelbench.core.vocabulary import Belongs
+from accelbench.engines.shared.names import known_runtimes, runtime_named
 from accelbench.hardware.common import colour_of
 from accelbench.hardware.environment import environment
 from accelbench.hardware.installing import installed
-from accelbench.report.charts.by_batch import way_of
-from accelbench.runtimes.shared.names import known_runtimes, runtime_named
+from accelbench.judge.versions import changes, engine_version
+from accelbench.models.file_models import kinds
+from accelbench.present.charts.by_batch import way_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "accelbench"
@@ -36,7 +36,7 @@ MODULE = '''
 from dataclasses import replace
 
 from accelbench.core.vocabulary import Belongs
-from accelbench.runtimes.scripted import ScriptedRuntime
+from accelbench.engines.scripted import ScriptedRuntime
 
 
 class GizmoRuntime(ScriptedRuntime):
@@ -165,7 +165,7 @@ def test_it_runs_by_another_name_and_is_in_every_table(gizmo: Path) -> None:
 #: Names that are runtimes' alone, and no platforms'.
 ALONE = frozenset(("pytorch", "onnxruntime", "jax", "browser", "scripted"))
 #: What other projects call engines is said where their files are read.
-OTHERS_WORDS = ("exchange/imports/", "runtimes/")
+OTHERS_WORDS = ("exchange/imports/", "engines/")
 
 
 def listed(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:

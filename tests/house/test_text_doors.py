@@ -18,13 +18,13 @@ FILES = {
 #: What would be a way past the doors → who may do it.
 DOORS = {
     r"(?m)^ *(from|import) (html|markupsafe|xml\.sax)\b(?!\.parser)": {
-        "report/dashboard/words.py",  # what a form sends back, which nobody sees
+        "present/dashboard/words.py",  # what a form sends back, which nobody sees
     },
-    r"\bConsole\(|rich\.print|rich\.markup": {"cli/display/console.py"},
+    r"\bConsole\(|rich\.print|rich\.markup": {"present/terminal/console.py"},
     r"\bunguarded\(": {
-        "cli/display/terminal.py",
-        "cli/display/console.py",
-        "cli/display/watch.py",  # the live bar, and a line that goes when it is done
+        "present/terminal/terminal.py",
+        "present/terminal/console.py",
+        "present/terminal/watch.py",  # the live bar, and a line that goes when it is done
     },
     # Python's escapes of what was typed: `in_quotes` has our own.
     r"![rsa]\}|(?<!_)\brepr\((?=field|name|word)": {
@@ -33,16 +33,16 @@ DOORS = {
         "api/travelling.py",  # a program that a worker runs
     },
     r"logging\.(StreamHandler|basicConfig)|traceback\.print": {
-        "cli/display/terminal.py",
+        "present/terminal/terminal.py",
         "run/process/template.py",  # a worker's log; the end of it becomes a message
     },
 }
 #: Who writes to a stream of the command line, or of whoever calls the API.
 WRITERS = {
-    "cli/display/watch.py",
+    "present/terminal/watch.py",
     "api/benchmark.py",
     "cli/commands/check.py",  # the comment, which is Markdown already
-    "cli/display/terminal.py",  # a document of ours, past the guard of `main`
+    "present/terminal/terminal.py",  # a document of ours, past the guard of `main`
     "cli/main.py",  # the version
     "api/running.py",  # the guide's CSV
     "cli/services/running.py",  # a file
@@ -85,13 +85,13 @@ def test_every_page_of_a_template_shows_its_text() -> None:
 
 
 #: Who may say that markup is markup: what libraries have drawn goes into a page as it is.
-DRAWN = {"report/pages/document_page.py", "report/charts/draw.py"}
+DRAWN = {"present/pages/document_page.py", "present/charts/draw.py"}
 
 
 def test_nothing_but_drawings_goes_into_a_page_as_it_is() -> None:
     assert {name for name, text in FILES.items() if re.search(r"\bDrawn\(", text)} <= {
         *DRAWN,
-        "report/pages/rendering.py",
+        "present/pages/rendering.py",
     }
 
 
@@ -106,7 +106,7 @@ TAGS = re.compile(
 #: Markdown has no words of its own for what folds, nor for a line break within a cell.
 WRITE_MARKDOWN = {
     "present/markdown.py",
-    "report/matrix.py",
+    "present/matrix.py",
 }
 
 

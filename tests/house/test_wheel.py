@@ -38,7 +38,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> No
         for p in (source / "accelbench").rglob("*")
         if p.is_file() and "__pycache__" not in p.parts
     }
-    assert {"accelbench/py.typed", "accelbench/catalog/costs.json"} <= tree
+    assert {"accelbench/py.typed", "accelbench/models/costs.json"} <= tree
     packed = {n for n in wheel.namelist() if ".dist-info/" not in n}
     assert packed == tree
 

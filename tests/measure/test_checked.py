@@ -10,9 +10,9 @@ import pytest
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Session
 from accelbench.core.vocabulary import Timing
+from accelbench.engines.scripted import VirtualClock
 from accelbench.measure.block_validation import refuse_bad_block
 from accelbench.measure.validated_session import AFAR, HERE, CheckedSession, TimeBudget, fits
-from accelbench.runtimes.scripted import VirtualClock
 
 MS = 1_000_000
 

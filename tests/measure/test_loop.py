@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Evidence, Job
 from accelbench.core.vocabulary import Quality, Timing
 from accelbench.core.worth import NOT_USED
+from accelbench.engines.scripted import ScriptedSession, VirtualClock
 from accelbench.measure.block_validation import side_passes
 from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, Rules, measure
 from accelbench.measure.stopping import StoppingRule
 from accelbench.measure.warmup import WarmupRule
-from accelbench.runtimes.scripted import ScriptedSession, VirtualClock
+from accelbench.models.selection import choose
 
 MODEL = choose(["bert-tiny"], None, (), (), all_models=False)[0]
 CPU = Device("cpu", "a processor")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.case import Shapes
+from accelbench.models.graph_files.steps import OperatorSignature
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 from accelbench.predict.signatures import PassTrace
 from accelbench.predict.terms import TracedCase, time_terms

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_up_cases import HERE, THERE, made_case, measured_cases, true_ms
 
-from accelbench.catalog.graph_files.steps import OperatorSignature
+from accelbench.models.graph_files.steps import OperatorSignature
 from accelbench.predict import residual_process
 from accelbench.predict.answers import _platform_notes
 from accelbench.predict.case_predictions import Basis

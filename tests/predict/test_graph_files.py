@@ -17,14 +17,14 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from accelbench.catalog.build import build
-from accelbench.catalog.find import find
-from accelbench.catalog.graph_files.steps import UntracedError
-from accelbench.catalog.graph_files.torch_export_graph import TorchExportGraph
-from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
+from accelbench.models.build import build
+from accelbench.models.find import find
+from accelbench.models.graph_files.steps import UntracedError
+from accelbench.models.graph_files.torch_export_graph import TorchExportGraph
+from accelbench.models.inputs import settle
 from accelbench.predict.cases import FROM_FILE
 from accelbench.predict.graph_files.models import FileModel, file_model, names_a_file
 from accelbench.predict.graph_files.reading import read

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from accelbench.catalog.graph_files.steps import (
+from accelbench.models.graph_files.steps import (
     FileInput,
     UntracedError,
     refuse_uncounted,

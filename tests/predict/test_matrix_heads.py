@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.report.charts.predicted import _wrapped
+from accelbench.present.charts.predicted import _wrapped
 
 WAYS = ["pytorch · cuda · RTX 4090 · amp-bf16", "onnxruntime · cpu · fp32"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from accelbench.catalog.cost import Work, cost, parts
-from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.hardware.rooflines import Roofline
+from accelbench.models.cost import Work, cost, parts
+from accelbench.models.find import find
 from accelbench.predict.roofline import bounds, simulated, work_of
 from accelbench.run.plan import estimates
 

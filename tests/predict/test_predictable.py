@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from accelbench.catalog.find import find
 from accelbench.core.case import Shapes
+from accelbench.models.find import find
 from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
 from accelbench.predict.questions import PredictionQuestion, configurations, why_not
 

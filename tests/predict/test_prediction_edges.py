@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from made_up_cases import HERE, THERE, made_case, made_trace, measured_cases
 
-from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.calibration import CalibratedLimits
+from accelbench.models.graph_files.steps import OperatorSignature
 from accelbench.predict.arrays import MULTIPLYING
 from accelbench.predict.case_predictor import (
     USUAL_WIDENING,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from stored_results import measured_store
 
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
+from accelbench.models.find import find
+from accelbench.models.inputs import settle
 from accelbench.predict.answers import answer
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
 from accelbench.predict.evaluation import own_cases

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.catalog.cost import cost
-from accelbench.catalog.find import every_model, find
-from accelbench.catalog.graph_files.steps import UntracedError
-from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
+from accelbench.models.cost import cost
+from accelbench.models.find import every_model, find
+from accelbench.models.graph_files.steps import UntracedError
+from accelbench.models.inputs import settle
 from accelbench.predict import trace_catalogue, traces
 from accelbench.predict.arrays import CLASSES, MULTIPLYING
 from accelbench.predict.cases import CaseConfiguration, PredictedCase
@@ -129,7 +129,7 @@ def test_what_each_two_items_of_a_batch_take_grows_with_its_square(model: str) -
     spec = find(model)
     (forward,) = Traces(trace=False).of(model, settle(spec, Shapes(1))).values()
     counter = pytest.importorskip("accelbench.predict.tracing").SignatureCounter
-    passes = pytest.importorskip("accelbench.catalog.passes").Passes(spec, counter_class=counter)
+    passes = pytest.importorskip("accelbench.models.passes").Passes(spec, counter_class=counter)
     counted = passes.forward(settle(spec, Shapes(16))).signatures.items()
     products = sum(signature.macs * number for signature, number in counted)
     assert forward.pair_macs > 0

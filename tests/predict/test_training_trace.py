@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
+from accelbench.models.find import find
+from accelbench.models.inputs import settle
 from accelbench.predict import traces as traces_module
 from accelbench.predict.arrays import MULTIPLYING
 from accelbench.predict.cases import CaseConfiguration, PredictedCase

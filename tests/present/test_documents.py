@@ -6,7 +6,6 @@ import io
 
 import pytest
 
-from accelbench.cli.display.documents import show
 from accelbench.present.document import (
     Document,
     DocumentSection,
@@ -21,6 +20,7 @@ from accelbench.present.document import (
     columns,
 )
 from accelbench.present.markdown import as_markdown
+from accelbench.present.terminal.documents import show
 
 FORGED = "name\n| bert | 1 ms |"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import accelbench.cli.display.documents  # noqa: F401
+import accelbench.present.terminal.documents  # noqa: F401
 from accelbench.api.result import Result
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact

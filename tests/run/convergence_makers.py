@@ -12,13 +12,13 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import SUPPORTED, Device, Support
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.plan.request import Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.worker_client import SilentObserver
 from accelbench.run.verify.convergence import STEPS, Curves
 from accelbench.run.verify.verdicts import NOT_DONE
-from accelbench.runtimes.pytorch import PytorchRuntime
 
 FALLING = [2.0 - 0.1 * i for i in range(STEPS)]  # by 0.9
 

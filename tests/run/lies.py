@@ -17,7 +17,7 @@ from lying import (
 
 from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing
-from accelbench.runtimes.shared.sketches import sketch
+from accelbench.engines.shared.sketches import sketch
 
 Sample = Callable[..., Block]
 Step = Callable[[Mapping[str, Any]], Any]

@@ -16,20 +16,20 @@ import numpy as np
 import torch
 from torch import nn
 
-from accelbench.catalog.inputs import make_inputs
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Block, Device, DeviceMemory, Evidence, Job, RuntimeInfo
 from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.core.vocabulary import Architecture, Family, Provenance, Timing
+from accelbench.engines.pytorch.session import PytorchSession
+from accelbench.engines.scripted import VirtualClock
+from accelbench.engines.shared.local import LocalSampler
+from accelbench.engines.shared.sketches import Sketch, sketch
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.hostmemory import HostMemory, PageUse
+from accelbench.models.inputs import make_inputs
 from accelbench.run.worker.load_checks import ReadTimes
 from accelbench.run.worker.worker import CaseBench
-from accelbench.runtimes.pytorch.session import PytorchSession
-from accelbench.runtimes.scripted import VirtualClock
-from accelbench.runtimes.shared.local import LocalSampler
-from accelbench.runtimes.shared.sketches import Sketch, sketch
 
 ITEM_NS, LAUNCH_NS, LINK_NS = 6_000_000, 20_000, 1_500_000
 BUILD_NS, LOAD_NS = 150_000_000, 2_000_000

@@ -13,18 +13,18 @@ import torch
 from lying import WORLD, Lie, measured, opened
 from torch import nn
 
-from accelbench.catalog.short_steps import SHORT_TOKENS
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import Generation, InputSpec, ModelSpec
 from accelbench.core.vocabulary import Architecture, Family
-from accelbench.runtimes.pytorch.procedures.generate import (
+from accelbench.engines.pytorch.procedures.generate import (
     Generate,
     GeneratedAnswer,
     Request,
     some,
     write,
 )
+from accelbench.models.short_steps import SHORT_TOKENS
 
 BATCH, PROMPT = 2, 32
 #: A pass reads its weights, and computes a little for each token.

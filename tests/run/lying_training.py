@@ -19,8 +19,8 @@ from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec, ModelSpec, Training
 from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.core.vocabulary import Architecture, Family, Mode
+from accelbench.engines.pytorch.procedures.train import Train, unmarked
 from accelbench.run.worker.worker import CaseBench
-from accelbench.runtimes.pytorch.procedures.train import Train, unmarked
 
 BATCH = 8
 ITEM_NS = 500_000

@@ -17,12 +17,12 @@ from accelbench.core.case import Case
 from accelbench.core.facts import Fact, new_run_id
 from accelbench.core.protocols import Runtime
 from accelbench.core.run_spec import RunSettings
+from accelbench.engines.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.run.conduct import lifecycle as journey
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import Progress, SilentObserver
-from accelbench.runtimes.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.store.journal import read
 from warm_start import is_nursery, warm_templates
 

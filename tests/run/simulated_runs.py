@@ -12,15 +12,15 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.run_spec import RunSettings
+from accelbench.engines.browser import BrowserRuntime
+from accelbench.engines.pytorch import PytorchRuntime
+from accelbench.engines.qnn import QnnRuntime
+from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Plan, Request
-from accelbench.runtimes.browser import BrowserRuntime
-from accelbench.runtimes.pytorch import PytorchRuntime
-from accelbench.runtimes.qnn import QnnRuntime
-from accelbench.runtimes.scripted import ScriptedRuntime
 
 NO_CARD = Absent("cuda", "no driver is loaded", "get one")
 BROWSER = Device("webgpu", "a browser")

@@ -16,11 +16,6 @@ from fixed_machine import CPU, models
 from onnx import TensorProto, helper
 from scripted_runs import Scripted, Watcher
 
-from accelbench.artifacts.cache import Cache
-from accelbench.artifacts.make import make
-from accelbench.artifacts.recipe import FILE, Recipe
-from accelbench.catalog.file_models.models import model_of_file
-from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.facts import new_run_id
@@ -28,15 +23,20 @@ from accelbench.core.model import ModelFile
 from accelbench.core.protocols import ArtifactFormat
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Outcome, Status
+from accelbench.engines.artifacts.cache import Cache
+from accelbench.engines.artifacts.make import make
+from accelbench.engines.artifacts.recipe import FILE, Recipe
+from accelbench.engines.onnxruntime import OnnxruntimeRuntime
+from accelbench.engines.pytorch import PytorchRuntime
+from accelbench.engines.scripted import ScriptedRuntime
+from accelbench.models.file_models.models import model_of_file
+from accelbench.models.file_models.unchanged import refuse_changed
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.artifacts import ArtifactExports, ExportedArtifact
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.run_record import planned_to_json, settled
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.process.worker_client import Progress, WorkerTroubleError
-from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
-from accelbench.runtimes.pytorch import PytorchRuntime
-from accelbench.runtimes.scripted import ScriptedRuntime
 
 CASE = Case(models("resnet-tiny")[0], Target("onnxruntime", "cpu"), "fp32", Shapes(1, image=64))
 

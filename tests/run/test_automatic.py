@@ -12,9 +12,9 @@ from fixed_machine import models
 from accelbench.core.case import Case
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.plan.automatic import SelectedTarget, is_automatic, plan_chosen
 from accelbench.run.plan.request import AUTO, Plan, Request
-from accelbench.runtimes.scripted import ScriptedRuntime
 
 FOUND: Mapping[str, Sequence[Device | Absent]] = {
     "cpu": [Device("cpu", "a processor")],

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from fixed_machine import models
 
-from accelbench.catalog.inputs import make_inputs
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec
 from accelbench.core.serial import case_to_json
+from accelbench.models.inputs import make_inputs
 from accelbench.run.verify.references import OwnRounding
 from accelbench.run.verify.verdicts import FAILED, NOT_DONE, judged
 from accelbench.run.verify.verification import undetermined
@@ -134,7 +134,7 @@ def test_a_wrong_engine_of_a_well_conditioned_model_is_wrong(tmp_path: Path, ask
 
 
 def test_the_last_places_of_inputs_are_their_neighbours_and_the_same_each_time() -> None:
-    from accelbench.catalog.inputs import last_places_moved
+    from accelbench.models.inputs import last_places_moved
 
     drawn = make_inputs(SPEC, Shapes(2), 7)["x"]
     with last_places_moved():

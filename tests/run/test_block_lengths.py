@@ -14,6 +14,9 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, most_steps, stopping_after
 from accelbench.core.vocabulary import Timing
+from accelbench.engines.scripted import VirtualClock
+from accelbench.engines.shared.local import LocalSampler
+from accelbench.engines.shared.sketches import sketch
 from accelbench.measure.block_validation import last_is_longer
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
@@ -26,9 +29,6 @@ from accelbench.run.verify.block_lengths import (
     single_steps,
 )
 from accelbench.run.verify.long_steps import FreshSteps, refuse_unfinished
-from accelbench.runtimes.scripted import VirtualClock
-from accelbench.runtimes.shared.local import LocalSampler
-from accelbench.runtimes.shared.sketches import sketch
 
 MS = 1_000_000
 CASE = Case(models("bert-tiny")[0], Target("scripted", "cpu"), "fp32", Shapes(2, 16))

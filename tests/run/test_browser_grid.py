@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from grids import Row, hold_nulls, said
 
-from accelbench.catalog.find import find
+from accelbench.models.find import find
 
 PLATFORMS = ("wasm", "webnn", "webgpu")
 #: Of different architectures, and quick where a processor has to play the GPU.

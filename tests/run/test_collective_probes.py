@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from accelbench.cli.display.hardware import collective_rows, rows_of
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import CaseError
+from accelbench.engines.pytorch.distributed import rank_session
+from accelbench.engines.pytorch.distributed.rank_session import Exchange, opened_collective
+from accelbench.present.terminal.hardware import collective_rows, rows_of
 from accelbench.run.calibrate import calibrating
 from accelbench.run.calibrate.calibrating import collective_specs, timed_on
 from accelbench.run.conduct.surroundings import Surroundings
-from accelbench.runtimes.pytorch.distributed import rank_session
-from accelbench.runtimes.pytorch.distributed.rank_session import Exchange, opened_collective
 from accelbench.store.database import Database
 from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.committed_code import BENCH, answer_of, git, looked_at, plan_of
 
-from accelbench.catalog.file_models.unchanged import digest_of
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import FileFormat, ModelFile
+from accelbench.models.file_models.unchanged import digest_of
 from accelbench.run.conduct import artifacts
 from accelbench.run.plan.against import meant
 from accelbench.run.process.other_interpreter import (

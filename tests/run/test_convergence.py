@@ -15,6 +15,7 @@ from accelbench.core.case import Case
 from accelbench.core.run_spec import JobSettings, RunSettings
 from accelbench.core.serial import case_from_json
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.run.plan.request import Planned, Refusal
 from accelbench.run.verify.convergence import (
     STEPS,
@@ -27,7 +28,6 @@ from accelbench.run.verify.convergence import (
 from accelbench.run.verify.reference import is_own, reference_of
 from accelbench.run.verify.verdicts import FAILED, ITSELF, NOT_DONE, OK
 from accelbench.run.worker.worker import loss_curve
-from accelbench.runtimes.pytorch import PytorchRuntime
 
 
 class TestFigure:
@@ -193,7 +193,7 @@ class TestOwnNoise:
     def test_a_nudge_is_of_weights_too(self) -> None:
         """Ids of words cannot be a little larger."""
         from accelbench.core.protocols import Job
-        from accelbench.runtimes.pytorch.session import PytorchSession
+        from accelbench.engines.pytorch.session import PytorchSession
 
         case = case_of("fp32")
         session = PytorchSession(Job(case, CPU, JobSettings(threads=1)), PytorchRuntime().clock())

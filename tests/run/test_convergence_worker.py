@@ -12,6 +12,7 @@ from fixed_machine import CPU
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Evidence
 from accelbench.core.vocabulary import Outcome, Quality, Status
+from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.measure.loop import Measurement
 from accelbench.run.conduct.launch import GroupLaunch
 from accelbench.run.conduct.results import LaunchFacts
@@ -19,7 +20,6 @@ from accelbench.run.plan.request import Planned
 from accelbench.run.process.wire import ClosedError
 from accelbench.run.verify.convergence import STEPS
 from accelbench.run.worker.worker import CaseBench, skipped
-from accelbench.runtimes.pytorch import PytorchRuntime
 
 NEARLY = pytest.approx(0.01)
 

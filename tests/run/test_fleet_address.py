@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from accelbench.core.errors import UsageError
-from accelbench.run.fleet import session
-from accelbench.run.fleet.session import FleetAddress
+from accelbench.fleet import session
+from accelbench.fleet.session import FleetAddress
 
 ABSENT = Path("no\x1b[31mwhere")
 

@@ -9,7 +9,8 @@ import pytest
 from virtual_fleets import node, random_faults, run_on, units
 
 from accelbench.core.run_spec import RunSettings
-from accelbench.run.fleet.dispatch import (
+from accelbench.engines.pytorch.distributed.group import MachinePart
+from accelbench.fleet.dispatch import (
     Cancel,
     Dispatcher,
     DispatchRules,
@@ -18,11 +19,10 @@ from accelbench.run.fleet.dispatch import (
     PassOver,
     Submit,
 )
-from accelbench.run.fleet.fleet_nodes import ClusterEvent, Submission, UnitEnded, UnitFailed
-from accelbench.run.fleet.fleet_run import FleetJob
-from accelbench.run.fleet.work_units import PART_IN_STEPS, Need, WorkUnit, meeting_at, units_of
+from accelbench.fleet.fleet_nodes import ClusterEvent, Submission, UnitEnded, UnitFailed
+from accelbench.fleet.fleet_run import FleetJob
+from accelbench.fleet.work_units import PART_IN_STEPS, Need, WorkUnit, meeting_at, units_of
 from accelbench.run.plan.request import Plan
-from accelbench.runtimes.pytorch.distributed.group import MachinePart
 from virtual_cluster import NodeFault, VirtualCluster
 
 CPU = NodeOffer("a", {"cpu": 1})
@@ -265,7 +265,7 @@ def test_the_longest_goes_first_and_only_so_many_at_once() -> None:
 
 
 def test_the_spread_between_machines_has_every_case_on_every_node() -> None:
-    from accelbench.run.fleet.work_units import on_each
+    from accelbench.fleet.work_units import on_each
 
     pinned = on_each(units(2, 2), {"a": frozenset({"cpu"}), "b": frozenset({"cpu"})})
     assert [unit.need for unit in pinned] == [Need("cpu", node=n) for n in ("a", "b", "a", "b")]

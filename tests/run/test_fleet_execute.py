@@ -16,21 +16,21 @@ from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_run_id
 from accelbench.core.protocols import Runtime
 from accelbench.core.run_spec import RunSettings
+from accelbench.engines.scripted import ScriptedRuntime
+from accelbench.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
+from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
+from accelbench.fleet.fleet_record import FleetRecord, last_unfinished, rows_of
+from accelbench.fleet.unit_runner import described
+from accelbench.fleet.work_units import WorkUnit
 from accelbench.hardware.machine import boot
-from accelbench.query.run_names import runs_meant
-from accelbench.report.dashboard.runs.live import Journals
+from accelbench.judge.run_names import runs_meant
+from accelbench.present.dashboard.runs.live import Journals
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults
-from accelbench.run.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
-from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
-from accelbench.run.fleet.fleet_record import FleetRecord, last_unfinished, rows_of
-from accelbench.run.fleet.unit_runner import described
-from accelbench.run.fleet.work_units import WorkUnit
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import SilentObserver
-from accelbench.runtimes.scripted import ScriptedRuntime
 from accelbench.store.database import Database
 from accelbench.store.journal import read
 from here_cluster import here_cluster

@@ -10,9 +10,9 @@ from virtual_fleets import Heard
 
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import DEVICE_CALIBRATED, HARDWARE_MEASURED, RUN_STARTED
-from accelbench.query.calibrations import calibrations_at
+from accelbench.fleet.node_probes import probe_nodes
+from accelbench.judge.calibrations import calibrations_at
 from accelbench.run.calibrate import calibrating
-from accelbench.run.fleet.node_probes import probe_nodes
 from accelbench.store.database import Database
 from accelbench.store.journal import read
 from calibrating_cluster import Calibrating

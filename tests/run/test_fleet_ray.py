@@ -24,7 +24,7 @@ import duckdb
 import psutil
 import pytest
 
-from accelbench.run.fleet.session import StartedNode
+from accelbench.fleet.session import StartedNode
 
 pytest.importorskip("ray")
 

@@ -13,18 +13,18 @@ from fixed_machine import CPU
 from onnx import TensorProto, helper, numpy_helper
 from scripted_runs import Watcher
 
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Outcome, Status
+from accelbench.engines.onnxruntime import OnnxruntimeRuntime
+from accelbench.models.selection import choose
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.proven_outcome import FloatComputations
 from accelbench.run.conduct.results import LaunchFacts, identities_of, identity_of
 from accelbench.run.conduct.run_record import _planned_from_json, planned_to_json
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
 from accelbench.store.database import Database
 
 _OTHER = Outcome(Status.FAILED, "precision_changed", "0% of its products were computed in int8")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from fixed_machine import models
 
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
+from accelbench.models.selection import choose
 from accelbench.run.plan.ignored_options import find_unused, refuse_unused
 from accelbench.run.plan.request import Request, apart
 from own_onnx import renamed

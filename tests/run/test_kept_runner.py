@@ -19,13 +19,13 @@ from virtual_fleets import FLEET, units
 from accelbench.core import processes
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.core.run_spec import RunSettings
-from accelbench.run.fleet import ray_worker
-from accelbench.run.fleet.fleet_record import facts_of
-from accelbench.run.fleet.fleet_run import FleetJob
-from accelbench.run.fleet.ray_worker import KeptRunner, RunnerSlot
+from accelbench.engines.scripted import ScriptedRuntime
+from accelbench.fleet import ray_worker
+from accelbench.fleet.fleet_record import facts_of
+from accelbench.fleet.fleet_run import FleetJob
+from accelbench.fleet.ray_worker import KeptRunner, RunnerSlot
 from accelbench.run.process import worker_pool
 from accelbench.run.process.worker_pool import KeptWorkerPool
-from accelbench.runtimes.scripted import ScriptedRuntime
 
 NODE = "0123456789abcdef"
 

@@ -19,8 +19,8 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, DeviceMemory
 from accelbench.core.vocabulary import Timing
+from accelbench.engines.shared.local import LocalSampler
 from accelbench.measure.validated_session import CheckedSession
-from accelbench.runtimes.shared.local import LocalSampler
 
 WHERE = {
     "no device is named": (said(devices=()), "no_proof"),

@@ -13,11 +13,11 @@ from lying import WORLD, Lie
 from lying_generation import case_of, images_of, result_of, truncated
 
 from accelbench.core.vocabulary import Timing
+from accelbench.engines.pytorch.procedures import generate
+from accelbench.engines.pytorch.procedures.generate import Request
+from accelbench.engines.shared.sketches import DECODE_LOGITS
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.reference_outputs import Batches, pick
-from accelbench.runtimes.pytorch.procedures import generate
-from accelbench.runtimes.pytorch.procedures.generate import Request
-from accelbench.runtimes.shared.sketches import DECODE_LOGITS
 
 LONG = 12
 

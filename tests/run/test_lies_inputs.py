@@ -13,7 +13,7 @@ from judging import became
 from lies import Step, first_value
 from lying import BATCH, CASE, ITEM_NS, KINDS, WORLD, Lie
 
-from accelbench.catalog.inputs import make_inputs
+from accelbench.models.inputs import make_inputs
 
 
 @pytest.mark.parametrize("rows", [4, 6, 7])

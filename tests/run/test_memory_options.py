@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.vocabulary import Mode
+from accelbench.models.find import find
 from accelbench.run.process.memory_guard import options_that_fit
 
 GIB = 2**30

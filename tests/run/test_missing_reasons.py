@@ -14,14 +14,14 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
+from accelbench.engines.jax import JaxRuntime
+from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.measure.summary import PERCENTILES, Resolution, fewest_samples, summarise
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.results import why_null
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
-from accelbench.runtimes.jax import JaxRuntime
-from accelbench.runtimes.pytorch import PytorchRuntime
 
 
 def empty_columns(row: Mapping[str, Any]) -> set[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.worth import SIMULATION
+from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.plan.request import Request
 from accelbench.run.plan.targets import (
     MissingTarget,
@@ -16,7 +17,6 @@ from accelbench.run.plan.targets import (
     named,
     nothing_measured,
 )
-from accelbench.runtimes.scripted import ScriptedRuntime
 
 NAMED = {
     "hardware": {"cuda": [["cuda", "cuda:0"]], "cuda:1": [["cuda", "cuda:1"]]},

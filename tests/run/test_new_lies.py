@@ -15,11 +15,11 @@ from judging import became
 from lies import first_value
 from lying import BATCH, CASE, CPU, ITEM_NS, KINDS, WORLD, Lie, measured, opened
 
-from accelbench.catalog.inputs import make_inputs
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, DeviceMemory
 from accelbench.core.vocabulary import Mode, Timing
+from accelbench.models.inputs import make_inputs
 from accelbench.run.verify.plausibility import KnownFacts, remove_implausible
 
 STEP_NS = BATCH * ITEM_NS

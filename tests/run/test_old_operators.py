@@ -15,11 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.nouns import naming
+from accelbench.engines.onnxruntime.rounded_graph import converted
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify.reference import NoReferenceError, held_against, otherwise
 from accelbench.run.verify.references import CellReference
 from accelbench.run.verify.verification import Verifications
-from accelbench.runtimes.onnxruntime.rounded_graph import converted
 
 Array = np.ndarray[Any, Any]
 X = np.random.default_rng(0).standard_normal((2, 3, 3)).astype(np.float32)

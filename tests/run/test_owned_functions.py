@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from lying import CPU, WORLD, Silent, uncounted
 
-from accelbench.catalog.file_models.given_inputs import given_inputs
-from accelbench.catalog.inputs import settle
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.serial import case_to_json, device_to_json
+from accelbench.engines.python import PythonRuntime
+from accelbench.engines.python.session import PythonSession
+from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.inputs import settle
+from accelbench.models.selection import choose
 from accelbench.run.worker.worker import CaseBench
-from accelbench.runtimes.python import PythonRuntime
-from accelbench.runtimes.python.session import PythonSession
 from code_looked_at import look_here
 
 FUNCTIONS = Path(__file__).with_name("owned_functions.py")

@@ -15,13 +15,13 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import FileFormat
 from accelbench.core.protocols import SUPPORTED, Absent, Device, Runtime, Support
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.engines.pytorch import PytorchRuntime
+from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.conduct import run_record
 from accelbench.run.plan import planning
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Plan, Request, apart
 from accelbench.run.plan.targets import places
-from accelbench.runtimes.pytorch import PytorchRuntime
-from accelbench.runtimes.scripted import ScriptedRuntime
 
 CPU = Device("cpu", "a processor")
 GPUS = [Device("cuda", "a card", 0), Device("cuda", "another card", 1)]

@@ -17,10 +17,10 @@ import pytest
 from scripted_runs import Scripted, Watcher, children, is_remover
 
 from accelbench.core.protocols import Runtime
+from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.process import worker_pool
 from accelbench.run.process.worker_client import Progress
 from accelbench.run.process.worker_pool import WorkerPool
-from accelbench.runtimes.scripted import ScriptedRuntime
 from warm_start import start_cold
 
 TORTURED = Path(__file__).with_name("tortured.py")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.run.fleet.session import keep_private, ray_folder
+from accelbench.fleet.session import keep_private, ray_folder
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from grids import Row, hold_nulls, said
 
-from accelbench.catalog.find import find
 from accelbench.evidence.launches import launches_of
+from accelbench.models.find import find
 
 MODELS = ("bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny", "whisper-mini", "clip-tiny")
 #: `make test` asks of two what `make test-full` asks of all.

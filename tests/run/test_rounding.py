@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from fixed_machine import CPU, models
 
-from accelbench.catalog.inputs import settle
 from accelbench.core.abilities import RoundingReference
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Job
+from accelbench.engines.pytorch import PytorchRuntime
+from accelbench.models.inputs import settle
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify import references
 from accelbench.run.verify.agreement import agree
@@ -19,7 +20,6 @@ from accelbench.run.verify.reference import NoReferenceError
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.verdicts import FAILED, NOT_DONE, OK
 from accelbench.run.verify.verification import Verifications
-from accelbench.runtimes.pytorch import PytorchRuntime
 
 
 def case_of(precision: str = "fp32") -> Case:

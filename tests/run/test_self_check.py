@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 import torch
 
-from accelbench.catalog.build import build
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import make_inputs, named_tensors, settle
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec, Training
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.pytorch import PytorchRuntime
+from accelbench.engines.shared.sketches import outputs_digest, sketch
+from accelbench.models.build import build
+from accelbench.models.find import find
+from accelbench.models.inputs import make_inputs, named_tensors, settle
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import self_check
 from accelbench.run.verify.verdicts import TOLERANCES
-from accelbench.runtimes.pytorch import PytorchRuntime
-from accelbench.runtimes.shared.sketches import outputs_digest, sketch
 
 #: Those whose outputs other weights move least, in parts of what other inputs do, and two more.
 WEIGHED = ("llama-tiny", "mixtral-tiny", "unet-tiny", "llava-tiny", "bert-tiny", "vit-tiny")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from accelbench.cli.services import fleet_running
-from accelbench.run.fleet.session import StartedNode, record_path, stop
+from accelbench.fleet.session import StartedNode, record_path, stop
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a process is renamed")
 

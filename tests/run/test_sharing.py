@@ -11,14 +11,14 @@ from fixed_machine import models
 from accelbench.core.case import Case
 from accelbench.core.protocols import Device, Runtime
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.engines.jax import JaxRuntime
+from accelbench.engines.onnxruntime import OnnxruntimeRuntime
+from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.hardware.machine import threads_of_each
 from accelbench.run.conduct.scaling import COLUMN, OneProcessTimes
 from accelbench.run.plan.estimates import memory
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Distribution, Plan, Planned, Request
-from accelbench.runtimes.jax import JaxRuntime
-from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
-from accelbench.runtimes.pytorch import PytorchRuntime
 
 CPU = Device("cpu", "a processor")
 MIB = 2**20

@@ -10,16 +10,16 @@ import pytest
 from scripted_runs import Scripted, Watcher
 from simulated_runs import FOUND, RUNTIMES, planned, run
 
-from accelbench.analysis.matrix import matrix
 from accelbench.api import running
 from accelbench.api.config import BenchmarkConfig
-from accelbench.cli.display.summary import compared, print_summary, trust
-from accelbench.cli.display.watch import case_line
 from accelbench.core.facts import PROFILE
 from accelbench.core.run_spec import RunSettings
 from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
+from accelbench.judge.matrix import matrix
 from accelbench.predict.roofline import simulated
+from accelbench.present.terminal.summary import compared, print_summary, trust
+from accelbench.present.terminal.watch import case_line
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import RunResult

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from grids import Row, hold_nulls, said
 
-from accelbench.catalog.find import find, members
 from accelbench.core.vocabulary import ARCHITECTURES
+from accelbench.models.find import find, members
 
 #: The thirteen that the guides name; their small variants make the small set.
 KEY_MODELS = (

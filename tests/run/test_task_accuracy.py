@@ -17,9 +17,9 @@ from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Device, Job, Session
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Architecture, Family, Mode
+from accelbench.engines.shared.arrays import Inputs
 from accelbench.run.conduct.launch import passed_over
 from accelbench.run.worker.task_accuracy import NO_LABELS, task_accuracy
-from accelbench.runtimes.shared.arrays import Inputs
 
 Answers = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 X = InputSpec("x", ("batch", 4), "float32")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
+from accelbench.engines.shared.sketches import MOST_VALUES, places, sketch
+from accelbench.models.find import find
 from accelbench.run.verify.timed_steps import Sketches, refuse_other, tells
-from accelbench.runtimes.shared.sketches import MOST_VALUES, places, sketch
 
 ANSWERED = Case(
     find("gpt2-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, prompt_tokens=8, new_tokens=4)

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from fixed_machine import CPU, models
 
-from accelbench.catalog.inputs import input_bytes
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device
 from accelbench.core.vocabulary import Mode, Timing
+from accelbench.engines.scripted import VirtualClock
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.models.inputs import input_bytes
 from accelbench.run.verify.agreement import agree
 from accelbench.run.verify.block_lengths import SingleStep
 from accelbench.run.verify.cached_outputs import CacheTrials, refuse_cached
@@ -29,7 +30,6 @@ from accelbench.run.verify.timing_plausibility import (
     TimingWatch,
     refuse_unsynchronised,
 )
-from accelbench.runtimes.scripted import VirtualClock
 
 WORK_NS = 5e6
 WEIGHTS = np.random.default_rng(0).standard_normal((16, 16))

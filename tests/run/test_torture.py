@@ -22,8 +22,8 @@ import psutil
 import pytest
 
 from accelbench.core.facts import RESULT, RUN_STARTED
+from accelbench.engines.scripted import SCRIPT_VARIABLE
 from accelbench.run.conduct import lifecycle
-from accelbench.runtimes.scripted import SCRIPT_VARIABLE
 from accelbench.store.database import Database
 from accelbench.store.journal import read
 

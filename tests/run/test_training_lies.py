@@ -28,8 +28,8 @@ from accelbench.core.abilities import TrainingProbe
 from accelbench.core.protocols import Block, Job
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import Timing
+from accelbench.engines.pytorch.procedures.train import unmarked
 from accelbench.run.verify.training_steps import NO_PROBE
-from accelbench.runtimes.pytorch.procedures.train import unmarked
 
 
 def in_blocks(lazy: Lazy) -> Lie:
@@ -251,7 +251,7 @@ def test_a_preview_changes_nothing(precision: str) -> None:
 
 
 def test_of_a_large_model_the_loss_alone_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from accelbench.runtimes.pytorch.procedures import train
+    from accelbench.engines.pytorch.procedures import train
 
     monkeypatch.setattr(train, "_MOST_COPIED", 0)
     found = measured(Lie())

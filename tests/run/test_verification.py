@@ -17,13 +17,13 @@ from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Provenance
+from accelbench.engines.pytorch import PytorchRuntime
+from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.verify.verdicts import Verdict
 from accelbench.run.verify.verification import Verifications
-from accelbench.runtimes.pytorch import PytorchRuntime
-from accelbench.runtimes.scripted import ScriptedRuntime
 
 TOLD = {"error": 0.01, "tolerance": 0.5, "errors": {"y": 0.01}, "wrong": "", "telling": True}
 

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from fixed_machine import CPU, models
 
-from accelbench.catalog.cost import flops
-from accelbench.catalog.find import find
 from accelbench.core.abilities import StepPreview
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
@@ -21,6 +19,10 @@ from accelbench.core.model import InputSpec
 from accelbench.core.protocols import Block, Device
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode, Timing
+from accelbench.engines.scripted import VirtualClock
+from accelbench.engines.shared.sketches import Glance, Sketch, sketch
+from accelbench.models.cost import flops
+from accelbench.models.find import find
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify import reference
 from accelbench.run.verify.agreement import agree
@@ -65,8 +67,6 @@ from accelbench.run.verify.verdicts import (
     judged,
 )
 from accelbench.run.verify.verification import Verifications, undetermined
-from accelbench.runtimes.scripted import VirtualClock
-from accelbench.runtimes.shared.sketches import Glance, Sketch, sketch
 
 CASE = Case(find("bert-tiny"), Target("pytorch", "cpu"), "fp32", Shapes(2, 16))
 ANSWERED = Case(

@@ -16,14 +16,14 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.onnxruntime import OnnxruntimeRuntime
+from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.run.conduct import artifacts, lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import estimates
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.process import memory_guard
 from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes
-from accelbench.runtimes.onnxruntime import OnnxruntimeRuntime
-from accelbench.runtimes.pytorch import PytorchRuntime
 
 MB = 2**20
 

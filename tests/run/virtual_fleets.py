@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from accelbench.catalog.find import find
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import RESULT, Fact
 from accelbench.core.protocols import Device
 from accelbench.core.run_spec import RunSettings
-from accelbench.run.fleet.dispatch import DispatchRules
-from accelbench.run.fleet.fleet_nodes import FleetNode
-from accelbench.run.fleet.fleet_record import FleetRecord
-from accelbench.run.fleet.fleet_run import FleetJob, FleetRun
-from accelbench.run.fleet.work_units import WorkUnit, units_of
+from accelbench.fleet.dispatch import DispatchRules
+from accelbench.fleet.fleet_nodes import FleetNode
+from accelbench.fleet.fleet_record import FleetRecord
+from accelbench.fleet.fleet_run import FleetJob, FleetRun
+from accelbench.fleet.work_units import WorkUnit, units_of
+from accelbench.models.find import find
 from accelbench.run.plan.request import Plan, Planned
 from virtual_cluster import NodeFault, VirtualCluster
 

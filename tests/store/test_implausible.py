@@ -14,7 +14,7 @@ from accelbench.core.device_facts import bits_of, documented_peak
 from accelbench.core.worth import REASON_TEXTS, UnusableReason, reason_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.predict.stored_cases import stored_cases
-from accelbench.select.evidence.reader import EvidenceStore
+from accelbench.recommend.evidence.reader import EvidenceStore
 from accelbench.store.database import Database
 from accelbench.store.duck import connect
 

@@ -15,10 +15,6 @@ from typing import IO, Any
 from accelbench.api.config import check_counts, check_settings
 from accelbench.api.result import Result
 from accelbench.api.travelling import GIVEN, batches_meant, name_of, written
-from accelbench.catalog.code_models.loading import is_importing
-from accelbench.catalog.code_models.models import described
-from accelbench.catalog.file_models.given_inputs import given_inputs
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Case
 from accelbench.core.devices import title_of
 from accelbench.core.errors import SurroundingsError, UsageError
@@ -30,13 +26,17 @@ from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
+from accelbench.engines.shared.names import runtime_named
 from accelbench.hardware.detect import platform_named
+from accelbench.models.code_models.loading import is_importing
+from accelbench.models.code_models.models import described
+from accelbench.models.file_models.given_inputs import given_inputs
+from accelbench.models.selection import choose
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Plan, Planned, Request, apart
 from accelbench.run.process.worker_client import Observer, Progress, SilentObserver
-from accelbench.runtimes.shared.names import runtime_named
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.lake import store_at
 from accelbench.store.scratch import Scratch

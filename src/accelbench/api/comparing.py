@@ -17,8 +17,8 @@ from accelbench.exchange.titles import title
 from accelbench.measure.launches import LEAST_EFFECT
 
 if TYPE_CHECKING:
-    from accelbench.query.filters import Filters
-    from accelbench.report.charts.chart import Picture, Subject
+    from accelbench.judge.filters import Filters
+    from accelbench.present.charts.chart import Picture, Subject
     from accelbench.store.database import Database
 
 
@@ -68,7 +68,7 @@ class StoreQuestion:
         Raises:
             UsageError: there is no such chart, or nothing that it could show.
         """
-        from accelbench.report.chart_data import subject_in
+        from accelbench.present.chart_data import subject_in
 
         return drawn_chart(
             chart, lambda: subject_in(self.database, self.filters, self.machine), "it"
@@ -81,8 +81,8 @@ def drawn_chart(chart: str, subject: Callable[[], Subject], about: str) -> Drawn
     Raises:
         UsageError: there is no such chart, or nothing that it could show.
     """
-    from accelbench.report.charts import CHARTS
-    from accelbench.report.charts.chart import picture
+    from accelbench.present.charts import CHARTS
+    from accelbench.present.charts.chart import picture
 
     if chart not in CHARTS:
         raise UsageError(f"There is no chart {in_quotes(chart)}.", meant(chart, CHARTS))
@@ -114,8 +114,8 @@ def asked_of_store(call: str, models: Words, which: StoredFilters) -> StoreQuest
         UsageError: a word is known nowhere.
         SurroundingsError: there is no database.
     """
-    from accelbench.query.filters import filters_of
-    from accelbench.query.stored_results import filled_if_any
+    from accelbench.judge.filters import filters_of
+    from accelbench.judge.stored_results import filled_if_any
 
     for name in which.keys() - StoredFilters.__annotations__.keys():
         raise TypeError(f"{call}() has no argument {name}")
@@ -214,7 +214,7 @@ class ComparisonTable(TableLines):
     def _repr_html_(self) -> str:
         """Return the table as a notebook shows it."""
         from accelbench.present.document import Table, columns
-        from accelbench.report.pages.document_page import MOST_ROWS, notebook_table
+        from accelbench.present.pages.document_page import MOST_ROWS, notebook_table
 
         ends = [line.get(name) for line in self.lines for name in ("speedup", "speedup_high")]
         most = max((float(end) for end in ends if end), default=1.0)
@@ -256,11 +256,11 @@ def compare(
         UsageError: a word is known nowhere, or nothing was measured alike.
         SurroundingsError: there is no database, or nothing in it that was asked for.
     """
-    from accelbench.analysis.comparison import REFUSED, compared
-    from accelbench.analysis.questions import AXES
     from accelbench.core.devices import named_apart
-    from accelbench.query.comparisons import rows_to_compare
-    from accelbench.report.comparison import document
+    from accelbench.judge.comparison import REFUSED, compared
+    from accelbench.judge.comparisons import rows_to_compare
+    from accelbench.judge.questions import AXES
+    from accelbench.present.comparison import document
 
     if by not in AXES:
         raise UsageError(f"There is no axis named {in_quotes(by)}.", meant(by, AXES))
@@ -296,7 +296,7 @@ _HEADS = (
 
 
 def _cells(line: Line, most: float) -> list[str]:
-    from accelbench.report.pages.document_page import figure_cell, interval_cell
+    from accelbench.present.pages.document_page import figure_cell, interval_cell
 
     ends = [line.get(name) for name in ("speedup_low", "speedup", "speedup_high")]
     why = line.get("refused") or line.get("cannot_tell") or ""
@@ -358,7 +358,7 @@ class HistoryTable(TableLines):
     def _repr_html_(self) -> str:
         """Return the table as a notebook shows it."""
         from accelbench.present.document import Table, columns
-        from accelbench.report.pages.document_page import MOST_ROWS, notebook_table
+        from accelbench.present.pages.document_page import MOST_ROWS, notebook_table
 
         rows = list(map(_series_cells, self.lines[:MOST_ROWS]))
         caption = f"{len(self.lines)} series by {self.metric}; drawn from 0, a point a run"
@@ -393,10 +393,10 @@ def history(
         UsageError: a word is known nowhere, or nothing was measured twice.
         SurroundingsError: there is no database, or nothing in it that was asked for.
     """
-    from accelbench.analysis.judging import METRICS
-    from accelbench.query.stored_results import on_one_machine
-    from accelbench.report.history import document
-    from accelbench.report.series import series_in
+    from accelbench.judge.judging import METRICS
+    from accelbench.judge.stored_results import on_one_machine
+    from accelbench.present.history import document
+    from accelbench.present.series import series_in
 
     metrics = {known.name: known for known in METRICS}
     if metric not in metrics:
@@ -420,7 +420,7 @@ _SERIES_HEADS = (
 
 
 def _series_cells(line: Line) -> list[str]:
-    from accelbench.report.pages.document_page import course_cell, figure_cell
+    from accelbench.present.pages.document_page import course_cell, figure_cell
 
     points: Sequence[Mapping[str, Any]] = line["points"] or [line["newest"]]
     unit, runs = str(line["unit"]), line["point_count"]
@@ -456,13 +456,13 @@ class DrawnChart:
     picture: Picture
 
     def _repr_svg_(self) -> str:
-        from accelbench.report.charts.draw import svg
+        from accelbench.present.charts.draw import svg
 
         return svg(self.picture.spec)
 
     def save(self, path: str) -> None:
         """Write it, as PNG or SVG by the path's suffix."""
-        from accelbench.report.charts.draw import png
+        from accelbench.present.charts.draw import png
 
         if path.lower().endswith(".png"):
             Path(path).write_bytes(png(self.picture.spec))

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.find import find
-from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import parse_precision
 from accelbench.core.run_spec import run_fields
 from accelbench.core.visible import in_quotes
+from accelbench.engines.shared.names import runtime_named
 from accelbench.hardware.detect import platform_named, refuse_unknown_platform
+from accelbench.models.find import find
+from accelbench.models.inputs import settle
 from accelbench.run.plan.request import DEFAULT_BATCH_SIZES
-from accelbench.runtimes.shared.names import runtime_named
 
 SYNTHETIC = "synthetic"
 #: The guide: "Minimum: 50 iterations".

@@ -21,8 +21,6 @@ from accelbench.api.benchmark import (
     try_writing,
 )
 from accelbench.api.config import check_count, check_counts, check_settings
-from accelbench.catalog.find import called, find
-from accelbench.catalog.selection import choose
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
@@ -32,26 +30,28 @@ from accelbench.core.protocols import Inventory, Runtime
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, Status
+from accelbench.engines.shared.names import runtime_named
 from accelbench.exchange import result_file, tree
 from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
 from accelbench.exchange.writing import inside
 from accelbench.hardware.detect import platform_named, platforms_named, refuse_unknown_platform
+from accelbench.models.find import called, find
+from accelbench.models.selection import choose
+from accelbench.recommend.query import validation
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.execute import Observe, Planner, StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
 from accelbench.run.plan.request import AUTO, AUTO_STRATEGY, STRATEGIES, Distribution, Plan, Request
 from accelbench.run.process.worker_client import Observer
-from accelbench.runtimes.shared.names import runtime_named
-from accelbench.select.query import validation
 from accelbench.store.database import Database
 from accelbench.store.journal import BARE_JOURNALS, journal_path, read
 from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from accelbench.run.fleet.session import FleetAddress
-    from accelbench.select.selector import HardwareSelector
+    from accelbench.fleet.session import FleetAddress
+    from accelbench.recommend.selector import HardwareSelector
 
 
 _VERIFY = ("auto", "require", "off")
@@ -388,7 +388,7 @@ class EnhancedHardwareBenchmarkRunner:
     def selector(self) -> HardwareSelector:
         """Who names the hardware, by what the database knows; made when it is first asked."""
         if self._selector is None:
-            from accelbench.select.selector import HardwareSelector
+            from accelbench.recommend.selector import HardwareSelector
 
             self._selector = HardwareSelector(self.database_path, self._config, self._matrix)
         return self._selector
@@ -470,7 +470,7 @@ class EnhancedHardwareBenchmarkRunner:
         create_report: bool,
     ) -> dict[str, Any]:
         if create_report:
-            from accelbench.report.charts import draw
+            from accelbench.present.charts import draw
 
             draw.refuse_undrawable("create_report")
         if self.output_dir is not None:
@@ -519,7 +519,7 @@ class EnhancedHardwareBenchmarkRunner:
         if self._fleet is None:
             (made,) = execute(planner, places, observe)
             return made.result, made.spec.plan, made.observer
-        from accelbench.run.fleet.fleet_execute import execute_on
+        from accelbench.fleet.fleet_execute import execute_on
 
         watching: list[Observer] = []
 
@@ -540,7 +540,7 @@ class EnhancedHardwareBenchmarkRunner:
         request = wanted.request(models)
         if not wanted.chosen:
             return planning.plan_for(request, inventory, runtimes), []
-        from accelbench.select.answer.local_selector import LocalSelector
+        from accelbench.recommend.answer.local_selector import LocalSelector
 
         allowed = _allowed(inventory, wanted.available_hardware)
         here = LocalSelector(self.selector, allowed, getattr(self.selector, "database", None))
@@ -576,7 +576,7 @@ def _fleet_named(
     """The fleet that is meant; None where everything is measured here."""
     if fleet is False:
         return None
-    from accelbench.run.fleet.session import FleetAddress
+    from accelbench.fleet.session import FleetAddress
 
     token = validation.path("fleet_token_file", token_file)
     address = None if fleet is True else validation.word("fleet", fleet, advice="Use HOST:PORT.")

@@ -15,10 +15,6 @@ from typing import Any
 
 from accelbench.api.result import Result
 from accelbench.api.travelling import batches_meant, name_of
-from accelbench.catalog.code_models.loading import CodeWord
-from accelbench.catalog.code_models.looking import look
-from accelbench.catalog.code_models.models import model_found
-from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
@@ -33,6 +29,10 @@ from accelbench.core.vocabulary import Outcome, Status
 from accelbench.hardware.detect import detect
 from accelbench.hardware.environment import environment
 from accelbench.measure.intervals import Interval
+from accelbench.models.code_models.loading import CodeWord
+from accelbench.models.code_models.looking import look
+from accelbench.models.code_models.models import model_found
+from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.run.conduct.results import LaunchFacts, compose
 from accelbench.run.plan.estimates import conditions, cost
 from accelbench.run.plan.request import Planned

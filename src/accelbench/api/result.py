@@ -29,7 +29,7 @@ from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from accelbench.api.comparing import ComparisonTable
-    from accelbench.report.charts.chart import Subject
+    from accelbench.present.charts.chart import Subject
 
 
 _HEADINGS = ("what", "p50 ms", "mean ms", "rate", "peak MB", "verified", "quality")
@@ -80,7 +80,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         from accelbench.present.document import Table, columns
-        from accelbench.report.pages.document_page import notebook_table
+        from accelbench.present.pages.document_page import notebook_table
 
         rows = [_cells(row, self._unit) for row in self.rows]
         return notebook_table(Table(columns(_HEADINGS), rows), notes=self._remarks())
@@ -139,11 +139,11 @@ class Result:
                 " ran and was kept there is in its times.",
                 "Measure both alike.",
             )
-        from accelbench.analysis.comparison import compared
-        from accelbench.analysis.questions import AXES
-        from accelbench.analysis.run_noise import Histories
         from accelbench.api.comparing import ComparisonTable
-        from accelbench.report.comparison import document
+        from accelbench.judge.comparison import compared
+        from accelbench.judge.questions import AXES
+        from accelbench.judge.run_noise import Histories
+        from accelbench.present.comparison import document
 
         rows = [_bare(row) for result in (other, self) for row in result.rows]
         axis = AXES["run"]
@@ -156,8 +156,8 @@ class Result:
         Raises:
             UsageError: there is no such chart, or nothing that it could show.
         """
-        from accelbench.exchange.table_export import write_json
-        from accelbench.report.chart_data import subject_of
+        from accelbench.present.chart_data import subject_of
+        from accelbench.present.table_export import write_json
 
         def subject() -> Subject:
             names = [*(column.name for column in COLUMNS), "samples"]
@@ -256,7 +256,7 @@ class StoredTable:
     def _repr_html_(self) -> str:
         """Return the table as a notebook shows it."""
         from accelbench.present.document import Table, columns
-        from accelbench.report.pages.document_page import MOST_ROWS, notebook_table
+        from accelbench.present.pages.document_page import MOST_ROWS, notebook_table
 
         shown = self.rows[:MOST_ROWS]
         spans = [_span(row) for row in shown]
@@ -280,8 +280,8 @@ def results(models: Words = (), *, run: Words = (), **which: Unpack[StoredFilter
         UsageError: a word is known nowhere.
         SurroundingsError: there is no database, or nothing in it that was asked for.
     """
-    from accelbench.query.run_names import only_runs
-    from accelbench.query.stored_results import on_one_machine, rows_of
+    from accelbench.judge.run_names import only_runs
+    from accelbench.judge.stored_results import on_one_machine, rows_of
 
     asked = asked_of_store("results", models, which)
     database = asked.database
@@ -297,8 +297,8 @@ Span = tuple[str, float | None, float | None, float | None]
 
 def _span(row: Row) -> Span:
     """The figure of a result by its name, and its interval: what it is, low, the figure, high."""
-    from accelbench.analysis.ratios import interval_within
     from accelbench.core.figures import Statistic, name_of, statistic_of, step_of
+    from accelbench.judge.ratios import interval_within
 
     statistic = statistic_of(row)
     if row.get("status") != Status.OK or row.get("emulated"):
@@ -316,9 +316,9 @@ _STORED_HEADS = (
 
 
 def _stored_cells(row: Row, span: Span, longest: float) -> list[str]:
-    from accelbench.analysis.ratios import mean_beside
     from accelbench.core.figures import interval_text, unit_of
-    from accelbench.report.pages.document_page import figure_cell, interval_cell
+    from accelbench.judge.ratios import mean_beside
+    from accelbench.present.pages.document_page import figure_cell, interval_cell
 
     statistic, low, middle, high = span
     mean = mean_beside([row]) if statistic else None

@@ -1,5 +1,5 @@
 """The selector among the guides' names; what chooses lives in the room `select`."""
 
-from accelbench.select.selector import HardwareSelector
+from accelbench.recommend.selector import HardwareSelector
 
 __all__ = ["HardwareSelector"]

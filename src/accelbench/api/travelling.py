@@ -19,11 +19,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from accelbench.catalog.code_models.example import batch_of
-from accelbench.catalog.code_models.loading import EXAMPLE, LIVE_OBJECT, SUFFIX, is_owners
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
+from accelbench.models.code_models.example import batch_of
+from accelbench.models.code_models.loading import EXAMPLE, LIVE_OBJECT, SUFFIX, is_owners
 
 #: What makes the object again: run in each worker, as any code of its owner's.
 _SOURCE = '''"""Makes an object that accelbench.benchmark() was given. Of sources {sources}."""

@@ -22,7 +22,6 @@ from typer.core import TyperCommand
 
 from accelbench import __version__
 from accelbench.cli.arguments.lists import NamedCommands, command_for_option, command_for_script
-from accelbench.cli.display.terminal import complain, guarded, log_everything, print_traceback
 from accelbench.cli.services.project_file import defaults_of, project_defaults
 from accelbench.core.errors import (
     EXIT_ENVIRONMENT,
@@ -32,6 +31,7 @@ from accelbench.core.errors import (
     UsageError,
 )
 from accelbench.core.visible import in_quotes
+from accelbench.present.terminal.terminal import complain, guarded, log_everything, print_traceback
 
 #: command → (module with an `app`, what it does); the order is that of the help page.
 COMMANDS = {

@@ -65,7 +65,7 @@ class Training:
     does not have; None and {} mean the model as it is.
     """
 
-    loss: str  # a function of accelbench.catalog.losses
+    loss: str  # a function of accelbench.models.losses
     labels: tuple[InputSpec, ...]  # what the loss takes beside the outputs
     inputs: tuple[InputSpec, ...] | None = None  # None: those of inference
     builder: str | None = None
@@ -216,7 +216,7 @@ class CodeKind(StrEnum):
 
 
 #: Modules that build models of packages by name, each with the package's name behind this.
-PACKAGE_MODELS = "accelbench.catalog.package_models.of_"
+PACKAGE_MODELS = "accelbench.models.package_models.of_"
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ class ModelCode:
 
 
 #: The builder of sentence-transformers models: a transformer with its pooling.
-SENTENCE_ENCODER = "accelbench.catalog.networks.sentence:SentenceEncoder"
+SENTENCE_ENCODER = "accelbench.models.networks.sentence:SentenceEncoder"
 
 
 @dataclass(frozen=True)

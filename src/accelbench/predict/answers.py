@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypedDict
 
-from accelbench.analysis.comparison import KNEE_SHARE
-from accelbench.catalog.inputs import items_per_step, throughput_unit
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
 from accelbench.core.vocabulary import Provenance
+from accelbench.judge.comparison import KNEE_SHARE
+from accelbench.models.inputs import items_per_step, throughput_unit
 from accelbench.predict.case_predictions import Basis
 from accelbench.predict.case_predictor import CasePredictor
 from accelbench.predict.cases import (

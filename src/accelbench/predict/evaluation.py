@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.find import known_as
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import counted, listed
+from accelbench.models.find import known_as
 from accelbench.predict.answers import MIDDLE_FACTOR, MIDDLE_PEAKS
 from accelbench.predict.arrays import Floats
 from accelbench.predict.case_predictions import Basis, CasePredictions

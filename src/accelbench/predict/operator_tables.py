@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.errors import UsageError
+from accelbench.models.graph_files.steps import OperatorSignature
 from accelbench.predict.arrays import CLASSES
 from accelbench.predict.graph_files.models import FileModel, graph_spec
 from accelbench.predict.graph_files.reading import digest_of

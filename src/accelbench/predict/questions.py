@@ -9,7 +9,6 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from accelbench.catalog.inputs import settle
 from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
 from accelbench.core.device_facts import facts_of, known_devices
@@ -26,6 +25,7 @@ from accelbench.hardware.rooflines import (
     roofline,
     rooflines_of,
 )
+from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     FROM_FILE,
     ON_CPUS,

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.catalog.cost import UNCOUNTED_OPTIONS, Work, parts
-from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.hardware.rooflines import Roofline
+from accelbench.models.cost import UNCOUNTED_OPTIONS, Work, parts
+from accelbench.models.inputs import items_per_step
 
 COMPUTE, MEMORY = "compute", "memory"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.graph_files.steps import OperatorSignature
 from accelbench.core.model import ModelSpec
+from accelbench.models.graph_files.steps import OperatorSignature
 from accelbench.predict.arrays import CLASSES, Floats
 
 #: The loss of models that tell an item's counterpart from those of the others in its batch.

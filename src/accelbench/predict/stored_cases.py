@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from accelbench.catalog.find import known_as
-from accelbench.catalog.inputs import settle
 from accelbench.core.axes import AXES, numbered
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.figures import STEP_SQL
@@ -22,6 +20,9 @@ from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode, Provenance
 from accelbench.core.worth import OF_WORTH
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
+from accelbench.judge.histories import OF_NO_CHECK_SQL
+from accelbench.models.find import known_as
+from accelbench.models.inputs import settle
 from accelbench.predict.cases import (
     CaseConfiguration,
     MeasuredCase,
@@ -30,7 +31,6 @@ from accelbench.predict.cases import (
     measured_cases,
     shapes_from,
 )
-from accelbench.query.histories import OF_NO_CHECK_SQL
 
 if TYPE_CHECKING:
     from accelbench.core.model import ModelSpec

@@ -22,6 +22,7 @@ from accelbench.core.errors import StoreError
 from accelbench.core.identity import digest, plain
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.exchange.writing import write_over
+from accelbench.judge.calibrations import stored_limits
 from accelbench.predict.arrays import Floats
 from accelbench.predict.case_predictions import Basis, CasePredictions
 from accelbench.predict.case_predictor import CaseFeatures, CasePredictor, predictor_of
@@ -43,7 +44,6 @@ from accelbench.predict.terms import (
     time_terms,
 )
 from accelbench.predict.traces import TRACE_VERSION, Traces
-from accelbench.query.calibrations import stored_limits
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from accelbench.catalog.find import every_model
-from accelbench.catalog.inputs import settle
 from accelbench.core.case import Shapes
 from accelbench.core.errors import EXIT_NO, CaseError
 from accelbench.core.jsonc import loads
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
+from accelbench.models.find import every_model
+from accelbench.models.inputs import settle
 from accelbench.predict.traces import CATALOGUE_FILE, trace_name
 
 #: Sizes at which public tables have the catalogue's models, by image: whoever has imported them
@@ -39,7 +39,7 @@ def default_shapes(spec: ModelSpec) -> Iterator[Shapes]:
 
 def traced(spec: ModelSpec) -> dict[str, object]:
     """The entries of a model, by the names that traces are kept by."""
-    from accelbench.catalog.op_costs import UnknownOperationError
+    from accelbench.models.op_costs import UnknownOperationError
     from accelbench.predict.tracing import trace, trace_training
 
     made = {trace_name(spec, shapes): trace(spec, shapes) for shapes in default_shapes(spec)}

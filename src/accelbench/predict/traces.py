@@ -16,15 +16,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.catalog.cost import cost, parts
-from accelbench.catalog.find import find
-from accelbench.catalog.graph_files.steps import OperatorSignature, UntracedError
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
+from accelbench.models.cost import cost, parts
+from accelbench.models.find import find
+from accelbench.models.graph_files.steps import OperatorSignature, UntracedError
 from accelbench.predict.cases import SIZES_WITHOUT_BATCH, PredictedCase, sizes_of
 from accelbench.predict.signatures import PassTrace, holds_pairs
 from accelbench.predict.terms import TracedCase
@@ -175,7 +175,7 @@ def _of_catalogue() -> dict[str, dict[str, PassTrace]]:
 
 
 def _taken(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> dict[str, PassTrace]:
-    from accelbench.catalog.op_costs import UnknownOperationError
+    from accelbench.models.op_costs import UnknownOperationError
     from accelbench.predict.tracing import trace, trace_training
 
     try:

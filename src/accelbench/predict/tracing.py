@@ -19,12 +19,12 @@ from typing import Any
 
 import torch
 
-from accelbench.catalog.counting import Count, Counter
-from accelbench.catalog.graph_files.steps import COPIES, OperatorSignature, class_of
-from accelbench.catalog.op_costs import FREE, PRODUCTS, Args
-from accelbench.catalog.passes import Passes, TrainingPasses
 from accelbench.core.case import Shapes
 from accelbench.core.model import ModelSpec
+from accelbench.models.counting import Count, Counter
+from accelbench.models.graph_files.steps import COPIES, OperatorSignature, class_of
+from accelbench.models.op_costs import FREE, PRODUCTS, Args
+from accelbench.models.passes import Passes, TrainingPasses
 from accelbench.predict.signatures import PassTrace, holds_pairs
 
 #: Batches that are counted beside one item, where something grows with the square of a batch.

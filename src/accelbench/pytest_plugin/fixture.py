@@ -21,6 +21,7 @@ from accelbench.core.nouns import meant
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
+from accelbench.judge.filters import catalogued, in_catalogue
 from accelbench.pytest_plugin import NEW_BASELINE, CannotTellWarning
 from accelbench.pytest_plugin.gate import (
     BaselineQuestion,
@@ -34,7 +35,6 @@ from accelbench.pytest_plugin.gate import (
     worst,
 )
 from accelbench.pytest_plugin.limits import NAMES, CaseFigures, limits_of
-from accelbench.query.filters import catalogued, in_catalogue
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT
 
 _MARK = "accelbench"

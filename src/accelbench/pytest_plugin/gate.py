@@ -8,30 +8,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.checking import Outcome
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
 from accelbench.core.visible import in_quotes
 from accelbench.evidence.launches import launches_of
 from accelbench.exchange.titles import title
-from accelbench.pytest_plugin import NEW_BASELINE
-from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
-from accelbench.query.baselines import (
+from accelbench.judge.baselines import (
     ALLOWED,
     BaselineQuery,
     OtherMachineError,
     baseline_for,
     names_a_file,
 )
-from accelbench.query.filters import marks
-from accelbench.query.run_names import UnknownRunError, labels_of, runs_meant
-from accelbench.query.suggestions import NothingMeasuredError
-from accelbench.report.check import headline
-from accelbench.select.constraints.limits import Limits, spelled
+from accelbench.judge.checking import Outcome
+from accelbench.judge.filters import marks
+from accelbench.judge.run_names import UnknownRunError, labels_of, runs_meant
+from accelbench.judge.suggestions import NothingMeasuredError
+from accelbench.present.check import headline
+from accelbench.pytest_plugin import NEW_BASELINE
+from accelbench.pytest_plugin.limits import CaseFigures, figures_of, missed
+from accelbench.recommend.constraints.limits import Limits, spelled
 from accelbench.store.lake import store_at
 
 if TYPE_CHECKING:
-    from accelbench.analysis.checking import Check
+    from accelbench.judge.checking import Check
 
 _UNITS = {"max_latency_ms": "ms", "memory_mb": "MB", "min_throughput": ""}
 
@@ -208,8 +208,8 @@ def can_create(word: str, database: str, model: str) -> bool:
 
 def told(check: Check, about: Mapping[str, Any]) -> str:
     """Return a check as `accelbench check` shows it, as plain text."""
-    from accelbench.cli.display.documents import show
-    from accelbench.report.check import presented
+    from accelbench.present.check import presented
+    from accelbench.present.terminal.documents import show
 
     stream = io.StringIO()
     show(presented(check, about), stream)

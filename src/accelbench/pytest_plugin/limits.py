@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from accelbench.analysis.ratios import interval_within
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import Spread, Statistic, rate_of, step_of
 from accelbench.core.rows import Row, number
 from accelbench.core.worth import why_unusable
 from accelbench.evidence.measurements import measurement_of
+from accelbench.judge.ratios import interval_within
 from accelbench.measure.launches import interval_of, spread_of, typical
-from accelbench.select.constraints.limits import LimitReason, Limits, kept
-from accelbench.select.constraints.options import Option
-from accelbench.select.estimate.figures import MEASURED, Bounds
-from accelbench.select.evidence.cells import SINGLE, EvidenceRow, counted, unit_of
+from accelbench.recommend.constraints.limits import LimitReason, Limits, kept
+from accelbench.recommend.constraints.options import Option
+from accelbench.recommend.estimate.figures import MEASURED, Bounds
+from accelbench.recommend.evidence.cells import SINGLE, EvidenceRow, counted, unit_of
 
 #: The names of a test's limits, each with that of `recommend`.
 NAMES = {

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from accelbench.cli.display.words import figure
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.figures import spread_in
 from accelbench.core.nouns import NO_DATA, counted
 from accelbench.core.visible import visible
+from accelbench.present.terminal.words import figure
 from accelbench.pytest_plugin.gate import BaselineQuestion, GateAnswer, checked_against, told
 
 Line = Mapping[str, Any]

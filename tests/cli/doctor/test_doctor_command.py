@@ -14,10 +14,10 @@ from doctor_world import (
 from shells import ended
 
 from accelbench.cli.commands import doctor as command
-from accelbench.cli.display.doctor import doctor_document
-from accelbench.cli.display.documents import show
 from accelbench.hardware.doctor.checks import examine
 from accelbench.hardware.doctor.world import Finding, Health
+from accelbench.present.terminal.doctor import doctor_document
+from accelbench.present.terminal.documents import show
 
 
 def run(monkeypatch, capsys, world, *arguments):

@@ -22,11 +22,11 @@ from accelbench.cli.commands.doctor import world
 from accelbench.core.plugins import ENGINES, PluginError
 from accelbench.core.protocols import Absent, Device, Support
 from accelbench.core.vocabulary import Provenance
+from accelbench.engines.browser import BrowserRuntime, assets
 from accelbench.hardware.browsers import Browser
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
 from accelbench.hardware.doctor.checks import browser, engine, examine, platforms
 from accelbench.hardware.doctor.world import Finding, Health
-from accelbench.runtimes.browser import BrowserRuntime, assets
 
 
 def test_an_engine_is_missing_well_or_broken(here):

@@ -17,9 +17,9 @@ from doctor_world import (
     raising,
 )
 
-from accelbench.artifacts.cache import Cache
 from accelbench.cli.commands.doctor import world
 from accelbench.core.protocols import Absent
+from accelbench.engines.artifacts.cache import Cache
 from accelbench.hardware.common import ProbeFailedError, ProbeTimeoutError
 from accelbench.hardware.doctor import checks
 from accelbench.hardware.doctor.checks import CHECKS, GROUPS, examine, well

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from accelbench.catalog.inputs import settle
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Case, Shapes, Target, result_id, series_key
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode
+from accelbench.models.inputs import settle
+from accelbench.models.selection import choose
 from recordings import held
 
 #: One of each family and architecture that the catalogue has in this size.

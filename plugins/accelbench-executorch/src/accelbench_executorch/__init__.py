@@ -5,8 +5,8 @@ from __future__ import annotations
 from accelbench.core.case import Case
 from accelbench.core.model import FileFormat
 from accelbench.core.protocols import Job, RuntimeInfo, Session, Support
-from accelbench.runtimes.shared.engine import FileEngine
-from accelbench.runtimes.shared.refusals import no
+from accelbench.engines.shared.engine import FileEngine
+from accelbench.engines.shared.refusals import no
 
 PTE = FileFormat.declare(
     "executorch",

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch  # noqa: F401
 
-from accelbench.catalog.file_models.given_inputs import drawn_of_type
-from accelbench.catalog.file_models.kinds import FileRefusedError
+from accelbench.models.file_models.given_inputs import drawn_of_type
+from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench_executorch.program import MalformedProgramError, plan_of
 
 # Loaded after torch, which it links to.

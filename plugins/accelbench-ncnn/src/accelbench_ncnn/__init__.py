@@ -8,8 +8,8 @@ from accelbench.core.case import Case
 from accelbench.core.model import FileFormat
 from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import Job, RuntimeInfo, Session, Support
-from accelbench.runtimes.shared.engine import FileEngine
-from accelbench.runtimes.shared.refusals import no
+from accelbench.engines.shared.engine import FileEngine
+from accelbench.engines.shared.refusals import no
 
 #: As ncnn would by itself, or without what makes it fast: packed layouts, Winograd's and GEMM's
 #: convolutions, types of 16 bits, threads, and batches: each item is computed alone.

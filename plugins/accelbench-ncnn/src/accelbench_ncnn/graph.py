@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.catalog.graph_files.steps import (
+from accelbench.core.errors import CaseError
+from accelbench.models.file_models.kinds import FileRefusedError
+from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
     GraphStep,
@@ -26,7 +27,6 @@ from accelbench.catalog.graph_files.steps import (
     refuse_uncounted,
     step,
 )
-from accelbench.core.errors import CaseError
 from accelbench_ncnn.layers import NcnnLayer, layers_of
 from accelbench_ncnn.reader import item_shapes, look
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from accelbench.catalog.file_models.kinds import FileRefusedError
 from accelbench.core.visible import in_quotes
+from accelbench.models.file_models.kinds import FileRefusedError
 
 MAGIC = "7767517"
 #: How the same network begins without its names, as ncnn2mem writes it.

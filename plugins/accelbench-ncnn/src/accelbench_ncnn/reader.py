@@ -20,17 +20,17 @@ from typing import Any
 import ncnn
 import numpy as np
 
-from accelbench.catalog.file_models.given_inputs import (
+from accelbench.core.errors import CaseError
+from accelbench.core.visible import in_quotes
+from accelbench.models.file_models.given_inputs import (
     BATCH,
     MaskEffect,
     drawn_of_type,
     lets_through,
     of_factor,
 )
-from accelbench.catalog.file_models.kinds import FileRefusedError, weights_beside
-from accelbench.catalog.graph_files.opening import FileGraph
-from accelbench.core.errors import CaseError
-from accelbench.core.visible import in_quotes
+from accelbench.models.file_models.kinds import FileRefusedError, weights_beside
+from accelbench.models.graph_files.opening import FileGraph
 from accelbench_ncnn.layers import (
     FINDS_SO_MANY,
     KEEPS_SIZES,

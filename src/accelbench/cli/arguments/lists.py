@@ -68,7 +68,7 @@ def joined(
 
 
 def _is_model(word: str) -> bool:
-    from accelbench.catalog.selection import is_model_word
+    from accelbench.models.selection import is_model_word
 
     return is_model_word(word)
 

@@ -6,15 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from accelbench.catalog.data.folder import look
-from accelbench.catalog.data.labelled import look_labelled
-from accelbench.catalog.data.labelled_text import TOKENIZER
-from accelbench.catalog.data.pictures import CONFIG, NAMED
-from accelbench.catalog.data.rows import SUFFIX, stored_arrays
-from accelbench.catalog.data.sounds import WAVES, is_sound_word
-from accelbench.catalog.data.text import TABLES, TextTable
-from accelbench.catalog.file_models.given_inputs import GivenInput, given_inputs
-from accelbench.catalog.selection import choose
 from accelbench.core.case import Option
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import UsageError
@@ -25,10 +16,19 @@ from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode, parse_mode
+from accelbench.engines.shared.names import runtime_named
 from accelbench.hardware.browsers import BROWSER_VARIABLE
 from accelbench.hardware.detect import platform_named
+from accelbench.models.data.folder import look
+from accelbench.models.data.labelled import look_labelled
+from accelbench.models.data.labelled_text import TOKENIZER
+from accelbench.models.data.pictures import CONFIG, NAMED
+from accelbench.models.data.rows import SUFFIX, stored_arrays
+from accelbench.models.data.sounds import WAVES, is_sound_word
+from accelbench.models.data.text import TABLES, TextTable
+from accelbench.models.file_models.given_inputs import GivenInput, given_inputs
+from accelbench.models.selection import choose
 from accelbench.run.plan.request import AUTO
-from accelbench.runtimes.shared.names import runtime_named
 
 
 def models_for(

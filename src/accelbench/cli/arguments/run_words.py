@@ -14,10 +14,10 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import numbers, seconds, words
 from accelbench.core.run_spec import DISTRIBUTED, RunField, RunSpec, run_fields
 from accelbench.core.visible import in_quotes
+from accelbench.engines.shared.names import runtimes_named
 from accelbench.hardware.detect import GPU
-from accelbench.query.filters import model_words
+from accelbench.judge.filters import model_words
 from accelbench.run.plan.request import AUTO_STRATEGY, STRATEGIES, Distribution, Request
-from accelbench.runtimes.shared.names import runtimes_named
 
 #: The values of a command's parameters, by name.
 Typed = Mapping[str, Any]

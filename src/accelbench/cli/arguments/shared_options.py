@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from accelbench.query.filters import Filters
+    from accelbench.judge.filters import Filters
 
 MODELS = typer.Argument(None, help="Filter by model.", show_default=False)
 HARDWARE = typer.Option([], "--hardware", help="Filter by platform.")
@@ -49,7 +49,7 @@ def with_filters(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     def read(typed: dict[str, Any]) -> dict[str, Any]:
-        from accelbench.query.filters import filters_of
+        from accelbench.judge.filters import filters_of
 
         return {"filters": filters_of(*(typed.pop(name) for name in _FILTERS)), **typed}
 

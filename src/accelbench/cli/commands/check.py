@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 
-from accelbench.analysis.checking import Check
 from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_beside, refuse_threshold
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
@@ -20,8 +19,9 @@ from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
-from accelbench.query.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
-from accelbench.query.filters import Filters
+from accelbench.judge.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
+from accelbench.judge.checking import Check
+from accelbench.judge.filters import Filters
 from accelbench.store.files import explained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -105,7 +105,7 @@ def check(
         )
     database = filled(db)
     if baseline is None:
-        from accelbench.query.baselines import check_of_arms
+        from accelbench.judge.baselines import check_of_arms
 
         arms, about = check_of_arms(database, sought, COLUMNS, threshold)
         _say(arms, about, markdown, as_json)
@@ -121,9 +121,9 @@ def check(
 
 
 def _say(checked: Check, about: Mapping[str, Any], markdown: Path | None, as_json: bool) -> None:
-    from accelbench.cli.display.documents import present
+    from accelbench.present.check import presented
     from accelbench.present.markdown import as_markdown
-    from accelbench.report.check import presented
+    from accelbench.present.terminal.documents import present
 
     document = presented(checked, about)
     if markdown is not None:

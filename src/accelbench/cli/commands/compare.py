@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.comparison import REFUSED
-from accelbench.analysis.pivot import SORTS
-from accelbench.analysis.questions import AXES, ComparisonAxis, meant_by_column
 from accelbench.cli.arguments.lists import SpacedLists, allowed
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
@@ -20,10 +17,6 @@ from accelbench.cli.arguments.shared_options import (
     RUN,
     with_filters,
 )
-from accelbench.cli.display.documents import SUFFIXES, present
-from accelbench.cli.display.dropped import distrusted, not_shown
-from accelbench.cli.display.terminal import complain
-from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import filled
 from accelbench.core.columns import ASKED, OF_ACCURACY
 from accelbench.core.devices import named_apart
@@ -33,13 +26,20 @@ from accelbench.core.nouns import listed, meant, words
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
-from accelbench.query.comparisons import rows_to_compare
-from accelbench.query.filters import Filters
-from accelbench.query.suggestions import NothingMeasuredError, command_along
+from accelbench.judge.comparison import REFUSED
+from accelbench.judge.comparisons import rows_to_compare
+from accelbench.judge.filters import Filters
+from accelbench.judge.pivot import SORTS
+from accelbench.judge.questions import AXES, ComparisonAxis, meant_by_column
+from accelbench.judge.suggestions import NothingMeasuredError, command_along
+from accelbench.present.terminal.documents import SUFFIXES, present
+from accelbench.present.terminal.dropped import distrusted, not_shown
+from accelbench.present.terminal.terminal import complain
+from accelbench.present.terminal.words import other_machines
 
 if TYPE_CHECKING:
-    from accelbench.analysis.comparison import Compared
-    from accelbench.analysis.run_noise import Histories
+    from accelbench.judge.comparison import Compared
+    from accelbench.judge.run_noise import Histories
     from accelbench.present.document import Document
     from accelbench.store.database import Database
 
@@ -104,9 +104,9 @@ def compare(
 
     Compared is what was asked alike, on one machine; what differs is listed.
     """
-    from accelbench.analysis.comparison import compared
-    from accelbench.analysis.costs import with_costs
-    from accelbench.cli.display.compare import comparison
+    from accelbench.judge.comparison import compared
+    from accelbench.judge.costs import with_costs
+    from accelbench.present.terminal.compare import comparison
 
     refuse_suffix(output, SUFFIXES)
     refuse_taken(output)
@@ -178,7 +178,7 @@ def _nothing_alike(
     others: Sequence[str],
     filters: Mapping[str, Sequence[Any]],
 ) -> NothingMeasuredError:
-    from accelbench.analysis.comparison import axes_with_answers
+    from accelbench.judge.comparison import axes_with_answers
 
     axes = axes_with_answers(rows)
     along = f"They differ in {', '.join(axes)}: name one with --by." if axes else ""
@@ -199,7 +199,7 @@ def _without_a_side(
     output: Path | None,
 ) -> list[list[Compared]]:
     """What a file holds all the same where there is nothing to compare figures with."""
-    from accelbench.analysis.summary import single
+    from accelbench.judge.summary import single
 
     tables = [] if output is None else single(rows, axis)
     if not tables:
@@ -213,7 +213,7 @@ def _labels(
 ) -> dict[str, str]:
     if axis.name != "run":
         return {}
-    from accelbench.query.run_names import labels_in
+    from accelbench.judge.run_names import labels_in
 
     return labels_in(database, (str(row["run_id"]) for row in rows if row["run_id"]))
 
@@ -235,8 +235,8 @@ def _pivoted(
     others: Sequence[str],
     filters: Mapping[str, Sequence[Any]],
 ) -> Document:
-    from accelbench.analysis.pivot import pivots
-    from accelbench.cli.display.pivot import pivoted
+    from accelbench.judge.pivot import pivots
+    from accelbench.present.terminal.pivot import pivoted
 
     tables = pivots(rows, known, sort)
     if not tables:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from accelbench.cli.display.terminal import print_line, print_lines
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.present.terminal.terminal import print_line, print_lines
 
 if TYPE_CHECKING:
-    from accelbench.report.dashboard.guard import AccessRule
-    from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
+    from accelbench.present.dashboard.guard import AccessRule
+    from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -51,8 +51,8 @@ def dashboard(
     Ctrl-C ends it.
     """
     needs_its_packages()
-    from accelbench.report.dashboard.guard import AccessRule, is_loopback
-    from accelbench.report.dashboard.snapshots.snapshot import SnapshotKeeper
+    from accelbench.present.dashboard.guard import AccessRule, is_loopback
+    from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
 
     door = AccessRule(host, _token(token))
     if not is_loopback(host) and not door.token:
@@ -70,8 +70,8 @@ def dashboard(
 def _serve(
     database: Database, door: AccessRule, keeper: SnapshotKeeper, port: int | None, opened: bool
 ) -> None:
-    from accelbench.report.dashboard import serve
-    from accelbench.report.dashboard.app import application
+    from accelbench.present.dashboard import serve
+    from accelbench.present.dashboard.app import application
 
     with serve.listening(door.host, port) as made:
         address = serve.address(door, made)

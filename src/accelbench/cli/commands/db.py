@@ -10,26 +10,6 @@ from typing import Annotated
 import typer
 
 from accelbench.cli.arguments.lists import NamedCommands, SpacedLists
-from accelbench.cli.display.documents import show
-from accelbench.cli.display.store_status import (
-    ImportSummary,
-    brought,
-    copies_kept,
-    kept_theirs,
-    known_already,
-    machines_of,
-    repeated,
-    samples_left,
-    status_lines,
-    told,
-    without_figures,
-)
-from accelbench.cli.display.tables import (
-    answer_document,
-    apart,
-    jsonable,
-)
-from accelbench.cli.display.terminal import complain, print_json, print_line, print_lines
 from accelbench.cli.services.opening import advised, refuse_but_one
 from accelbench.cli.services.report_files import (
     TRACKER_NAMES,
@@ -43,7 +23,10 @@ from accelbench.core.errors import EXIT_NO, UsageError
 from accelbench.core.nouns import counted
 from accelbench.exchange.imports.formats import KINDS
 from accelbench.exchange.imports.reading import placed, read_import
-from accelbench.exchange.table_export import (
+from accelbench.exchange.writing import refuse_taken
+from accelbench.present.delimited import write_lines
+from accelbench.present.document import Document, Facts
+from accelbench.present.table_export import (
     ENTRIES,
     FORMATS,
     TABLES,
@@ -53,9 +36,26 @@ from accelbench.exchange.table_export import (
     format_for,
     wrote,
 )
-from accelbench.exchange.writing import refuse_taken
-from accelbench.present.delimited import write_lines
-from accelbench.present.document import Document, Facts
+from accelbench.present.terminal.documents import show
+from accelbench.present.terminal.store_status import (
+    ImportSummary,
+    brought,
+    copies_kept,
+    kept_theirs,
+    known_already,
+    machines_of,
+    repeated,
+    samples_left,
+    status_lines,
+    told,
+    without_figures,
+)
+from accelbench.present.terminal.tables import (
+    answer_document,
+    apart,
+    jsonable,
+)
+from accelbench.present.terminal.terminal import complain, print_json, print_line, print_lines
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.lake import Lake, store_at
@@ -145,7 +145,7 @@ def sql(
     elif as_csv:
         write_lines(sys.stdout, columns, (map(jsonable, row) for row in rows))
     else:
-        from accelbench.cli.display.documents import show
+        from accelbench.present.terminal.documents import show
 
         show(answer_document(columns, rows))
 

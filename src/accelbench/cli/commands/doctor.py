@@ -38,8 +38,8 @@ def doctor(
     if as_json:
         sys.stdout.write(json.dumps(document(findings), indent=2) + "\n")
     else:
-        from accelbench.cli.display.doctor import doctor_document
-        from accelbench.cli.display.documents import show
+        from accelbench.present.terminal.doctor import doctor_document
+        from accelbench.present.terminal.documents import show
 
         show(doctor_document(findings))
     if not well(findings):
@@ -59,9 +59,9 @@ def _project() -> Examined:
 
 def world(db: Path | None, timeout: float) -> World:
     """This machine, with what other rooms know of it."""
-    from accelbench.artifacts.cache import SIZE_VARIABLE, Cache
+    from accelbench.engines.artifacts.cache import SIZE_VARIABLE, Cache
+    from accelbench.engines.browser.assets import chromium_runs_here
     from accelbench.hardware.doctor.world import Folder, World
-    from accelbench.runtimes.browser.assets import chromium_runs_here
     from accelbench.store.database import default_path
     from accelbench.store.files import FOLDER_VARIABLE
 

@@ -75,9 +75,9 @@ def run(
     from accelbench.cli.arguments.lists import refuse_threshold
     from accelbench.cli.services import fleet_running, running
     from accelbench.cli.services.asked import asked_run
-    from accelbench.run.fleet.dispatch import DispatchRules
-    from accelbench.run.fleet.fleet_execute import FleetOptions
-    from accelbench.run.fleet.session import FleetAddress
+    from accelbench.fleet.dispatch import DispatchRules
+    from accelbench.fleet.fleet_execute import FleetOptions
+    from accelbench.fleet.session import FleetAddress
 
     refuse_threshold(typed["threshold"])
     asked = asked_run(typed, typed_options(ctx))
@@ -229,7 +229,7 @@ def status(
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
     from accelbench.cli.services import fleet_running
-    from accelbench.run.fleet.session import FleetAddress
+    from accelbench.fleet.session import FleetAddress
 
     where = FleetAddress.of(address, token_file)
     fleet_running.show_status(where, sys.stdout, as_json=as_json)
@@ -280,8 +280,8 @@ def validate(
     from accelbench.cli.arguments import run_arguments
     from accelbench.cli.services import fleet_running
     from accelbench.core.nouns import words
-    from accelbench.run.fleet.session import FleetAddress
-    from accelbench.runtimes.shared.names import runtimes_named
+    from accelbench.engines.shared.names import runtimes_named
+    from accelbench.fleet.session import FleetAddress
 
     where = FleetAddress.of(address, token_file)
     if plan is not None:

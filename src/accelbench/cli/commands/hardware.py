@@ -22,7 +22,7 @@ from accelbench.core.vocabulary import Provenance
 
 if TYPE_CHECKING:
     from accelbench.core.calibration import DeviceCalibration
-    from accelbench.query.calibrations import StoredCalibrations
+    from accelbench.judge.calibrations import StoredCalibrations
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -103,16 +103,16 @@ def hardware(
         whole = {**document(platforms, served, broken, known), "energy_meters": meters}
         sys.stdout.write(json.dumps(whole, indent=2) + "\n")
         return
-    from accelbench.cli.display.documents import show
-    from accelbench.cli.display.hardware import hardware_document
+    from accelbench.present.terminal.documents import show
+    from accelbench.present.terminal.hardware import hardware_document
 
     show(hardware_document(platforms, served, broken, verbose=verbose, known=known, meters=meters))
 
 
 def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:
-    from accelbench.cli.display.hardware import calibration_documents, show_calibration
-    from accelbench.cli.display.terminal import print_json
     from accelbench.cli.services.calibrating import calibrated, devices_to_calibrate
+    from accelbench.present.terminal.hardware import calibration_documents, show_calibration
+    from accelbench.present.terminal.terminal import print_json
 
     devices = devices_to_calibrate(wanted)
     if not as_json:
@@ -182,7 +182,7 @@ def _platform(
     served: list[Serving],
     known: StoredCalibrations | None,
 ) -> dict[str, Any]:
-    from accelbench.cli.display.hardware import collectives_document, limits_document
+    from accelbench.present.terminal.hardware import collectives_document, limits_document
 
     devices = []
     for device in (entry for entry in ones if isinstance(entry, Device)):

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.history import Series, answer_counts, same_jobs
-from accelbench.analysis.judging import METRICS, Judgement
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.shared_options import (
     AS_JSON,
@@ -18,22 +16,24 @@ from accelbench.cli.arguments.shared_options import (
     MACHINE,
     with_filters,
 )
-from accelbench.cli.display.words import other_machines
 from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
+from accelbench.judge.filters import Filters
+from accelbench.judge.history import Series, answer_counts, same_jobs
+from accelbench.judge.judging import METRICS, Judgement
+from accelbench.judge.run_names import measured_series, only_runs
+from accelbench.judge.stored_results import on_one_machine
+from accelbench.judge.suggestions import NothingMeasuredError, command_again
 from accelbench.measure.launches import LEAST_EFFECT
-from accelbench.query.filters import Filters
-from accelbench.query.run_names import measured_series, only_runs
-from accelbench.query.stored_results import on_one_machine
-from accelbench.query.suggestions import NothingMeasuredError, command_again
-from accelbench.report.other_series import Unseen
-from accelbench.report.series import about_series, series_in
+from accelbench.present.other_series import Unseen
+from accelbench.present.series import about_series, series_in
+from accelbench.present.terminal.words import other_machines
 
 if TYPE_CHECKING:
-    from accelbench.analysis.machines import Machine
+    from accelbench.judge.machines import Machine
     from accelbench.store.database import Database
 
 Row = Mapping[str, Any]
@@ -85,8 +85,8 @@ def history(
     if not all_series:
         raise _no_figure(here, metric, lacking, names)
     counts = answer_counts(all_series) | ({f"no {metric}": len(lacking)} if lacking else {})
-    from accelbench.cli.display.documents import present
-    from accelbench.cli.display.history import history_document
+    from accelbench.present.terminal.documents import present
+    from accelbench.present.terminal.history import history_document
 
     with collected_later():
         shown = all_series if every else worth_showing(all_series)
@@ -112,7 +112,7 @@ def _data(
     *,
     with_points: bool,
 ) -> dict[str, Any]:
-    from accelbench.report.history import document
+    from accelbench.present.history import document
 
     same = same_jobs(all_series)
     return {

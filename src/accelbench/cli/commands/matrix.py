@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.analysis.attempts import QUESTION
 from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.shared_options import AS_JSON, DB, HARDWARE
-from accelbench.cli.display.terminal import deliver, json_text
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
@@ -21,13 +19,15 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.worth import REASON_COLUMNS
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
 from accelbench.hardware.detect import platforms_named
-from accelbench.query.filters import Filters, by_word, filters_of, marks, where_of, words_of
-from accelbench.query.stored_results import of_machine, rows_of, runs_to_judge
-from accelbench.query.suggestions import refuse_unknown
+from accelbench.judge.attempts import QUESTION
+from accelbench.judge.filters import Filters, by_word, filters_of, marks, where_of, words_of
+from accelbench.judge.stored_results import of_machine, rows_of, runs_to_judge
+from accelbench.judge.suggestions import refuse_unknown
+from accelbench.present.terminal.terminal import deliver, json_text
 
 if TYPE_CHECKING:
-    from accelbench.analysis.matrix import Matrix
-    from accelbench.report.matrix import MatrixHeader
+    from accelbench.judge.matrix import Matrix
+    from accelbench.present.matrix import MatrixHeader
     from accelbench.store.database import Database
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -89,8 +89,8 @@ def matrix(
     only = tuple(dict.fromkeys(platforms))
     made, about = _made(filled_if_any(db, filters), filters, machine, only)
     if output is None and form == "table":
-        from accelbench.cli.display.documents import show
-        from accelbench.report.matrix import presented
+        from accelbench.present.matrix import presented
+        from accelbench.present.terminal.documents import show
 
         _refuse_beyond(page or 1, len(made.models))
         show(presented(made, about, explain=explain, page=page or 1))
@@ -121,7 +121,7 @@ def _form(option: str | None, output: Path | None, as_json: bool) -> str:
 
 
 def _refuse_beyond(page: int, models: int) -> None:
-    from accelbench.report.matrix import PAGE
+    from accelbench.present.matrix import PAGE
 
     pages = max(-(-models // PAGE), 1)
     if page > pages:
@@ -152,8 +152,8 @@ def _made(
     only: Sequence[str],
 ) -> tuple[Matrix, MatrixHeader]:
     """The matrix of the machine asked for."""
-    from accelbench.query.matrices import LocalPlatforms, matrix_on
-    from accelbench.report.matrix import MatrixHeader
+    from accelbench.judge.matrices import LocalPlatforms, matrix_on
+    from accelbench.present.matrix import MatrixHeader
 
     refuse_unknown(database, {"hardware": only})
     where, values = where_of(filters)
@@ -189,10 +189,10 @@ def _columns(database: Database, where: str, values: Sequence[Any]) -> Sequence[
 
 
 def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str:
-    from accelbench.report import matrix as pages
+    from accelbench.present import matrix as pages
 
     if form == "html":
-        from accelbench.report.pages.document_page import as_html
+        from accelbench.present.pages.document_page import as_html
 
         return as_html(pages.presented(made, about, opens=True))
     if form == "json":
@@ -203,7 +203,7 @@ def _spelled(made: Matrix, about: MatrixHeader, form: str, explain: bool) -> str
         return as_markdown(pages.presented(made, about, explain=True))
     import io
 
-    from accelbench.cli.display.documents import show
+    from accelbench.present.terminal.documents import show
 
     text = io.StringIO()
     show(pages.presented(made, about, explain=explain), text, width=80)

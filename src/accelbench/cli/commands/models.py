@@ -9,18 +9,18 @@ from typing import Any
 
 import typer
 
-from accelbench.catalog.cost import cost
-from accelbench.catalog.find import every_model
-from accelbench.catalog.selection import choose, notes_on
 from accelbench.cli.arguments.shared_options import AS_JSON
-from accelbench.cli.display.documents import show
-from accelbench.cli.display.terminal import print_lines
-from accelbench.cli.display.words import parameters_in_short
 from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
 from accelbench.core.nouns import NO_DATA
+from accelbench.models.cost import cost
+from accelbench.models.find import every_model
+from accelbench.models.selection import choose, notes_on
 from accelbench.present.document import Document, Notes, Table, TableColumn, columns
+from accelbench.present.terminal.documents import show
+from accelbench.present.terminal.terminal import print_lines
+from accelbench.present.terminal.words import parameters_in_short
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 

@@ -18,19 +18,19 @@ from accelbench.cli.arguments.shared_options import (
     RUN,
     with_filters,
 )
-from accelbench.cli.display.dropped import not_measured
-from accelbench.cli.display.terminal import complain, print_document, print_line, print_lines
 from accelbench.cli.services.report_files import FORMATS, drawn_into
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import meant, words
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_taken
-from accelbench.query.filters import Filters, filters_of
+from accelbench.judge.filters import Filters, filters_of
+from accelbench.present.terminal.dropped import not_measured
+from accelbench.present.terminal.terminal import complain, print_document, print_line, print_lines
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
-    from accelbench.report.charts.chart import Chart, Subject
+    from accelbench.present.charts.chart import Chart, Subject
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -72,7 +72,7 @@ def plot(
     db: Path | None = DB,
 ) -> None:
     """Draw charts: platforms, batches, precisions, engines, distributions, trends and more."""
-    from accelbench.analysis.costs import nothing_priced
+    from accelbench.judge.costs import nothing_priced
 
     names = words(chart)
     if names == ("list",):
@@ -135,7 +135,7 @@ def _wanted(
 
 
 def _nothing(subject: Subject, names: Sequence[str], charts: Mapping[str, Chart]) -> Exception:
-    from accelbench.query.suggestions import NothingMeasuredError
+    from accelbench.judge.suggestions import NothingMeasuredError
 
     if not subject.points:
         return NothingMeasuredError(
@@ -155,9 +155,9 @@ def _subject(
     db: Path | None,
 ) -> Subject:
     from accelbench.cli.services.opening import filled_if_any
-    from accelbench.query.run_names import only_ids, only_runs
-    from accelbench.query.suggestions import NothingMeasuredError
-    from accelbench.report.chart_data import calibrations_alone, subject_in, subject_of
+    from accelbench.judge.run_names import only_ids, only_runs
+    from accelbench.judge.suggestions import NothingMeasuredError
+    from accelbench.present.chart_data import calibrations_alone, subject_in, subject_of
 
     if files:
         return subject_of(files, filters | only_ids(runs), prices)
@@ -188,7 +188,7 @@ def files_in(folder: Path | None) -> list[Path]:
 
 
 def _charts(names: Sequence[str]) -> Mapping[str, Chart]:
-    from accelbench.report.charts import CHARTS
+    from accelbench.present.charts import CHARTS
 
     for name in names:
         if name not in CHARTS:
@@ -212,7 +212,7 @@ def _needs(names: Sequence[str], charts: Mapping[str, Chart]) -> str:
 
 
 def _list() -> None:
-    from accelbench.report.charts import CHARTS
+    from accelbench.present.charts import CHARTS
 
     for name, chart in CHARTS.items():
         print_line(f"{name:22} {chart.answers}; needs {chart.needs}")

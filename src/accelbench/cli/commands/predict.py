@@ -14,17 +14,17 @@ import typer
 from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
 from accelbench.cli.arguments.run_options import SIZES, with_numbered_sizes
 from accelbench.cli.arguments.shared_options import AS_JSON
-from accelbench.cli.display.terminal import BESIDE, deliver, json_text, print_json, print_line
-from accelbench.cli.display.watch import ProgressLine
 from accelbench.cli.services.report_files import refuse_undrawable_file, write_picture
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
+from accelbench.present.terminal.terminal import BESIDE, deliver, json_text, print_json, print_line
+from accelbench.present.terminal.watch import ProgressLine
 
 if TYPE_CHECKING:
     from accelbench.cli.services.predicting import Predicting
     from accelbench.predict.questions import PredictionQuestion
-    from accelbench.report.charts.chart import Picture
+    from accelbench.present.charts.chart import Picture
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -168,7 +168,7 @@ def predict(
         question_of,
     )
     from accelbench.cli.services.predicting import Predicting as Service
-    from accelbench.query.filters import model_words
+    from accelbench.judge.filters import model_words
 
     named = [*model_words(models), *model_words(model_name)]
     if not (named or matrix or evaluate or retrain or suggest_anchors):
@@ -263,8 +263,8 @@ def _predict(
     *,
     matrix: bool,
 ) -> None:
-    from accelbench.cli.display.predictions import show_answer
-    from accelbench.report.charts.predicted import prediction_picture
+    from accelbench.present.charts.predicted import prediction_picture
+    from accelbench.present.terminal.predictions import show_answer
 
     with progress:
         answer = predicting.answer(question, counts=not matrix)
@@ -288,7 +288,7 @@ def _suggest(
     *,
     as_json: bool,
 ) -> None:
-    from accelbench.cli.display.predictions import show_plan
+    from accelbench.present.terminal.predictions import show_plan
 
     with progress:
         plan = predicting.plan(question, number)
@@ -313,9 +313,9 @@ def _suggest(
 
 
 def _evaluate_own(predicting: Predicting, shown: _Shown, progress: ProgressLine) -> None:
-    from accelbench.cli.display.predictions import show_notes, show_scores
     from accelbench.predict.evaluation import own_cases, own_scores
-    from accelbench.report.charts.predicted_measured import evaluation_picture
+    from accelbench.present.charts.predicted_measured import evaluation_picture
+    from accelbench.present.terminal.predictions import show_notes, show_scores
 
     with progress:
         cases = own_cases(predicting.predictors.of)
@@ -341,10 +341,10 @@ def _evaluate_tables(
 ) -> None:
     if not train or test is None:
         raise UsageError("--evaluate needs --train and --test.", "Give a Parquet file for each.")
-    from accelbench.cli.display.predictions import show_notes, show_scores
     from accelbench.predict.cases import LATENCY
     from accelbench.predict.evaluation import TableRequest, evaluate_tables
-    from accelbench.report.charts.predicted_measured import evaluation_picture
+    from accelbench.present.charts.predicted_measured import evaluation_picture
+    from accelbench.present.terminal.predictions import show_notes, show_scores
 
     paths = tuple(Path(word) for word in train)
     progress = ProgressLine(sys.stderr)

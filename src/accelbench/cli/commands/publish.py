@@ -8,11 +8,11 @@ from pathlib import Path
 
 import typer
 
-from accelbench.cli.display.terminal import complain, print_lines
-from accelbench.cli.display.watch import StatusOfPages
-from accelbench.cli.display.words import duration
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import PRICES_HELP, prices_at
+from accelbench.present.terminal.terminal import complain, print_lines
+from accelbench.present.terminal.watch import StatusOfPages
+from accelbench.present.terminal.words import duration
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -42,8 +42,8 @@ def publish(
     from accelbench.cli.services.opening import filled
 
     needs_its_packages()
-    from accelbench.report.publishing import bundle
-    from accelbench.report.publishing.private_facts import hosts_in
+    from accelbench.present.publishing import bundle
+    from accelbench.present.publishing.private_facts import hosts_in
 
     bundle.check_folder(folder.expanduser().resolve())
     given = prices_at(prices)

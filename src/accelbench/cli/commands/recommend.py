@@ -10,17 +10,17 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
 from accelbench.cli.arguments.shared_options import AS_JSON
-from accelbench.cli.display.terminal import BESIDE, deliver, json_text
-from accelbench.cli.display.watch import ProgressLine
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import numbers, seconds
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
-from accelbench.query.filters import hardware_words, model_words
+from accelbench.judge.filters import hardware_words, model_words
+from accelbench.present.terminal.terminal import BESIDE, deliver, json_text
+from accelbench.present.terminal.watch import ProgressLine
 
 if TYPE_CHECKING:
     from accelbench.cli.services.recommending import Recommendations, Recommender
-    from accelbench.select.constraints.best_under import Limits
+    from accelbench.recommend.constraints.best_under import Limits
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -150,8 +150,8 @@ def recommend(
     Ends with 0 where there is an answer, also where nothing wins clearly; with 1 where nothing
     suits or keeps the limits; with 4 where it cannot be told, nothing being measured.
     """
-    from accelbench.cli.display.documents import show
     from accelbench.cli.services.recommending import Recommender
+    from accelbench.present.terminal.documents import show
 
     refuse_suffix(output, (".json",))
     refuse_taken(output)
@@ -262,7 +262,7 @@ def _of_gpus(word: str) -> tuple[str, ...]:
 
 
 def _limits(*given: float | None) -> Limits | None:
-    from accelbench.select.constraints.best_under import Limits
+    from accelbench.recommend.constraints.best_under import Limits
 
     return None if all(limit is None for limit in given) else Limits(*given)
 

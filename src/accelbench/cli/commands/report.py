@@ -16,17 +16,17 @@ from accelbench.cli.arguments.shared_options import (
     RUN,
     with_filters,
 )
-from accelbench.cli.display.dropped import not_measured
-from accelbench.cli.display.terminal import complain, print_line, print_lines
 from accelbench.cli.services.opening import collected_later
 from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.prices import PRICES_HELP, prices_at
-from accelbench.query.filters import Filters
+from accelbench.judge.filters import Filters
+from accelbench.present.terminal.dropped import not_measured
+from accelbench.present.terminal.terminal import complain, print_line, print_lines
 
 if TYPE_CHECKING:
-    from accelbench.report.full_report.parts import ReportData
+    from accelbench.present.full_report.parts import ReportData
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -56,14 +56,14 @@ def report(
     db: Path | None = DB,
 ) -> None:
     """Write a report: summary, tables, charts, matrix, verification, environment, methods."""
-    from accelbench.analysis.costs import nothing_priced
     from accelbench.cli.commands.plot import files_in
     from accelbench.cli.services.opening import filled
     from accelbench.core.nouns import words
     from accelbench.exchange.writing import refuse_taken
-    from accelbench.query.run_names import only_ids, only_runs
-    from accelbench.report.full_report.parts import report as made
-    from accelbench.report.full_report.report_data import known_in, known_of
+    from accelbench.judge.costs import nothing_priced
+    from accelbench.judge.run_names import only_ids, only_runs
+    from accelbench.present.full_report.parts import report as made
+    from accelbench.present.full_report.report_data import known_in, known_of
 
     if (json_path or input_dir) and db:
         raise UsageError("A report is of files or of a database.", "Leave out one of them.")

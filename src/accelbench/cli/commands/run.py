@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from accelbench.cli.arguments.run_options import RunCommand, typed_options, with_run_options
-from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
+from accelbench.present.terminal.terminal import complain
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 

@@ -11,11 +11,11 @@ from typing import IO, TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from accelbench.cli.display.terminal import print_line, print_lines
+from accelbench.present.terminal.terminal import print_line, print_lines
 
 if TYPE_CHECKING:
+    from accelbench.engines.browser.assets import Package
     from accelbench.hardware.installing import Extras
-    from accelbench.runtimes.browser.assets import Package
 
 _CHROMIUM, _BROWSER = "chromium", "browser"
 
@@ -209,8 +209,8 @@ def _fetched(chromium: bool | None, stream: IO[str]) -> dict[str, Any]:
     """Have the engine and a browser here, and what there is to say of it."""
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
+    from accelbench.engines.browser import assets
     from accelbench.hardware.installing import chosen, installed, lacking, version_of
-    from accelbench.runtimes.browser import assets
 
     _refuse_a_wrong_name()
     if chromium and not assets.chromium_runs_here():
@@ -266,7 +266,7 @@ def _usable() -> list[dict[str, Any]]:
 
 def _had(package: Package, stream: IO[str]) -> dict[str, Any]:
     """Have a package here, and what there is to say of it."""
-    from accelbench.runtimes.browser import assets
+    from accelbench.engines.browser import assets
 
     folder = assets.folder_of(package)
     exists = folder.is_dir()

@@ -12,8 +12,8 @@ from accelbench.core.visible import in_quotes
 from accelbench.run.plan.against import Against, AgainstKind, OtherArm, asked_otherwise, meant
 
 if TYPE_CHECKING:
-    from accelbench.analysis.checking import Check
     from accelbench.core.run_spec import RunSettings
+    from accelbench.judge.checking import Check
     from accelbench.run.plan.request import Plan, Request
 
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
@@ -79,8 +79,8 @@ def held(
     Returns:
         None where the run has no arms.
     """
-    from accelbench.analysis.arms import checked_arms, names_of_arms
-    from accelbench.analysis.machines import machine_of
+    from accelbench.judge.arms import checked_arms, names_of_arms
+    from accelbench.judge.machines import machine_of
 
     names = names_of_arms(rows)
     if not names:
@@ -99,7 +99,7 @@ def held(
 
 def exit_code(check: Check) -> int:
     """Return the exit code of a check."""
-    from accelbench.analysis.checking import Outcome
+    from accelbench.judge.checking import Outcome
 
     exits = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
     return exits.get(check.outcome, EXIT_OK)

@@ -8,10 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from accelbench.catalog.file_models.given_inputs import OPTION
-from accelbench.catalog.file_models.models import path_of
-from accelbench.catalog.find import called
-from accelbench.catalog.selection import notes_on
 from accelbench.cli.arguments import run_arguments
 from accelbench.cli.arguments.run_options import defaults
 from accelbench.cli.arguments.run_words import (
@@ -25,7 +21,6 @@ from accelbench.cli.arguments.run_words import (
     spec_of,
     with_block,
 )
-from accelbench.cli.display.terminal import print_line
 from accelbench.cli.services.plan_files import (
     MODELS,
     PlannedBlocks,
@@ -42,6 +37,11 @@ from accelbench.core.nouns import duration_word
 from accelbench.core.run_spec import PlanSection, RunField, RunSpec, plan_fields
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.plans.document import write_plan
+from accelbench.models.file_models.given_inputs import OPTION
+from accelbench.models.file_models.models import path_of
+from accelbench.models.find import called
+from accelbench.models.selection import notes_on
+from accelbench.present.terminal.terminal import print_line
 from accelbench.run.plan.request import Request, apart
 
 #: What a run of several processes measures if no mode is named.

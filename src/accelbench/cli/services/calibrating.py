@@ -7,15 +7,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError, UsageError
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import in_quotes
-from accelbench.runtimes.pytorch.runtime import PytorchRuntime
+from accelbench.engines.pytorch.runtime import PytorchRuntime
+from accelbench.present.terminal.terminal import complain
 
 if TYPE_CHECKING:
     from accelbench.core.calibration import DeviceCalibration
-    from accelbench.query.calibrations import StoredCalibrations
+    from accelbench.judge.calibrations import StoredCalibrations
 
 _SERVED = PytorchRuntime.info.hardware
 
@@ -65,8 +65,8 @@ def calibrated(
     Args:
         processes: among so many collectives are timed, where they are several.
     """
-    from accelbench.cli.display.hardware import ProbeProgress
     from accelbench.hardware.environment import environment
+    from accelbench.present.terminal.hardware import ProbeProgress
     from accelbench.run.calibrate.calibrating import calibrate, record
     from accelbench.store.lake import store_at
 
@@ -93,7 +93,7 @@ def calibrated(
 
 def known_calibrations(path: Path | None) -> StoredCalibrations:
     """What was calibrated of each device; a database that cannot be read is said."""
-    from accelbench.query.calibrations import StoredCalibrations, calibrations_at
+    from accelbench.judge.calibrations import StoredCalibrations, calibrations_at
 
     try:
         return calibrations_at(path, complain)

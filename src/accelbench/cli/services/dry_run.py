@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import IO, Any
 
-from accelbench.cli.display.terminal import complain, print_line
-from accelbench.cli.display.words import duration
 from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
 from accelbench.cli.services.running import OutputPlaces, prepare
@@ -15,6 +13,8 @@ from accelbench.core.axes import AXES
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
 from accelbench.core.visible import visible
 from accelbench.hardware.machine import busy_warning, snapshot
+from accelbench.present.terminal.terminal import complain, print_line
+from accelbench.present.terminal.words import duration
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import here
 from accelbench.run.plan.estimates import tried_groups

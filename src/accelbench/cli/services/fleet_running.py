@@ -11,11 +11,6 @@ from pathlib import Path
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any
 
-from accelbench.analysis.ranks import FEWEST_NODES, CaseSpread, Validation, validated
-from accelbench.catalog.selection import choose
-from accelbench.cli.display.fleet import FleetWatch, node_line, print_nodes
-from accelbench.cli.display.terminal import print_line
-from accelbench.cli.display.words import figure
 from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
@@ -23,26 +18,31 @@ from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError,
 from accelbench.core.protocols import Device
 from accelbench.core.run_spec import RunSpec
 from accelbench.exchange.result_file import row_of
-from accelbench.hardware.detect import Detected, platforms_named
-from accelbench.run.execute import fill
-from accelbench.run.fleet import session
-from accelbench.run.fleet.fleet_execute import (
+from accelbench.fleet import session
+from accelbench.fleet.fleet_execute import (
     FleetOptions,
     execute_on,
     nodes_of,
     resume_on,
     units_on,
 )
-from accelbench.run.fleet.fleet_nodes import FleetInventory, FleetNode, differences, shared_machines
-from accelbench.run.fleet.fleet_record import last_unfinished
-from accelbench.run.fleet.ray_cluster import is_loopback
-from accelbench.run.fleet.session import FleetAddress
+from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, shared_machines
+from accelbench.fleet.fleet_record import last_unfinished
+from accelbench.fleet.ray_cluster import is_loopback
+from accelbench.fleet.session import FleetAddress
+from accelbench.hardware.detect import Detected, platforms_named
+from accelbench.judge.ranks import FEWEST_NODES, CaseSpread, Validation, validated
+from accelbench.models.selection import choose
+from accelbench.present.terminal.fleet import FleetWatch, node_line, print_nodes
+from accelbench.present.terminal.terminal import print_line
+from accelbench.present.terminal.words import figure
+from accelbench.run.execute import fill
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
 
 if TYPE_CHECKING:
+    from accelbench.fleet.dispatch import DispatchRules
     from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
-    from accelbench.run.fleet.dispatch import DispatchRules
 
 
 def new_run(
@@ -291,8 +291,8 @@ def _probed(
     quiet: bool,
 ) -> Validation:
     """Calibrate every node; the calibrations are stored."""
-    from accelbench.analysis.probe_spread import probes_validated
-    from accelbench.run.fleet.node_probes import probe_nodes
+    from accelbench.fleet.node_probes import probe_nodes
+    from accelbench.judge.probe_spread import probes_validated
 
     places.check()
     watch = FleetWatch(stream, quiet)
@@ -378,7 +378,7 @@ def take_part(asked: AskedRun, stream: IO[str]) -> int:
     Returns:
         The exit code: 0 where it has taken part in any group.
     """
-    from accelbench.runtimes.pytorch.distributed.group import (
+    from accelbench.engines.pytorch.distributed.group import (
         MachinePart,
         groups_taken_part_in,
     )

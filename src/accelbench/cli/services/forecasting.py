@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from accelbench.cli.display.words import duration
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.vocabulary import Provenance
 from accelbench.predict.cases import measured_cases
 from accelbench.predict.device_memory import is_too_large, memory_words
+from accelbench.present.terminal.words import duration
 from accelbench.run.plan.run_forecast import (
     LONG_STEP,
     CaseForecast,
@@ -26,10 +26,10 @@ from accelbench.run.plan.run_forecast import (
 
 if TYPE_CHECKING:
     from accelbench.core.run_spec import RunSettings
+    from accelbench.judge.histories import EarlierTimes, TimesBeside
     from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
     from accelbench.predict.stored_predictors import Predictors
     from accelbench.predict.traces import Traces
-    from accelbench.query.histories import EarlierTimes, TimesBeside
     from accelbench.run.conduct.lifecycle import PlannedRun
     from accelbench.run.plan.request import Planned
     from accelbench.store.database import Database
@@ -90,11 +90,11 @@ def outlook(spec: PlannedRun, database: Database | None, *, fit: bool = True) ->
 def _forecast(spec: PlannedRun, database: Database | None, *, fit: bool) -> PlanForecast:
     if database is None or not database.begun:
         return PlanForecast()
+    from accelbench.judge.histories import earlier_times
     from accelbench.predict.answers import learned_from
     from accelbench.predict.stored_cases import stored_cases
     from accelbench.predict.stored_predictors import is_kept, predictors_of
     from accelbench.predict.traces import Traces
-    from accelbench.query.histories import earlier_times
 
     if not fit and not is_kept(database):
         waiting = stored_cases(database)
@@ -124,7 +124,7 @@ def _forecast(spec: PlannedRun, database: Database | None, *, fit: bool) -> Plan
 
 
 def _is_catalogued(planned: Planned) -> bool:
-    from accelbench.query.filters import in_catalogue
+    from accelbench.judge.filters import in_catalogue
 
     return in_catalogue(planned.case.model.id)
 

@@ -14,8 +14,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.checking import BAD, Check, CheckedQuestion, Outcome
-from accelbench.cli.display.watch import watch_for
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
 from accelbench.core.worth import (
@@ -24,20 +22,22 @@ from accelbench.core.worth import (
 )
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together
+from accelbench.judge.baselines import rows_of_runs
+from accelbench.judge.checking import BAD, Check, CheckedQuestion, Outcome
+from accelbench.judge.filters import catalogued, marks
+from accelbench.judge.histories import RERUN_OF
 from accelbench.measure.launches import typical
-from accelbench.query.baselines import rows_of_runs
-from accelbench.query.filters import catalogued, marks
-from accelbench.query.histories import RERUN_OF
+from accelbench.present.terminal.watch import watch_for
+from accelbench.recommend.answer.explanation import IN_THE_ANSWER
+from accelbench.recommend.evidence.cells import rounded
+from accelbench.recommend.query.model_size import plain_name
 from accelbench.run.conduct import lifecycle
 from accelbench.run.execute import Planner, StoredResults, execute
 from accelbench.run.plan import estimates
-from accelbench.select.answer.explanation import IN_THE_ANSWER
-from accelbench.select.evidence.cells import rounded
-from accelbench.select.query.model_size import plain_name
 
 if TYPE_CHECKING:
     from accelbench.core.protocols import Inventory
-    from accelbench.query.baselines import Baseline
+    from accelbench.judge.baselines import Baseline
     from accelbench.run.conduct.lifecycle import PlannedRun
     from accelbench.run.process.worker_client import Observer
     from accelbench.store.database import Database

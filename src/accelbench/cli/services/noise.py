@@ -7,26 +7,26 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.judging import Judgement
-from accelbench.analysis.run_noise import NoiseFloor, floors
-from accelbench.catalog.find import find
 from accelbench.cli.arguments.run_arguments import platforms, precisions
-from accelbench.cli.display.terminal import print_document
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.shared.names import runtimes_named
 from accelbench.exchange.titles import title
-from accelbench.query.baselines import rows_of_runs
-from accelbench.query.filters import Filters, by_word, words_of
-from accelbench.query.histories import NOISE
-from accelbench.query.suggestions import NothingMeasuredError
+from accelbench.judge.baselines import rows_of_runs
+from accelbench.judge.filters import Filters, by_word, words_of
+from accelbench.judge.histories import NOISE
+from accelbench.judge.judging import Judgement
+from accelbench.judge.run_noise import NoiseFloor, floors
+from accelbench.judge.suggestions import NothingMeasuredError
+from accelbench.models.find import find
+from accelbench.present.terminal.terminal import print_document
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request
-from accelbench.runtimes.shared.names import runtimes_named
 
 if TYPE_CHECKING:
     from accelbench.core.protocols import Inventory, Runtime
@@ -56,8 +56,8 @@ def noise_floor(database: Database, filters: Filters, launches: int, as_json: bo
         }
         print_document(document)
     else:
-        from accelbench.cli.display.documents import show
-        from accelbench.cli.display.noise import noise_document
+        from accelbench.present.terminal.documents import show
+        from accelbench.present.terminal.noise import noise_document
 
         show(noise_document(noise_floors))
     steady = all(floor.against_itself.answer is Judgement.STEADY for floor in noise_floors)

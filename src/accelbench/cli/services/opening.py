@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.display.terminal import complain
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
-from accelbench.query import stored_results
+from accelbench.judge import stored_results
+from accelbench.present.terminal.terminal import complain
 from accelbench.store.schema import VIEWS
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from accelbench.cli.display.terminal import deliver
 from accelbench.core.run_spec import GROUPS, PlanSection, RunField, run_fields
+from accelbench.present.terminal.terminal import deliver
 
 
 def reference_page() -> str:

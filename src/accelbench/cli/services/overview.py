@@ -7,8 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from accelbench import __version__
-from accelbench.cli.display.hardware import size
-from accelbench.cli.display.terminal import complain, print_line
 from accelbench.core.axes import AXES
 from accelbench.core.devices import cards
 from accelbench.core.errors import AccelbenchError
@@ -17,10 +15,12 @@ from accelbench.core.nouns import counted
 from accelbench.core.protocols import Device
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Status
+from accelbench.present.terminal.hardware import size
+from accelbench.present.terminal.terminal import complain, print_line
 
 if TYPE_CHECKING:
     from accelbench.core.rows import ResultRow
-    from accelbench.query.overview import LastRun, StoreOverview
+    from accelbench.judge.overview import LastRun, StoreOverview
 
 #: Commands that are shown, with what they answer; the first where nothing is measured yet.
 _BEGIN = (
@@ -74,7 +74,6 @@ def _next(found: StoreOverview) -> list[tuple[str, str]]:
 
 def _measured_again(row: ResultRow) -> str | None:
     """The command that measures a result's case in several launches, where words say all of it."""
-    from accelbench.catalog.find import find
     from accelbench.core.run_words import (
         batch_words,
         mode_words,
@@ -82,8 +81,9 @@ def _measured_again(row: ResultRow) -> str | None:
         run_command,
         size_words,
     )
-    from accelbench.query.filters import in_catalogue
-    from accelbench.select.evidence.select_context import own_shapes
+    from accelbench.judge.filters import in_catalogue
+    from accelbench.models.find import find
+    from accelbench.recommend.evidence.select_context import own_shapes
 
     model = str(row["model"])
     said = {"options": {}, "data_source": "synthetic", "weights": "random", "world_size": 1}
@@ -136,7 +136,7 @@ def _engines() -> str:
 
 def _store() -> StoreOverview | None:
     from accelbench.cli.services.opening import filled
-    from accelbench.query.overview import overview_of
+    from accelbench.judge.overview import overview_of
     from accelbench.store.lake import store_at
 
     usual = store_at(None)
@@ -151,9 +151,9 @@ def _print_store(found: StoreOverview) -> None:
     print_line(f"Database: {found.name}, {held} in {counted(found.runs, 'run')}")
     if found.last is not None:
         print_line(f"Last run: {_last(found.last)}")
-    from accelbench.cli.display.documents import show
-    from accelbench.cli.display.overview import fastest_by_task, unsteady_lines
     from accelbench.present.document import Document
+    from accelbench.present.terminal.documents import show
+    from accelbench.present.terminal.overview import fastest_by_task, unsteady_lines
 
     for line in unsteady_lines(found):
         print_line(line)

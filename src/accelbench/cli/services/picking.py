@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accelbench.cli.display.terminal import asked_line, print_line
-from accelbench.cli.display.words import parameters_in_short
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.nouns import near
 from accelbench.core.visible import in_quotes
+from accelbench.present.terminal.terminal import asked_line, print_line
+from accelbench.present.terminal.words import parameters_in_short
 
 #: Parameters that name models or narrow them.
 _SAY_WHICH = (
@@ -136,7 +136,7 @@ def _show(choices: Sequence[ModelChoice]) -> None:
 
 
 def _files(folder: Path) -> list[ModelChoice]:
-    from accelbench.catalog.file_models.kinds import formats_by_suffix
+    from accelbench.models.file_models.kinds import formats_by_suffix
 
     known = formats_by_suffix()
     try:
@@ -149,7 +149,7 @@ def _files(folder: Path) -> list[ModelChoice]:
 def _stored() -> list[str]:
     """Return the models of the default database, the last measured first."""
     from accelbench.cli.services.opening import filled
-    from accelbench.query.overview import measured_last
+    from accelbench.judge.overview import measured_last
     from accelbench.store.lake import store_at
 
     if not store_at(None).there:
@@ -161,7 +161,7 @@ def _stored() -> list[str]:
 
 
 def _catalogue() -> list[ModelChoice]:
-    from accelbench.catalog.find import every_model, names_of
+    from accelbench.models.find import every_model, names_of
 
     return [
         ModelChoice(

@@ -11,12 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.code_models.loading import code_word
-from accelbench.catalog.file_models.folders import is_folder_word
-from accelbench.catalog.file_models.kinds import is_file_word
-from accelbench.catalog.file_models.models import placed_in
-from accelbench.catalog.find import called, find
-from accelbench.catalog.selection import choose
 from accelbench.cli.arguments import run_arguments
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import combinations as size_combinations
@@ -24,12 +18,18 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import words
 from accelbench.core.run_spec import PlanSection, RunField, field_of, plan_fields
 from accelbench.core.visible import in_quotes, visible
+from accelbench.engines.shared.names import runtimes_named
 from accelbench.exchange.plans.document import PlanDocument, PlanEntry, read_plan, value_of
 from accelbench.exchange.plans.reading import SUFFIXES
-from accelbench.query.filters import model_words
+from accelbench.judge.filters import model_words
+from accelbench.models.code_models.loading import code_word
+from accelbench.models.file_models.folders import is_folder_word
+from accelbench.models.file_models.kinds import is_file_word
+from accelbench.models.file_models.models import placed_in
+from accelbench.models.find import called, find
+from accelbench.models.selection import choose
 from accelbench.run.plan.expand import Block, Combination, blocks, combinations
 from accelbench.run.plan.request import AUTO
-from accelbench.runtimes.shared.names import runtimes_named
 
 MODELS = "models"
 #: Merged in this order, so that batches of one case are beside each other.

@@ -9,11 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from accelbench.catalog.code_models.loading import code_word
-from accelbench.catalog.code_models.models import name_of as code_name_of
-from accelbench.catalog.file_models.models import name_of
-from accelbench.catalog.find import every_model, find
-from accelbench.cli.display.terminal import print_line
 from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
@@ -21,8 +16,13 @@ from accelbench.core.nouns import counted, listed, numbers, words
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.models.code_models.loading import code_word
+from accelbench.models.code_models.models import name_of as code_name_of
+from accelbench.models.file_models.models import name_of
+from accelbench.models.find import every_model, find
 from accelbench.predict.device_memory import MemoryByDevice, is_too_large, memory_words
 from accelbench.predict.questions import PredictionQuestion, cases_of
+from accelbench.present.terminal.terminal import print_line
 from accelbench.run.plan.run_forecast import SecondsRange
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
 
 def database_at(path: Path | None) -> Database | None:
     """Return the database of a path, filled from its journals; None if the default is missing."""
-    from accelbench.query.stored_results import filled
+    from accelbench.judge.stored_results import filled
     from accelbench.store.lake import store_at
 
     if path is None and not store_at(None).there:
@@ -229,7 +229,7 @@ def question_of(
         hardware: platforms, devices of them, or names of documented devices.
     """
     from accelbench.core.precision import parse_precision
-    from accelbench.query.filters import hardware_words
+    from accelbench.judge.filters import hardware_words
 
     named = dict.fromkeys(name if name in files else find(name).id for name in models)
     specs = tuple(files[name].spec if name in files else find(name) for name in named)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.precision import UNVERIFIED
 from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.judge.filters import catalogued, in_catalogue
 from accelbench.present.document import Document
-from accelbench.query.filters import catalogued, in_catalogue
-from accelbench.select.query.query import family_named
-from accelbench.select.selector import HardwareSelector
+from accelbench.recommend.query.query import family_named
+from accelbench.recommend.selector import HardwareSelector
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
-    from accelbench.select.constraints.best_under import Limits
+    from accelbench.recommend.constraints.best_under import Limits
     from accelbench.store.database import Database
 
 #: The word for the hardware of this machine on a command line.
@@ -124,7 +124,7 @@ class Recommender:
         firsts = [reply["primary_recommendation"] for reply in replies]
 
         def document(explain: bool) -> Document:
-            from accelbench.cli.display.recommend import (
+            from accelbench.present.terminal.recommend import (
                 answer_section,
                 answers_section,
                 measured_notes,
@@ -149,7 +149,7 @@ class Recommender:
         about = {"task": task, "batch_size": batch, "hardware": more.get("available_hardware")}
 
         def document(explain: bool) -> Document:
-            from accelbench.cli.display.recommend import ranking_document
+            from accelbench.present.terminal.recommend import ranking_document
 
             return ranking_document(ranked, task, batch, explain, unknown)
 
@@ -176,8 +176,8 @@ class Recommender:
             now = self._measured_now(runs, answers)
 
         def document(explain: bool) -> Document:
-            from accelbench.cli.display.limits import limits_section
-            from accelbench.cli.display.recommend import measured_notes
+            from accelbench.present.terminal.limits import limits_section
+            from accelbench.present.terminal.recommend import measured_notes
 
             sections = [limits_section(answer, explain) for answer in answers]
             # A search reports its batches itself.
@@ -194,7 +194,7 @@ class Recommender:
     ) -> tuple[list[list[dict[str, Any]]], list[str]]:
         """Measure for each answer; return the searched ways, if any, and the runs."""
         from accelbench.cli.services.searching import USUAL_SECONDS, BatchSearch, measured_options
-        from accelbench.query.suggestions import NothingMeasuredError
+        from accelbench.judge.suggestions import NothingMeasuredError
 
         shapes = self.question.get("shapes") or {}
         for why in (why for answer in answers for why in answer["unfillable"]):
@@ -258,7 +258,7 @@ class Recommender:
         question = dict(self.question)
         task = question.pop("task_type", None)
         if task is not None:
-            from accelbench.select.query.query import task_named
+            from accelbench.recommend.query.query import task_named
 
             question["mode"] = task_named(task).mode
         answer = self.selector.best_under(
@@ -288,12 +288,12 @@ class Recommender:
 
     def _refuse_unknown(self, name: str) -> None:
         """Refuse a name that neither the catalogue nor a result has."""
-        from accelbench.query.suggestions import refuse_unknown
+        from accelbench.judge.suggestions import refuse_unknown
 
         database = self.selector.database
         try:
             if database is None:
-                from accelbench.catalog.find import find
+                from accelbench.models.find import find
 
                 find(name)
             else:
@@ -305,7 +305,7 @@ class Recommender:
     def _refuse_empty(self) -> list[str]:
         """Return the models with results; refuse a store without any."""
         from accelbench.cli.services.opening import filled_if_any
-        from accelbench.query.suggestions import none_found, nothing
+        from accelbench.judge.suggestions import none_found, nothing
 
         database = self.selector.database
         family = self._question.get("model_family")
@@ -326,7 +326,7 @@ class Recommender:
 
     def _here(self) -> list[str]:
         from accelbench.hardware.detect import detect_all
-        from accelbench.select.answer.local_selector import LocalSelector
+        from accelbench.recommend.answer.local_selector import LocalSelector
 
         browsers = self._question.get("deployment") == "browser"
         return LocalSelector(self.selector, detect_all(), self.selector.database).words(
@@ -361,7 +361,7 @@ def _models_in(database: Database, family: str | None = None) -> list[str]:
 
 
 def _refuse_other_mode(question: Mapping[str, Any]) -> None:
-    from accelbench.select.query.query import task_named
+    from accelbench.recommend.query.query import task_named
 
     task, mode = question.get("task_type"), question.get("mode")
     if task is None or mode is None or task_named(task).mode == mode.lower():

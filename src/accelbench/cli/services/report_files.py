@@ -8,31 +8,31 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.display.tables import jsonable
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import counted, words
 from accelbench.exchange.titles import told as run_told
 from accelbench.exchange.trackers.trackers import TRACKERS, export_tracked, tracker_named
 from accelbench.exchange.writing import refuse_taken, write_exactly, write_over
-from accelbench.query.filters import Filters, filters_of, where_of
-from accelbench.query.run_names import only_runs
-from accelbench.query.suggestions import none_found, refuse_unknown
+from accelbench.judge.filters import Filters, filters_of, where_of
+from accelbench.judge.run_names import only_runs
+from accelbench.judge.suggestions import none_found, refuse_unknown
+from accelbench.present.terminal.tables import jsonable
 from accelbench.store.database import Database
 
 if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
+    from accelbench.present.charts.chart import Chart, Picture, Subject
     from accelbench.present.document import Document
-    from accelbench.report.charts.chart import Chart, Picture, Subject
-    from accelbench.report.full_report.parts import ReportData
+    from accelbench.present.full_report.parts import ReportData
 
 
 def write(path: Path, report: Document, form: str) -> list[Path]:
     """Write a report; the pictures of Markdown are in a folder next to it."""
+    from accelbench.present.charts import draw
     from accelbench.present.document import ChartBlock
-    from accelbench.report.charts import draw
 
     if form == "html":
-        from accelbench.report.pages.document_page import as_html
+        from accelbench.present.pages.document_page import as_html
 
         text = as_html(report)
         write_exactly(path, lambda place: _put(place, text))
@@ -56,7 +56,7 @@ def _put(place: Path, text: str) -> None:
 
 def refuse_undrawable() -> None:
     """Say before hours of measuring what would be missing after them."""
-    from accelbench.report.charts import draw
+    from accelbench.present.charts import draw
 
     draw.refuse_undrawable("--create-report")
 
@@ -75,8 +75,8 @@ def report_of_run(
     """
     from accelbench.exchange import tree
     from accelbench.exchange.writing import inside
-    from accelbench.report.charts import CHARTS
-    from accelbench.report.full_report.parts import report
+    from accelbench.present.charts import CHARTS
+    from accelbench.present.full_report.parts import report
 
     if not bodies:
         return []
@@ -97,7 +97,7 @@ def _known(
     prices: Prices | None,
 ) -> ReportData:
     """From the database, which knows more than a run: its devices' limits."""
-    from accelbench.report.full_report.report_data import known_in, known_of
+    from accelbench.present.full_report.report_data import known_in, known_of
 
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)
@@ -115,7 +115,7 @@ FORMATS = ("png", "svg", "html")
 
 def refuse_undrawable_file(path: Path | None, option: str) -> None:
     """Say before anything is calculated that a picture cannot be written to a file."""
-    from accelbench.report.charts.draw import refuse_undrawable
+    from accelbench.present.charts.draw import refuse_undrawable
 
     if path is None:
         return
@@ -153,7 +153,7 @@ def drawn_into(
     Returns:
         The files, and the names of charts that have nothing to show.
     """
-    from accelbench.report.charts.chart import picture
+    from accelbench.present.charts.chart import picture
 
     written, empty = [], []
     for name, chart in charts.items():
@@ -176,7 +176,7 @@ def _chart_files_put(data: bytes, place: Path) -> None:
 
 
 def _drawn(picture: Picture, form: str) -> bytes:
-    from accelbench.report.charts import draw
+    from accelbench.present.charts import draw
 
     if form == "png":
         return draw.png(picture.spec)
@@ -260,7 +260,7 @@ def of_interest(
     rows: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Results but those of runs that a check made for itself: they are no news of a series."""
-    from accelbench.query.histories import is_of_a_check
+    from accelbench.judge.histories import is_of_a_check
 
     labels = {run: str(about.get("label") or "") for run, about in runs.items()}
     own = {run for run, label in labels.items() if is_of_a_check(label)}

@@ -13,8 +13,6 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from accelbench.cli.display.terminal import complain, print_line, print_lines
-from accelbench.cli.display.watch import watch_for
 from accelbench.cli.services.against import against_of, exit_code, held, other_of
 from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
@@ -28,6 +26,8 @@ from accelbench.exchange.prices import Prices, prices_at
 from accelbench.exchange.writing import inside
 from accelbench.hardware.machine import busy_warning, snapshot
 from accelbench.predict.roofline import simulated
+from accelbench.present.terminal.terminal import complain, print_line, print_lines
+from accelbench.present.terminal.watch import watch_for
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.conduct.run_record import SUFFIX as LOG
@@ -51,18 +51,18 @@ from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
 from accelbench.store.lake import store_at
 
 if TYPE_CHECKING:
-    from accelbench.analysis.checking import Check
+    from accelbench.judge.checking import Check
+    from accelbench.recommend.selector import HardwareSelector
     from accelbench.run.conduct.lifecycle import RunResult
-    from accelbench.select.selector import HardwareSelector
 
 
 def comparisons(
     rows: Sequence[Mapping[str, Any]], prices: Prices | None, started: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Of a run's own results, by axis."""
-    from accelbench.analysis.comparison import along_every_axis
-    from accelbench.analysis.costs import with_costs
-    from accelbench.analysis.machines import machine_of
+    from accelbench.judge.comparison import along_every_axis
+    from accelbench.judge.costs import with_costs
+    from accelbench.judge.machines import machine_of
 
     run = str(started["run_id"])
     priced = with_costs(rows, prices, {run: machine_of(run, started.get("environment"))})
@@ -71,17 +71,17 @@ def comparisons(
 
 def document_of_comparisons(by_axis: Mapping[str, Any], prices: Prices | None) -> dict[str, Any]:
     """The same in plain JSON."""
-    from accelbench.analysis.questions import AXES
-    from accelbench.report.comparison import document
+    from accelbench.judge.questions import AXES
+    from accelbench.present.comparison import document
 
     return {name: document(lines, AXES[name], prices) for name, lines in by_axis.items()}
 
 
 def print_comparisons(by_axis: Mapping[str, Any], prices: Prices | None, stream: IO[str]) -> None:
     """The tables."""
-    from accelbench.analysis.questions import AXES
-    from accelbench.cli.display.compare import comparison
-    from accelbench.cli.display.documents import show
+    from accelbench.judge.questions import AXES
+    from accelbench.present.terminal.compare import comparison
+    from accelbench.present.terminal.documents import show
 
     if not by_axis:
         print_lines(
@@ -174,7 +174,7 @@ def places_of(spec: RunSpec) -> OutputPlaces:
 
 def _selector(places: OutputPlaces) -> HardwareSelector:
     """Return the selector for --hardware auto, with the run's database as its evidence."""
-    from accelbench.select.selector import HardwareSelector
+    from accelbench.recommend.selector import HardwareSelector
 
     database = places.open_database()
     # The usual one may well be missing, and nobody has named it.
@@ -194,7 +194,7 @@ def prepare(
     def chosen(request: Request) -> Plan:
         if not is_automatic(request):
             return planning.plan_for(request, inventory, runtimes)
-        from accelbench.select.answer.local_selector import LocalSelector
+        from accelbench.recommend.answer.local_selector import LocalSelector
 
         here = LocalSelector(selector_here(), inventory, selector_here().database)
         plan, _ = plan_chosen(request, here.found, runtimes, here.select_hardware)
@@ -285,8 +285,11 @@ def deliver(
     lacks: Sequence[MissingTarget] = (),
 ) -> Check | None:
     """Write files, the table, every path and the JSON document; return the check of arms."""
-    from accelbench.cli.display.documents import show
-    from accelbench.cli.display.summary import (
+    from accelbench.engines.shared.names import BOTH
+    from accelbench.exchange.result_file import row_of
+    from accelbench.present.check import presented
+    from accelbench.present.terminal.documents import show
+    from accelbench.present.terminal.summary import (
         accuracies,
         print_frameworks,
         print_profiles,
@@ -296,9 +299,6 @@ def deliver(
         trust,
         warning_lines,
     )
-    from accelbench.exchange.result_file import row_of
-    from accelbench.report.check import presented
-    from accelbench.runtimes.shared.names import BOTH
 
     journal = places.journals() / f"{ended.run_id}{SUFFIX}"
     written = _stored(ended, places, journal)

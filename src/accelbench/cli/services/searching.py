@@ -14,9 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from accelbench.analysis.ratios import interval_within
-from accelbench.catalog.find import find
-from accelbench.cli.display.terminal import complain
 from accelbench.cli.services.measuring import measured, rows_of, step, why_failed, why_no_time
 from accelbench.core.case import runtimes_own
 from accelbench.core.devices import default_precision
@@ -28,17 +25,20 @@ from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.run_spec import RunSettings
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.detect import detect_all
+from accelbench.judge.ratios import interval_within
+from accelbench.models.find import find
+from accelbench.present.terminal.terminal import complain
+from accelbench.recommend.constraints.measurement_candidates import LARGEST, largest, next_batch
+from accelbench.recommend.evidence.cells import rounded
+from accelbench.recommend.query.query import GENERATING, shapes_named
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import planning
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.request import Plan, Planned, Request, joined
 from accelbench.run.plan.targets import nothing_measured
-from accelbench.select.constraints.measurement_candidates import LARGEST, largest, next_batch
-from accelbench.select.evidence.cells import rounded
-from accelbench.select.query.query import GENERATING, shapes_named
 
 if TYPE_CHECKING:
-    from accelbench.select.constraints.limits import Limits
+    from accelbench.recommend.constraints.limits import Limits
     from accelbench.store.database import Database
 
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.file_models.folders import CONFIG as CONFIG_FILE
-from accelbench.catalog.file_models.folders import config_model
-from accelbench.catalog.file_models.given_inputs import IMAGE, SEQUENCE
-from accelbench.catalog.file_models.kinds import FileRefusedError, formats_by_suffix
-from accelbench.catalog.graph_files.opening import graph_name
-from accelbench.catalog.graph_files.steps import UntracedError
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.processes import NoAnswerError, answers_of
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
+from accelbench.models.file_models.folders import CONFIG as CONFIG_FILE
+from accelbench.models.file_models.folders import config_model
+from accelbench.models.file_models.given_inputs import IMAGE, SEQUENCE
+from accelbench.models.file_models.kinds import FileRefusedError, formats_by_suffix
+from accelbench.models.graph_files.opening import graph_name
+from accelbench.models.graph_files.steps import UntracedError
 from accelbench.predict.cases import FROM_FILE, sizes_of
 from accelbench.predict.graph_files.reading import (
     EXPORT_IT,

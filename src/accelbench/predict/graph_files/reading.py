@@ -16,11 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.catalog.file_models import kinds
-from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
-from accelbench.catalog.graph_files.costs import fused
-from accelbench.catalog.graph_files.opening import FileGraph, graph_name, opened
-from accelbench.catalog.graph_files.steps import (
+from accelbench.core.jsonc import loads
+from accelbench.core.model import FileFormat
+from accelbench.core.processes import tell
+from accelbench.models.file_models import kinds
+from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
+from accelbench.models.graph_files.costs import fused
+from accelbench.models.graph_files.opening import FileGraph, graph_name, opened
+from accelbench.models.graph_files.steps import (
     GraphStep,
     OperatorSignature,
     UntracedError,
@@ -28,9 +31,6 @@ from accelbench.catalog.graph_files.steps import (
     axes_of,
     bound,
 )
-from accelbench.core.jsonc import loads
-from accelbench.core.model import FileFormat
-from accelbench.core.processes import tell
 from accelbench.predict.signatures import PassTrace
 
 EXPORT_IT = (

@@ -41,13 +41,13 @@ from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Device
 from accelbench.core.serial import device_to_json
+from accelbench.engines.pytorch.distributed.group import RankGroup, backend_of
+from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.hardware.machine import FOREIGN_SHARE, QUOTA_SHARE, STEAL_SHARE, threads_of_each
 from accelbench.measure.intervals import median_interval
 from accelbench.run.calibrate.block_timing import time_blocks
 from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.process.worker_pool import START_SECONDS, worker_environment
-from accelbench.runtimes.pytorch.distributed.group import RankGroup, backend_of
-from accelbench.runtimes.pytorch.runtime import PytorchRuntime
 from accelbench.store.journal import Journal
 from accelbench.store.scratch import Scratch
 

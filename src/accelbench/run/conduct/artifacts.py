@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.artifacts.cache import Cache, Kept
-from accelbench.artifacts.recipe import Recipe
-from accelbench.artifacts.workarounds import at_once, fixes_batch, next_for
-from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import digest
 from accelbench.core.protocols import Device, Importing, Runtime
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Outcome, Status
+from accelbench.engines.artifacts.cache import Cache, Kept
+from accelbench.engines.artifacts.recipe import Recipe
+from accelbench.engines.artifacts.workarounds import at_once, fixes_batch, next_for
+from accelbench.models.file_models.unchanged import refuse_changed
 from accelbench.run.messages import ARTEFACT_LOST, EXPORT_TOO_LARGE, NO_EXPORTER
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes

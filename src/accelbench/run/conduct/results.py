@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from accelbench.catalog.inputs import axis, tensors, throughput_unit
 from accelbench.core.axes import AXES, Part, columns
 from accelbench.core.case import PROTOCOL_VERSION, QUESTION, Case, result_id, series_key
 from accelbench.core.columns import COLUMNS, OF_ACCURACY, Column, metric_columns
@@ -17,6 +16,7 @@ from accelbench.core.protocols import Device
 from accelbench.core.run_spec import JobSettings
 from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Quality, Status
 from accelbench.measure.energy import ENERGY_FIGURES
+from accelbench.models.inputs import axis, tensors, throughput_unit
 from accelbench.run.plan.request import Planned
 
 _GENERATES = {

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from accelbench import __version__
-from accelbench.catalog.file_models.unchanged import as_here
 from accelbench.core.case import Case
 from accelbench.core.errors import StoreError
 from accelbench.core.facts import RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact, utc_now
@@ -39,6 +38,7 @@ from accelbench.core.serial import (
 from accelbench.core.visible import visible_lines, without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
+from accelbench.models.file_models.unchanged import as_here
 from accelbench.run.plan.against import Against, AgainstKind, OtherArm
 from accelbench.run.plan.request import Plan, Planned, Refusal
 from accelbench.run.process.worker_client import Observer, Progress

@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accelbench.catalog.cost import (
-    UNCOUNTED_OPTIONS,
-    flops,
-    inference_rank_bytes,
-    memory_estimate_bytes,
-    rank_memory_bytes,
-)
-from accelbench.catalog.cost import cost as analytic_cost
 from accelbench.core.case import Case
 from accelbench.core.devices import cards
 from accelbench.core.errors import AccelbenchError
@@ -25,6 +17,14 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.energy import energy_meter_of
+from accelbench.models.cost import (
+    UNCOUNTED_OPTIONS,
+    flops,
+    inference_rank_bytes,
+    memory_estimate_bytes,
+    rank_memory_bytes,
+)
+from accelbench.models.cost import cost as analytic_cost
 from accelbench.run.plan.request import Plan, Planned
 
 #: Operations a second that one core, or one accelerator, has been seen to reach on whole

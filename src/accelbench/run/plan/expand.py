@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from accelbench.catalog.inputs import settle
 from accelbench.core.case import Case, Option
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import ModelSpec
@@ -21,6 +20,7 @@ from accelbench.core.options import on_purpose
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.machine import threads_of_each
+from accelbench.models.inputs import settle
 from accelbench.run.plan.ignored_options import unused
 from accelbench.run.plan.request import (
     Distribution,

@@ -14,10 +14,10 @@ from accelbench.core.plugins import (
     warn_once,
 )
 from accelbench.core.protocols import Inventory, Runtime
+from accelbench.engines.shared.names import known_runtimes, no_such_runtime
 from accelbench.run.plan import estimates
 from accelbench.run.plan.expand import expand_all
 from accelbench.run.plan.request import Plan, Request, TellsFree
-from accelbench.runtimes.shared.names import known_runtimes, no_such_runtime
 
 
 def installed_runtimes() -> dict[str, Runtime]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Protocol, runtime_checkable
 
-from accelbench.catalog.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
 from accelbench.core.axes import AXES, with_axes
 from accelbench.core.case import Case, Option
 from accelbench.core.errors import UsageError
@@ -16,6 +15,7 @@ from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.rooflines import Roofline
+from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
 
 #: How a step may be shared out, of all runtimes; auto takes the first that the runtime has and that
 #: fits. fsdp2 is PyTorch's, which gathers blocks; fsdp JAX's, whose compiler gathers weights.

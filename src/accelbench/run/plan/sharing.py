@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from accelbench.catalog.file_models.given_inputs import BATCH
 from accelbench.core.axes import Part, axes_of
 from accelbench.core.case import Case, Option, Shapes
 from accelbench.core.devices import sharing_on
 from accelbench.core.free_dimensions import of_a_model
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.models.file_models.given_inputs import BATCH
 from accelbench.run.plan.request import (
     AUTO_STRATEGY,
     DEFAULT_BATCH_SIZES,

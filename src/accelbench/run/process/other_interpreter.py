@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from accelbench import __version__
-from accelbench.catalog.code_models.models import Elsewhere, looked_at_elsewhere
-from accelbench.catalog.file_models.kinds import FileRefusedError
-from accelbench.catalog.file_models.unchanged import digest_of, files_of
 from accelbench.core import processes
 from accelbench.core.case import PROTOCOL_VERSION
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import ModelCode, ModelFile, ModelSpec
 from accelbench.core.nouns import listed
 from accelbench.core.run_spec import DEFAULT_TIMEOUT
+from accelbench.models.code_models.models import Elsewhere, looked_at_elsewhere
+from accelbench.models.file_models.kinds import FileRefusedError
+from accelbench.models.file_models.unchanged import digest_of, files_of
 from accelbench.run.plan.against import Against, AgainstKind, OtherArm, git
 from accelbench.run.plan.request import Plan
 from accelbench.run.process.wire import WIRE_VERSION

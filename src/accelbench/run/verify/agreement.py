@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from accelbench.engines.shared.sketches import DECODE_LOGITS, TOKENS
 from accelbench.run.verify.reference_outputs import (
     Array,
     Batches,
@@ -31,7 +32,6 @@ from accelbench.run.verify.reference_outputs import (
     pairs,
 )
 from accelbench.run.verify.verdicts import tolerance_of
-from accelbench.runtimes.shared.sketches import DECODE_LOGITS, TOKENS
 
 #: Roundings add up over a model's layers; seen were up to two last places.
 _PLACES = 4.0

@@ -18,6 +18,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.core.vocabulary import Timing
+from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.measure.block_validation import (
     FEWEST_COMPARED,
     LAST_IS_LONGER,
@@ -34,7 +35,6 @@ from accelbench.run.messages import (
     QUICKER_IN_BLOCKS,
 )
 from accelbench.run.verify.timed_steps import RandomSource
-from accelbench.runtimes.shared.sketches import MOST_VALUES
 
 TRIES = 16
 

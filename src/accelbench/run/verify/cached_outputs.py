@@ -180,6 +180,6 @@ def cold_ns(case: Case) -> float:
 
 
 def _input_bytes(case: Case) -> int:
-    from accelbench.catalog.inputs import input_bytes
+    from accelbench.models.inputs import input_bytes
 
     return input_bytes(case.model, case.shapes, mode=case.mode)

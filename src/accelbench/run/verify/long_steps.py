@@ -24,14 +24,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from accelbench.catalog.short_steps import SHORT_PASSES, SHORT_TOKENS
 from accelbench.core.abilities import LastStepOutputs
 from accelbench.core.case import Case
 from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Timing
+from accelbench.engines.shared.sketches import DECODE_LOGITS, MOST_VALUES, TOKENS, places
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.models.short_steps import SHORT_PASSES, SHORT_TOKENS
 from accelbench.run.messages import QUICKER_THAN_NEW, REQUESTS_DECODE_OTHERS, UNFINISHED
 from accelbench.run.verify.agreement import far_apart
 from accelbench.run.verify.block_lengths import (
@@ -51,7 +52,6 @@ from accelbench.run.verify.timed_steps import (
     seen,
 )
 from accelbench.run.verify.verdicts import tolerance_of
-from accelbench.runtimes.shared.sketches import DECODE_LOGITS, MOST_VALUES, TOKENS, places
 
 #: Tries take about so long together, but are at least so many.
 _TRIES_NS, _FRESH_STEPS_FEW_TRIES = 50e6, 3

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.catalog.cost import flops, parts, weight_bytes_read
 from accelbench.core.case import Case
 from accelbench.core.columns import BY_NAME, step_ms
 from accelbench.core.errors import AccelbenchError
@@ -28,6 +27,7 @@ from accelbench.core.ranges import (
 )
 from accelbench.core.vocabulary import MIB, Mode
 from accelbench.hardware.rooflines import called
+from accelbench.models.cost import flops, parts, weight_bytes_read
 from accelbench.run.messages import TOO_MANY_OPERATIONS
 
 #: Operations a second of one core that nothing reaches: one with two 512-bit units at 6 GHz does
@@ -37,7 +37,7 @@ _CORE_FP32, _CORE_NARROW = 0.5e12, 5e13
 
 def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
     """Raise CaseError for more operations a second than the device can do."""
-    from accelbench.catalog.cost import flops
+    from accelbench.models.cost import flops
 
     try:
         operations = flops(case.model, case.shapes, case.mode)

@@ -13,16 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.artifacts.cache import Cache
-from accelbench.artifacts.make import make
-from accelbench.artifacts.recipe import Recipe
-from accelbench.catalog.code_models.loading import builder_of
-from accelbench.catalog.file_models.unchanged import refuse_changed
 from accelbench.core.case import Case, Option, Target
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device, Importing
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.artifacts.cache import Cache
+from accelbench.engines.artifacts.make import make
+from accelbench.engines.artifacts.recipe import Recipe
+from accelbench.models.code_models.loading import builder_of
+from accelbench.models.file_models.unchanged import refuse_changed
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.memory_guard import spill_to
 from accelbench.run.process.wire import Channel, ClosedError

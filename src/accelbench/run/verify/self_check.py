@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.inputs import tensors
 from accelbench.core.abilities import DrawRepeatable, SimilarInputs, WeightPerturbable
 from accelbench.core.case import Case
 from accelbench.core.protocols import Session
 from accelbench.core.vocabulary import Mode
+from accelbench.engines.shared.sketches import outputs_digest
+from accelbench.models.inputs import tensors
 from accelbench.run.messages import NOT_REAL
 from accelbench.run.verify.agreement import far_apart
 from accelbench.run.verify.reference_outputs import is_number
 from accelbench.run.verify.timed_steps import Sketches, StepOutputs, seen
-from accelbench.runtimes.shared.sketches import outputs_digest
 
 #: What turns a job's seed into others, whichever it is: inputs that were not timed, so that
 #: nobody has seen them before.

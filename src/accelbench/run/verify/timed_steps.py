@@ -31,14 +31,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import EvaluatedOutputs, LastStepOutputs, OutOfProcess, RemoteOutputs
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.precision import FEW_VALUES, narrowed
 from accelbench.core.protocols import Session
+from accelbench.engines.shared.sketches import (
+    DECODE_LOGITS,
+    KEPT_LOGITS,
+    MOST_VALUES,
+    TOKENS,
+    Glance,
+    Sketch,
+    sketch,
+)
 from accelbench.measure.block_validation import samples_of
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.models.short_steps import shortened
 from accelbench.run.messages import OTHER_STEPS
 from accelbench.run.verify.agreement import agree, far_apart, judged_outputs, unit_of
 from accelbench.run.verify.reference_outputs import (
@@ -51,15 +60,6 @@ from accelbench.run.verify.reference_outputs import (
     rows_of,
 )
 from accelbench.run.verify.verdicts import tolerance_of
-from accelbench.runtimes.shared.sketches import (
-    DECODE_LOGITS,
-    KEPT_LOGITS,
-    MOST_VALUES,
-    TOKENS,
-    Glance,
-    Sketch,
-    sketch,
-)
 
 Sketches = Mapping[str, Sketch]
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.catalog.short_steps import shortened
 from accelbench.core.abilities import LastStepOutputs, OutOfProcess, SimilarInputs, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
@@ -21,11 +20,13 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.core.worth import MOST_WAITING, NOT_USED
+from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.thread_times import ThreadTimes, compare
 from accelbench.measure.block_validation import is_parted
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.models.short_steps import shortened
 from accelbench.run.messages import CHANGES_INPUTS, INPUTS_CHANGED, WRONG_STEPS
 from accelbench.run.verify.block_lengths import (
     refuse_late_waits,
@@ -53,7 +54,6 @@ from accelbench.run.verify.timed_steps import (
 )
 from accelbench.run.verify.timing_plausibility import LONGEST_STEP_NS, TimingWatch
 from accelbench.run.verify.training_steps import NO_PROBE, TrainingSteps, TrainingVerdict
-from accelbench.runtimes.shared.sketches import MOST_VALUES
 
 OK, NOT_DONE = "ok", "not_done"
 #: Reasons to refuse a case that only times show. Waiting for a CPU shows the same.

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from accelbench.catalog.inputs import items_per_step
 from accelbench.core.case import Case
 from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError, MeterReading
 from accelbench.core.protocols import Device, Session
@@ -18,6 +17,7 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.detect import detect
 from accelbench.hardware.telemetry.energy import energy_meter_of
 from accelbench.measure.energy import EnergyPass, EnergyReport, MeterFacts, no_energy
+from accelbench.models.inputs import items_per_step
 
 #: RAPL moves each millisecond, NVML's counter each 20 to 100: ends of a window of 5 s are off by
 #: 0.2 % each at most.

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from accelbench.catalog.inputs import choosing, last_places_moved
 from accelbench.core.abilities import RoundingReference
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
@@ -23,6 +22,7 @@ from accelbench.core.identity import plain
 from accelbench.core.precision import FEW_VALUES
 from accelbench.core.protocols import Session
 from accelbench.core.serial import case_from_json
+from accelbench.models.inputs import choosing, last_places_moved
 from accelbench.run.verify.agreement import Agreement, agree, join_complex_pairs
 from accelbench.run.verify.reference_outputs import (
     OTHERS,

@@ -14,13 +14,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from accelbench.catalog.data.labelled import LabelledData, batch_of
-from accelbench.catalog.data.labelled_feed import labelled_data
 from accelbench.core.case import Case
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import AccelbenchError, CaseError
 from accelbench.core.protocols import Session
 from accelbench.core.run_spec import JobSettings
+from accelbench.engines.shared.arrays import feeding
 from accelbench.measure.accuracy import (
     WIDTH,
     AccuracyFigure,
@@ -33,7 +32,8 @@ from accelbench.measure.accuracy import (
     wilson,
     within_top,
 )
-from accelbench.runtimes.shared.arrays import feeding
+from accelbench.models.data.labelled import LabelledData, batch_of
+from accelbench.models.data.labelled_feed import labelled_data
 
 Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Array]

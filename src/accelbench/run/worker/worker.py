@@ -16,9 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from accelbench.catalog.data import ready_decoders
-from accelbench.catalog.find import index_advice
-from accelbench.catalog.inputs import items_per_step
 from accelbench.core.abilities import (
     DropoutSwitchable,
     OutOfProcess,
@@ -56,6 +53,9 @@ from accelbench.measure.intervals import Interval
 from accelbench.measure.loop import Measurement, Question, measure
 from accelbench.measure.losses import LossLog
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.models.data import ready_decoders
+from accelbench.models.find import index_advice
+from accelbench.models.inputs import items_per_step
 from accelbench.run.messages import BAD_MEMORY, OTHERS_COLUMNS
 from accelbench.run.plan.measuring_rules import rules_from_json
 from accelbench.run.process.wire import Channel
@@ -347,9 +347,9 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 def _exported(request: Mapping[str, Any]) -> dict[str, Any]:
     """Make an artefact; nothing else happens in this worker."""
-    from accelbench.artifacts.cache import Cache
-    from accelbench.artifacts.make import make
-    from accelbench.artifacts.recipe import Recipe
+    from accelbench.engines.artifacts.cache import Cache
+    from accelbench.engines.artifacts.make import make
+    from accelbench.engines.artifacts.recipe import Recipe
 
     recipe = Recipe(
         case_from_json(request["case"]),

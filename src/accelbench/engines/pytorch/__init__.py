@@ -1,0 +1,5 @@
+"""PyTorch: cpu, cuda, rocm and mps by the same code."""
+
+from accelbench.engines.pytorch.runtime import PytorchRuntime
+
+__all__ = ["PytorchRuntime"]

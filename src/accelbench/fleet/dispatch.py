@@ -1,0 +1,360 @@
+"""Order, attempts and deadlines of a fleet's units: events in, actions out, without effects.
+
+The cluster decides where a unit runs. Every unit ends once: done, or given up with a reason.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from accelbench.fleet.work_units import Need, WorkUnit
+
+#: How often hung units are looked for in the time after which they are.
+_LOOKS = 20
+#: Why a unit was given up; they are reasons of results.
+NO_NODE = "no_node"
+NODE_LOST = "node_lost"
+NODE_HUNG = "node_hung"
+NODE_FAILED = "node_failed"
+BUDGET = "budget"
+
+
+@dataclass(frozen=True)
+class DispatchRules:
+    """Bounds of dispatching, in seconds unless a comment names another unit."""
+
+    attempts: int = 3  # how often a unit is tried
+    ahead: float = 1.0  # units that wait in the cluster for every one that can run
+    silence: float = 90.0  # after which a running unit that says nothing is taken for hung
+    patience: float = 120.0  # to wait for a node where the last that could measure a unit is gone
+    start: float = 300.0  # to wait for a unit to begin while none of its kind runs
+    blamed: int = 2  # failures of units in a row after which a node is passed over
+    budget: float | None = None  # of the whole run, after which nothing is begun; None for no limit
+    overtime: float = 15.0  # after it, for what runs to end by itself
+
+
+@dataclass(frozen=True)
+class NodeOffer:
+    """What a node can measure: of each platform, how many devices; and by name, if so."""
+
+    node: str
+    devices: Mapping[str, int]
+    named: frozenset[str] = frozenset()  # "cuda:1", "openvino:gpu"
+
+    def slots(self, need: Need) -> int:
+        """How many units of a kind it can measure at once."""
+        if need.node not in ("", self.node) or not self.devices.get(need.hardware):
+            return 0
+        if need.device and str(need) not in self.named:
+            return 0
+        return 1 if need.whole_node else self.devices[need.hardware]
+
+
+@dataclass(frozen=True)
+class Submit:
+    """Hand a unit to the cluster."""
+
+    unit: int
+    attempt: int
+    avoided: frozenset[str] = frozenset()  # nodes that are passed over
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """End an attempt, wherever it is."""
+
+    unit: int
+    attempt: int
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """A unit that will not be measured."""
+
+    unit: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class PassOver:
+    """A node that gets no more units, and why."""
+
+    node: str
+    message: str
+
+
+Action = Submit | Cancel | GiveUp | PassOver
+
+
+@dataclass
+class _InFlight:
+    """An attempt that the cluster has."""
+
+    attempt: int
+    submitted: float
+    node: str = ""
+    began: float | None = None
+    heard: float = 0.0
+
+
+@dataclass
+class _Queue:
+    """The units of one need."""
+
+    waiting: list[tuple[float, int]] = field(default_factory=list)  # a heap: the longest first
+    flying: set[int] = field(default_factory=set)
+    absent_since: float | None = None  # since when no node can measure them
+
+
+class Dispatcher:
+    """Waiting, submitted and ended units of a run. `due` returns what the events before it
+    require."""
+
+    def __init__(self, units: Iterable[WorkUnit], rules: DispatchRules | None = None) -> None:
+        self._rules = rules or DispatchRules()
+        self._units: dict[int, tuple[Need, float, float]] = {}
+        self._queues: dict[Need, _Queue] = {}
+        self._attempts: dict[int, int] = {}  # their numbers
+        self._failures: dict[int, int] = {}  # those that count
+        self._flights: dict[int, _InFlight] = {}
+        self._offers: dict[str, NodeOffer] = {}
+        self._blame: dict[str, int] = {}
+        self._passed_over: set[str] = set()
+        self._ever: set[Need] = set()  # needs that some node could meet
+        self._actions: list[Action] = []
+        self._known = False
+        self._left = 0
+        self._slots_of: dict[Need, int] = {}  # as long as no node comes or goes
+        self._looked = float("-inf")  # when hung units were looked for
+        self._began: float | None = None  # when anything was first due
+        for unit in units:
+            self._units[unit.number] = (unit.need, unit.seconds, unit.limit)
+            self._wait(unit.number)
+            self._left += 1
+
+    @property
+    def over(self) -> bool:
+        """Whether every unit has ended."""
+        return self._left == 0
+
+    @property
+    def running(self) -> dict[int, str]:
+        """Units that are being measured, with their nodes."""
+        return {u: flight.node for u, flight in self._flights.items() if flight.began is not None}
+
+    def slots(self, need: Need) -> int:
+        """Return how many units of a kind all nodes together can measure at once."""
+        return self._slots(need)
+
+    def budget_left(self, now: float) -> float | None:
+        """Return the seconds that are left of the run's budget; None if there is no limit."""
+        if self._rules.budget is None:
+            return None
+        return self._rules.budget - (now - (now if self._began is None else self._began))
+
+    @property
+    def flying(self) -> list[int]:
+        """Units that the cluster has."""
+        return list(self._flights)
+
+    def attempt_of(self, unit: int) -> int:
+        """Return the attempt that counts; 0 if the cluster has none."""
+        flight = self._flights.get(unit)
+        return flight.attempt if flight else 0
+
+    # -- events
+
+    def nodes_known(self) -> None:
+        """Note that all nodes of the beginning have joined."""
+        self._known = True
+
+    def node_joined(self, offer: NodeOffer) -> None:
+        """Note a node that can measure."""
+        self._offers[offer.node] = offer
+        self._slots_of.clear()
+
+    def node_lost(self, node: str, why: str, now: float) -> None:
+        """Note that a node is gone, with all that ran there."""
+        self._offers.pop(node, None)
+        self._slots_of.clear()
+        for unit, flight in list(self._flights.items()):
+            if flight.node == node:
+                self._tried(unit, NODE_LOST, why, now)
+
+    def began(self, unit: int, attempt: int, node: str, now: float) -> bool:
+        """Note that a node began a unit; return False if that attempt no longer counts."""
+        flight = self._flight(unit, attempt)
+        if flight is None:
+            return False
+        if node in self._passed_over:  # it was handed over before that was known
+            self._actions.append(Cancel(unit, attempt))
+            self._land(unit)
+            self._wait(unit)
+            return False
+        flight.node, flight.began, flight.heard = node, now, now
+        return True
+
+    def heard(self, unit: int, attempt: int, now: float) -> None:
+        """Note that a running unit reported something."""
+        flight = self._flight(unit, attempt)
+        if flight is not None:
+            flight.heard = now
+
+    def ended(self, unit: int, attempt: int) -> None:
+        """Note that every case of a unit has its results."""
+        flight = self._flight(unit, attempt)
+        if flight is not None:
+            self._blame.pop(flight.node, None)
+            self._over(unit)
+
+    def completed(self, unit: int) -> None:
+        """Note the same by an attempt that no longer counts, and end the one that does."""
+        if unit not in self._units:
+            return
+        flight = self._flights.get(unit)
+        if flight is not None:
+            self._actions.append(Cancel(unit, flight.attempt))
+        self._over(unit)
+
+    def failed(self, unit: int, attempt: int, why: str, now: float, *, lost: bool = False) -> None:
+        """Note that an attempt failed; `lost` if its node went away."""
+        flight = self._flight(unit, attempt)
+        if flight is None:
+            return
+        if not lost:
+            self._blamed(flight.node, why)
+        self._tried(unit, NODE_LOST if lost else NODE_FAILED, why, now)
+
+    # -- what is to be done
+
+    def due(self, now: float) -> list[Action]:
+        """Return everything to be done now, in order."""
+        self._began = now if self._began is None else self._began
+        self._end_hung(now)
+        self._end_over_budget(now)
+        for need, queue in self._queues.items():
+            slots = self._slots(need)
+            if slots:
+                self._ever.add(need)
+                queue.absent_since = None
+                self._submit(queue, slots, now)
+            elif self._known and (queue.waiting or queue.flying):
+                self._wait_for_node(need, queue, now)
+        actions, self._actions = self._actions, []
+        return actions
+
+    def _slots(self, need: Need) -> int:
+        if need not in self._slots_of:
+            offers = (o for o in self._offers.values() if o.node not in self._passed_over)
+            self._slots_of[need] = sum(offer.slots(need) for offer in offers) // need.nodes
+        return self._slots_of[need]
+
+    def _submit(self, queue: _Queue, slots: int, now: float) -> None:
+        window = slots + max(1, round(slots * self._rules.ahead))
+        while queue.waiting and len(queue.flying) < window:
+            _, unit = heapq.heappop(queue.waiting)
+            if unit not in self._units:
+                continue
+            self._attempts[unit] = attempt = self._attempts.get(unit, 0) + 1
+            self._flights[unit] = _InFlight(attempt, now)
+            queue.flying.add(unit)
+            self._actions.append(Submit(unit, attempt, frozenset(self._passed_over)))
+
+    def _wait_for_node(self, need: Need, queue: _Queue, now: float) -> None:
+        """Give up units that no node can measure: at once if none ever could, else after a
+        while."""
+        if need in self._ever:
+            queue.absent_since = now if queue.absent_since is None else queue.absent_since
+            if now - queue.absent_since < self._rules.patience:
+                return
+            lost, has = ("every node", "has") if need.nodes == 1 else ("a node of those", "have")
+            why = f"{lost} that {has} {need} was lost, or is passed over"
+        else:
+            why = need.unmet(sum(offer.slots(need) for offer in self._offers.values()))
+        for unit in [*sorted(queue.flying), *(unit for _, unit in sorted(queue.waiting))]:
+            if unit in self._flights:
+                self._actions.append(Cancel(unit, self._flights[unit].attempt))
+            self._give_up(unit, NO_NODE, why)
+
+    def _end_hung(self, now: float) -> None:
+        rules = self._rules
+        if now - self._looked < rules.silence / _LOOKS:
+            return
+        self._looked = now
+        busy = {self._units[u][0] for u, f in self._flights.items() if f.began is not None}
+        for unit, flight in list(self._flights.items()):
+            need, _, limit = self._units[unit]
+            if flight.began is None:
+                stuck = need not in busy and now - flight.submitted > rules.start
+                why = f"it was not begun within {rules.start:.0f} s" if stuck else ""
+            elif now - flight.heard > rules.silence:
+                why = f"nothing was heard of it for {rules.silence:.0f} s"
+            elif now - flight.began > limit:
+                why = f"it took longer than {limit:.0f} s, which its timeouts allow"
+            else:
+                why = ""
+            if why:
+                self._actions.append(Cancel(unit, flight.attempt))
+                self._blamed(flight.node, why)
+                self._tried(unit, NODE_HUNG, why, now)
+
+    def _end_over_budget(self, now: float) -> None:
+        """Give up units that did not begin within the budget, and later those that did not end."""
+        left = self.budget_left(now)
+        if left is None or left > 0:
+            return
+        why = f"the budget of {self._rules.budget:.0f} s was used up"
+        late = left <= -self._rules.overtime
+        for unit in sorted(self._units):
+            flight = self._flights.get(unit)
+            if flight is not None and flight.began is not None and not late:
+                continue
+            if flight is not None:
+                self._actions.append(Cancel(unit, flight.attempt))
+            self._give_up(unit, BUDGET, why)
+
+    # -- bookkeeping
+
+    def _flight(self, unit: int, attempt: int) -> _InFlight | None:
+        flight = self._flights.get(unit)
+        return flight if flight is not None and flight.attempt == attempt else None
+
+    def _wait(self, unit: int) -> None:
+        need, seconds, _ = self._units[unit]
+        heapq.heappush(self._queues.setdefault(need, _Queue()).waiting, (-seconds, unit))
+
+    def _land(self, unit: int) -> None:
+        self._flights.pop(unit, None)
+        self._queues[self._units[unit][0]].flying.discard(unit)
+
+    def _over(self, unit: int) -> None:
+        self._land(unit)
+        del self._units[unit]
+        self._left -= 1
+
+    def _give_up(self, unit: int, reason: str, why: str) -> None:
+        if unit in self._units:
+            self._over(unit)
+            self._actions.append(GiveUp(unit, reason, why))
+
+    def _tried(self, unit: int, reason: str, why: str, now: float) -> None:
+        """Try a unit again, or give it up after the last attempt."""
+        self._failures[unit] = failures = self._failures.get(unit, 0) + 1
+        if failures >= self._rules.attempts:
+            times = "once" if failures == 1 else f"{failures} times"
+            self._give_up(unit, reason, f"tried {times}; the last time {why}")
+            return
+        self._land(unit)
+        self._wait(unit)
+
+    def _blamed(self, node: str, why: str) -> None:
+        if not node:
+            return
+        self._blame[node] = times = self._blame.get(node, 0) + 1
+        if times >= self._rules.blamed and node not in self._passed_over:
+            self._passed_over.add(node)
+            self._slots_of.clear()
+            self._actions.append(PassOver(node, f"{times} units failed there in a row: {why}"))

@@ -1,0 +1,360 @@
+"""Journals of a fleet's run: one for the whole, and one for each node's part.
+
+Results of a node are held until a case has all its launches from one attempt; if two arms are
+compared, until all cases of the unit have. Then they go into the journal of the node's part,
+synced, and count. Later results of the case, from attempts that were given up, are dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from accelbench.core.errors import StoreError
+from accelbench.core.facts import (
+    HARDWARE_MEASURED,
+    PART,
+    PROFILE,
+    RESULT,
+    RUN_EXTENDED,
+    RUN_STARTED,
+    Fact,
+    utc_now,
+)
+from accelbench.core.identity import digest
+from accelbench.core.vocabulary import Outcome, Provenance
+from accelbench.core.worth import THIS_ARM
+from accelbench.fleet.fleet_nodes import FleetNode, differences
+from accelbench.fleet.work_units import CaseKey, WorkUnit, is_tried
+from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, started_fact
+from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
+from accelbench.run.conduct.run_record import (
+    arm_to_json,
+    finished_fact,
+    last_status,
+    planned_to_json,
+    resumed_fact,
+)
+from accelbench.run.plan.request import Plan, Planned
+from accelbench.store.ingest import journals_in
+from accelbench.store.journal import SUFFIX, Journal, being_written, journal_path, read
+
+
+class FactSink(Protocol):
+    """The place for facts of one run."""
+
+    def append(self, fact: Fact) -> None:
+        """Durable when it returns."""
+
+    def close(self) -> None:
+        """No more is coming."""
+
+
+#: Opens the place for facts of a run; also returns whether it has facts already.
+OpenSink = Callable[[str], tuple[FactSink, bool]]
+
+
+def open_journal(folder: Path, run_id: str) -> tuple[FactSink, bool]:
+    """Open or create the journal of a run; return it and whether the run has begun."""
+    if journal_path(folder, run_id).is_file():
+        journal = Journal.resume(folder, run_id)
+        return journal, any(fact.kind == RUN_STARTED for fact in journal.facts())
+    return Journal.create(folder, run_id), False
+
+
+@dataclass
+class _Part:
+    """What one node measures."""
+
+    sink: FactSink
+    begun: bool
+    hardware: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Attempt:
+    """What an attempt has sent that does not count yet."""
+
+    started: Mapping[str, Any] | None = None
+    extended: bool = False  # its part knows its plan
+    hardware: list[Fact] = field(default_factory=list)
+    results: dict[CaseKey, list[Fact]] = field(default_factory=dict)
+    taken: set[CaseKey] = field(default_factory=set)
+
+
+class FleetRecord:
+    """The facts of a fleet's run that count."""
+
+    def __init__(
+        self,
+        fleet: str,
+        open_sink: OpenSink,
+        units: Iterable[WorkUnit],
+        against: str,
+        own: FactSink,  # the fleet's own journal, for cases that no node measured
+    ) -> None:
+        self.fleet = fleet
+        self.counts: Counter[str] = Counter()
+        self.dropped = 0  # results of cases that had theirs already
+        self._open_sink, self._own = open_sink, own
+        self._units = {unit.number: unit for unit in units}
+        self._against = against
+        self._left: dict[int, set[CaseKey]] = {
+            number: set(unit.keys(against)) for number, unit in self._units.items()
+        }
+        self._parts: dict[str, _Part] = {}
+        self._attempts: dict[tuple[int, int], _Attempt] = {}
+
+    def left(self, unit: int) -> WorkUnit:
+        """Return what of a unit has not ended."""
+        whole = self._units[unit]
+        done = whole.keys(self._against).keys() - self._left[unit]
+        return whole.without(case for case, _ in done) if done else whole
+
+    def complete(self, unit: int) -> bool:
+        """Return whether every case of a unit has ended."""
+        return not self._left[unit]
+
+    def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
+        """Take the facts that a node sent of an attempt; return the results that count from now
+        on."""
+        held = self._attempts.setdefault((unit, attempt), _Attempt())
+        counted: list[Mapping[str, Any]] = []
+        for fact in facts:
+            if fact.kind == RUN_STARTED:
+                held.started = fact.body
+            elif fact.kind == HARDWARE_MEASURED:
+                held.hardware.append(fact)
+            elif fact.kind == RESULT:
+                counted += self._result(unit, held, fact)
+            elif fact.kind == PROFILE and held.taken:
+                self._part(held).sink.append(fact)
+        return counted
+
+    def forget(self, unit: int, attempt: int) -> None:
+        """Forget an attempt that has ended."""
+        held = self._attempts.pop((unit, attempt), None)
+        if held is not None:
+            self.dropped += sum(map(len, held.results.values()))
+
+    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]]) -> None:
+        """Store results of cases that were given up, as results of the fleet's run itself."""
+        for body in bodies:
+            self._own.append(Fact(RESULT, str(body["result_id"]), body))
+            self.counts[str(body["status"])] += 1
+        self._left[unit] = set()
+
+    def close(self, status: str) -> None:
+        """End the parts."""
+        for run_id, part in self._parts.items():
+            part.sink.append(finished_fact(run_id, status))
+            part.sink.close()
+
+    def _result(self, unit: int, held: _Attempt, fact: Fact) -> list[Mapping[str, Any]]:
+        """Hold a result; return all results of its case if they are complete now and count."""
+        key = case_key(fact)
+        if key not in self._left[unit]:
+            self.dropped += 1
+            return []
+        held.results.setdefault(key, []).append(fact)
+        launches = self._units[unit].launches
+        whole = {key for key, results in held.results.items() if len(results) >= launches}
+        if self._against and whole != self._left[unit]:
+            return []  # what is compared with each other counts together
+        counted: list[Mapping[str, Any]] = []
+        part = self._part(held) if whole else None
+        for each in (fact for key in whole for fact in held.results.pop(key)):
+            assert part is not None
+            part.sink.append(each)
+            self.counts[str(each.body["status"])] += 1
+            counted.append(each.body)
+        held.taken |= whole
+        self._left[unit] -= whole
+        return counted
+
+    def _part(self, held: _Attempt) -> _Part:
+        """Return the part of an attempt, which knows the attempt's plan from now on."""
+        assert held.started is not None
+        run_id = str(held.started["run_id"])
+        part = self._parts.get(run_id)
+        if part is None:
+            self._parts[run_id] = part = _Part(*self._open_sink(run_id))
+            if part.begun:
+                part.sink.append(resumed_fact(run_id, held.started["environment"]))
+        if not part.begun:
+            part.sink.append(Fact(RUN_STARTED, run_id, held.started))
+            part.begun = held.extended = True
+        elif not held.extended:
+            part.sink.append(_extended(run_id, held.started))
+            held.extended = True
+        for fact in held.hardware:
+            fingerprint = str(fact.body.get("fingerprint"))
+            if fingerprint not in part.hardware:
+                part.hardware.add(fingerprint)
+                part.sink.append(fact)
+        held.hardware.clear()
+        return part
+
+
+def facts_of(lines: Iterable[bytes]) -> list[Fact]:
+    """Return the facts of journal lines without their checksums, as a node sends them."""
+    records = map(json.loads, lines)
+    return [Fact(r["kind"], r["id"], r["body"], r["version"]) for r in records]
+
+
+def parts_in(folder: Path, fleet: str) -> list[Path]:
+    """Return the journals of the parts of a fleet's run."""
+    begins = f"{fleet}{PART}"
+    paths = journals_in(folder)
+    return [path for path in paths if path.name.removesuffix(SUFFIX).startswith(begins)]
+
+
+def facts_in(folder: Path, fleet: str, kind: str) -> Iterator[tuple[str, Fact]]:
+    """Yield the facts of a kind of a fleet's run, each with the id of its part."""
+    for path in (journal_path(folder, fleet), *parts_in(folder, fleet)):
+        run_id = path.name.removesuffix(SUFFIX)
+        yield from ((run_id, fact) for fact in read(path) if fact.kind == kind)
+
+
+def ended_in(folder: Path, fleet: str) -> dict[str, Counter[CaseKey]]:
+    """Count the results of each case and arm of a fleet's run, by the runs that are its parts."""
+    ended: dict[str, Counter[CaseKey]] = {}
+    for run_id, fact in facts_in(folder, fleet, RESULT):
+        ended.setdefault(run_id, Counter())[case_key(fact)] += 1
+    return ended
+
+
+def case_key(result: Fact) -> CaseKey:
+    """Return what tells a result's case apart within a unit."""
+    return str(result.body["case_id"]), str(result.body.get("arm") or "")
+
+
+def finish_parts(folder: Path, fleet: str, status: str) -> None:
+    """Record the end of the fleet's run in parts that no node continued."""
+    for path in parts_in(folder, fleet):
+        facts = read(path)
+        if facts and last_status(facts) not in (status, "finished"):
+            run_id = path.name.removesuffix(SUFFIX)
+            with Journal.resume(folder, run_id) as journal:
+                journal.append(finished_fact(run_id, status))
+
+
+def _extended(run_id: str, started: Mapping[str, Any]) -> Fact:
+    body = {"run_id": run_id, "extended_at": utc_now(), "plan": started["plan"]}
+    if "against" in started:
+        body["against"] = started["against"]
+    return Fact(RUN_EXTENDED, digest([run_id, started.get("fleet"), body["extended_at"]]), body)
+
+
+#: Cases of a plan that one line of a journal has.
+_CHUNK = 1000
+#: Of more results, samples are left where they are, in the journals and in the store.
+_WITH_SAMPLES = 20_000
+
+
+def begin(
+    journal: Journal,
+    spec: PlannedRun,
+    nodes: Sequence[FleetNode],
+    surroundings: Mapping[str, Any],
+    *,
+    each: bool,
+) -> None:
+    """Record what is planned, a thousand cases a line: one line of many would fill the memory."""
+    fleet = spec.settings.run_id
+    plans = _chunks([_anywhere(planned) for planned in spec.plan.cases])
+    other = None
+    if spec.other is not None:
+        anywhere = Plan(tuple(_anywhere(planned) for planned in spec.other.plan.cases))
+        other = arm_to_json(replace(spec.other, plan=anywhere))
+    about = {
+        "each": each,
+        "nodes": {node.name: _told(node) for node in nodes},
+        "differences": [str(difference) for difference in differences(nodes)],
+    }
+    journal.append(started_fact(spec, surroundings, next(plans, []), other, **{FLEET: about}))
+    for number, plan in enumerate(plans):
+        more = {"run_id": fleet, "extended_at": utc_now(), "plan": plan}
+        journal.append(Fact(RUN_EXTENDED, digest([fleet, number]), more))
+
+
+def _chunks(cases: Sequence[Planned]) -> Iterator[list[dict[str, Any]]]:
+    for first in range(0, len(cases), _CHUNK):
+        yield [planned_to_json(planned) for planned in cases[first : first + _CHUNK]]
+
+
+def _anywhere(planned: Planned) -> Planned:
+    return replace(planned, device=None)
+
+
+def _told(node: FleetNode) -> dict[str, Any]:
+    devices = [f"{d}: {d.name}" for found in node.devices.values() for d in found]
+    return {"id": node.id, "accelbench": node.version, "devices": devices}
+
+
+def last_unfinished(folder: Path) -> str | None:
+    """Return the newest fleet's run in a folder of journals that was cut off; None if there is
+    none."""
+    for path in sorted(folder.glob(f"*{SUFFIX}"), reverse=True):
+        run_id = path.name.removesuffix(SUFFIX)
+        if PART in run_id or being_written(path):
+            continue
+        facts = read(path)
+        begun = any(f.kind == RUN_STARTED and isinstance(f.body.get(FLEET), Mapping) for f in facts)
+        if begun and last_status(facts) != "finished":
+            return run_id
+    return None
+
+
+def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
+    """Return the start fact of a fleet's run with its whole plan; StoreError if it is no fleet's
+    run."""
+    begun: dict[str, Any] | None = None
+    for fact in facts:
+        if fact.kind == RUN_STARTED and isinstance(fact.body.get(FLEET), Mapping):
+            begun = {**fact.body, "plan": list(fact.body["plan"])}
+        elif fact.kind == RUN_EXTENDED and begun is not None:
+            begun["plan"] += fact.body["plan"]
+    if begun is None:
+        raise StoreError(
+            f"Run {fleet} is not a fleet's.", "Go on with it by accelbench run --resume."
+        )
+    return begun
+
+
+def refused_bodies(spec: PlannedRun) -> Iterator[dict[str, Any]]:
+    """Yield results of cases that the plan refuses on every node."""
+    this = THIS_ARM if spec.other else ""
+    for planned in spec.plan.cases:
+        refusal = planned.refusal
+        if refusal is None or is_tried(planned):
+            continue
+        outcome = Outcome(refusal.status, refusal.reason, refusal.message, refusal.advice)
+        for launch in launch_numbers(spec.settings.launches):
+            facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings)
+            moment = utc_now()
+            entry = _anywhere(planned)
+            yield compose(facts, entry, outcome, Provenance.MEASURED, None, moment, moment)
+
+
+def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
+    """Return every result of a fleet's run and its parts."""
+    rows: list[Mapping[str, Any]] = []
+    for _, fact in facts_in(folder, fleet, RESULT):
+        body = fact.body
+        if len(rows) >= _WITH_SAMPLES:
+            body = {name: value for name, value in body.items() if name != "samples"}
+        rows.append(body)
+    return rows
+
+
+def profiles_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:
+    """Return the profiles of a fleet's run; the first one of a case that was profiled twice."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for _, fact in facts_in(folder, fleet, PROFILE):
+        found.setdefault(fact.id, fact.body)
+    return list(found.values())

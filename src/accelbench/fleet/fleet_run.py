@@ -1,0 +1,326 @@
+"""A fleet's run: units out to the cluster, facts back into journals, until every case has ended."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from accelbench.core.facts import utc_now
+from accelbench.core.run_spec import RunSettings
+from accelbench.core.vocabulary import Outcome, Provenance, Status
+from accelbench.core.worth import THIS_ARM
+from accelbench.fleet.dispatch import (
+    BUDGET,
+    NO_NODE,
+    Cancel,
+    Dispatcher,
+    DispatchRules,
+    GiveUp,
+    PassOver,
+    Submit,
+)
+from accelbench.fleet.fleet_nodes import (
+    Cluster,
+    ClusterEvent,
+    FleetNode,
+    NodeJoined,
+    NodeLost,
+    Submission,
+    UnitBegan,
+    UnitEnded,
+    UnitFailed,
+    UnitHeard,
+)
+from accelbench.fleet.fleet_record import FleetRecord, facts_of
+from accelbench.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
+from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
+from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
+from accelbench.run.plan.against import OtherArm
+from accelbench.run.plan.request import Plan
+
+if TYPE_CHECKING:
+    from accelbench.fleet.node_probes import ProbeRecord
+
+#: How long the cluster is waited for before deadlines are looked at again.
+_TURN_SECONDS = 1.0
+
+
+class NodeObserver(Protocol):
+    """Hears what happens to nodes, in order."""
+
+    def note(self, text: str) -> None:
+        """Something the reader should know."""
+
+    def node_joined(self, node: FleetNode) -> None:
+        """A node that can be measured on."""
+
+    def node_lost(self, node: str, why: str) -> None:
+        """A node that is gone, by its name."""
+
+    def at(self, node: str, text: str) -> None:
+        """What a node is at."""
+
+
+@runtime_checkable
+class FleetObserver(NodeObserver, Protocol):
+    """Hears what happens in a fleet's run, in order."""
+
+    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+        """A result that is durable, with the name of its node; "" where none measured it."""
+
+
+@dataclass(frozen=True)
+class FleetJob:
+    """The work of a fleet's run."""
+
+    fleet: str  # its id
+    units: Sequence[WorkUnit]  # what is measured
+    settings: RunSettings  # how
+    #: what its runs say of themselves: command, label.
+    about: Mapping[str, Any] = field(default_factory=dict)
+    other: OtherArm | None = None  # the arm that everything is compared with
+
+    @property
+    def against(self) -> str:
+        """The name of the other arm; empty if there is none."""
+        return self.other.against.name if self.other else ""
+
+    def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
+        """Return the task that a node gets for a unit."""
+        against = {}
+        if self.other is not None:
+            against["against"] = arm_to_json(replace(self.other, plan=Plan(unit.others)))
+        return {
+            "fleet": self.fleet,
+            "attempt": attempt,
+            "settings": self.settings.to_dict(),
+            "device_of_node": not unit.need.whole_node,
+            "about": {**self.about, "fleet": self.fleet},
+            "unit": unit.number,
+            "plan": [planned_to_json(planned) for planned in unit.cases],
+            **against,
+        }
+
+    def parts(self, unit: WorkUnit, attempt: int) -> list[dict[str, Any]]:
+        """Return the task of each further node, if several nodes make a step together."""
+        nodes, job = unit.need.nodes, self.settings
+        return [
+            {
+                "fleet": self.fleet,
+                "attempt": attempt,
+                "unit": unit.number,
+                PART_IN_STEPS: {
+                    "hardware": unit.need.hardware,
+                    "processes": unit.processes // nodes,
+                    "nodes": nodes,
+                    "node": node,
+                    "threads": job.threads,
+                },
+                "patience": unit.limit,
+                "timeout": self.settings.timeout,
+            }
+            for node in range(1, nodes)
+        ]
+
+    def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
+        return unmeasured_bodies(self, unit, reason, message)
+
+
+class FleetRun:
+    """The run of a job on a cluster.
+
+    `between` is called every second, for instance to fill a database.
+    """
+
+    def __init__(
+        self,
+        job: FleetJob,
+        cluster: Cluster,
+        record: FleetRecord | ProbeRecord,
+        observer: NodeObserver,
+        rules: DispatchRules | None = None,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._job = job
+        self._cluster = cluster
+        self._record = record
+        self._observer = observer
+        self._measured = (
+            observer.measured if isinstance(observer, FleetObserver) else lambda *_: None
+        )
+        self._between = between
+        self._needs = {unit.number: unit.need for unit in job.units}
+        self._dispatcher = Dispatcher(job.units, rules)
+        self._names: dict[str, str] = {}
+        self.nodes: dict[str, FleetNode] = {}
+        self.used: set[str] = set()  # names of nodes that began with a unit
+        self.busy_seconds = 0.0  # of nodes, from a unit's beginning to its end
+        self._since: dict[tuple[int, int], float] = {}
+        self._open: Counter[Need] = Counter()  # results to come
+        for unit in job.units:
+            self._open[unit.need] += len(unit.keys(job.against)) * unit.launches
+
+    def welcome(self, nodes: Iterable[FleetNode]) -> None:
+        """Take the nodes that are there at the beginning."""
+        for node in nodes:
+            self._joined(node)
+        self._dispatcher.nodes_known()
+
+    def go(self) -> None:
+        """Run until every case has ended."""
+        while True:
+            self._act()
+            if self._dispatcher.over:
+                return
+            for event in self._cluster.events(_TURN_SECONDS):
+                self._hear(event)
+            self._between()
+
+    def cancel(self) -> None:
+        """End all attempts."""
+        for unit in self._dispatcher.flying:
+            self._cluster.cancel(unit, self._dispatcher.attempt_of(unit))
+
+    # -- what the cluster says
+
+    def _hear(self, event: ClusterEvent) -> None:
+        now = self._cluster.now()
+        match event:
+            case NodeJoined(node):
+                self._joined(node)
+            case NodeLost(node, why):
+                self.nodes.pop(node, None)
+                self._observer.node_lost(self._names.get(node, node), why)
+                self._dispatcher.node_lost(node, why, now)
+            case UnitBegan(unit, attempt, node):
+                if self._dispatcher.began(unit, attempt, node, now):
+                    self._since[unit, attempt] = now
+                    self.used.add(self._names.get(node, node))
+            case UnitHeard(unit, attempt):
+                self._heard(event, now)
+            case UnitEnded(unit, attempt):
+                self._ended(unit, attempt, now)
+            case UnitFailed(unit, attempt, why, lost):
+                self._passed(unit, attempt, now)
+                self._record.forget(unit, attempt)
+                self._dispatcher.failed(unit, attempt, why, now, lost=lost)
+
+    def _joined(self, node: FleetNode) -> None:
+        self.nodes[node.id] = node
+        self._names[node.id] = node.name
+        self._observer.node_joined(node)
+        self._dispatcher.node_joined(node.offer)
+
+    def _heard(self, event: UnitHeard, now: float) -> None:
+        name = self._names.get(event.node, event.node)
+        self._dispatcher.heard(event.unit, event.attempt, now)
+        for note in event.notes:
+            self._observer.note(f"{name}: {note}")
+        for row in self._record.take(event.unit, event.attempt, facts_of(event.lines)):
+            self._measured(name, row)
+            self._open[self._needs[event.unit]] -= 1
+        if event.at:
+            self._observer.at(name, event.at)
+
+    def _ended(self, unit: int, attempt: int, now: float) -> None:
+        self._passed(unit, attempt, now)
+        self._record.forget(unit, attempt)
+        if not self._record.complete(unit):
+            why = "it ended without all of its results"
+            self._dispatcher.failed(unit, attempt, why, now)
+        elif self._dispatcher.attempt_of(unit) == attempt:
+            self._dispatcher.ended(unit, attempt)
+        else:
+            self._dispatcher.completed(unit)
+
+    def _passed(self, unit: int, attempt: int, now: float) -> None:
+        since = self._since.pop((unit, attempt), None)
+        self.busy_seconds += 0.0 if since is None else now - since
+
+    # -- what is to be done
+
+    def _act(self) -> None:
+        for action in self._dispatcher.due(self._cluster.now()):
+            match action:
+                case Submit(unit, attempt, avoided):
+                    self._submit(unit, attempt, avoided)
+                case Cancel(unit, attempt):
+                    self._cluster.cancel(unit, attempt)
+                    self._passed(unit, attempt, self._cluster.now())
+                    self._record.forget(unit, attempt)
+                case GiveUp(unit, reason, message):
+                    self._give_up(unit, reason, message)
+                case PassOver(node, message):
+                    name = self._names.get(node, node)
+                    self._observer.note(f"{name} gets no more units: {message}")
+
+    def _submit(self, unit: int, attempt: int, avoided: frozenset[str]) -> None:
+        if self._record.complete(unit):  # its last attempt failed when all was there
+            self._dispatcher.completed(unit)
+            return
+        left_of_it, need = self._record.left(unit), self._needs[unit]
+        task = self._job.task(left_of_it, attempt)
+        left = self._dispatcher.budget_left(self._cluster.now())
+        if left is not None:
+            task["share"] = {"seconds": left, "results": self._in_turn()}
+        parts = self._job.parts(left_of_it, attempt)
+        self._cluster.submit(Submission(unit, attempt, need, task, avoided, parts))
+
+    def _in_turn(self) -> int:
+        """Return how many results are measured one after the other until all are there."""
+        # As if a node measured one kind after the other: kinds that need all of it do.
+        kinds = [(count, self._dispatcher.slots(need)) for need, count in self._open.items()]
+        return max(1, sum(-(-count // max(slots, 1)) for count, slots in kinds if count > 0))
+
+    def _give_up(self, number: int, reason: str, message: str) -> None:
+        unit = self._record.left(number)
+        bodies = list(self._job.unmeasured(unit, reason, message))
+        self._record.unmeasured(number, bodies)
+        for body in bodies:
+            self._measured("", body)
+            self._open[self._needs[number]] -= 1
+
+
+_STATUSES = {NO_NODE: Status.UNSUPPORTED, BUDGET: Status.SKIPPED}
+_ADVICE = {
+    BUDGET: "Allow more with --budget, or ask for fewer cases.",
+    NO_NODE: "accelbench fleet status shows what its nodes have: let one join that has it, and"
+    " measure the case anew.",
+}
+_LOST_ADVICE = "Look at that node, and measure the case anew once it is well."
+
+
+def unmeasured_bodies(
+    job: FleetJob, unit: WorkUnit, reason: str, message: str
+) -> Iterable[dict[str, Any]]:
+    """Yield results of cases that no node measured, one a launch."""
+    status = _STATUSES.get(reason, Status.FAILED)
+    outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
+    this = THIS_ARM if job.other else ""
+    arms = [(this, unit.cases, job.settings)]
+    if job.other is not None:
+        arms.append((job.against, unit.others, job.other.settings))
+    for arm, cases, settings in arms:
+        for launch in launch_numbers(settings.launches):
+            facts = LaunchFacts(job.fleet, launch, arm, settings)
+            for planned in cases:
+                moment = utc_now()
+                yield compose(facts, planned, outcome, Provenance.MEASURED, None, moment, moment)
+
+
+@dataclass
+class Pauses:
+    """A call that is repeated, but not more often than every few seconds."""
+
+    seconds: float
+    do: Callable[[], None]
+    _last: float = field(default_factory=time.monotonic)
+
+    def __call__(self) -> None:
+        """Call it if the last call is long enough ago."""
+        if time.monotonic() - self._last >= self.seconds:
+            self.do()
+            self._last = time.monotonic()

@@ -1,0 +1,173 @@
+"""Calibration of every node of a fleet, by units that calibrate instead of measuring cases.
+
+Calibrations are stored as those of `accelbench hardware --calibrate`; no run is begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.core.calibration import DeviceCalibration
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.facts import (
+    DEVICE_CALIBRATED,
+    HARDWARE_MEASURED,
+    Fact,
+    new_run_id,
+)
+from accelbench.core.protocols import Device
+from accelbench.core.run_spec import RunSettings
+from accelbench.core.visible import in_quotes
+from accelbench.engines.pytorch.runtime import PytorchRuntime
+from accelbench.fleet.dispatch import DispatchRules
+from accelbench.fleet.fleet_execute import nodes_of
+from accelbench.fleet.fleet_nodes import Cluster, FleetNode
+from accelbench.fleet.fleet_record import FactSink, open_journal
+from accelbench.fleet.fleet_run import FleetJob, FleetRun, NodeObserver
+from accelbench.fleet.unit_runner import PROBES, REFUSED
+from accelbench.fleet.work_units import Need, WorkUnit
+from accelbench.run.calibrate import calibrating
+
+#: Platforms that have probes.
+SERVED = PytorchRuntime.info.hardware
+#: Importing the engine from a cold disk, and probes that take five times as long as they should.
+_LIMIT_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class NodeProbes:
+    """The calibration of one platform of a node."""
+
+    node: str  # its name
+    device: Device  # the device as the node told of it
+    calibration: DeviceCalibration | None = None  # None where there is none
+    why: str = ""  # there is none
+
+
+class ProbeJob(FleetJob):
+    """Units that calibrate: one for each platform of each node."""
+
+    def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
+        return {
+            "fleet": self.fleet,
+            "attempt": attempt,
+            "unit": unit.number,
+            "device_of_node": not unit.need.whole_node,
+            "hardware": unit.need.hardware,
+            PROBES: calibrating.SECONDS,
+        }
+
+    def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
+        return [{"unit": unit.number, "reason": reason, "message": message}]
+
+
+class ProbeRecord:
+    """Calibrations as they come, each stored once."""
+
+    def __init__(self, folder: Path, units: Iterable[WorkUnit]) -> None:
+        self._folder = folder
+        self._units = {unit.number: unit for unit in units}
+        self._open: dict[str, FactSink] = {}  # by the journal's run
+        self.calibrations: dict[int, DeviceCalibration] = {}
+        self.refusals: dict[int, str] = {}
+
+    def left(self, unit: int) -> WorkUnit:
+        return self._units[unit]
+
+    def complete(self, unit: int) -> bool:
+        return unit in self.calibrations or unit in self.refusals
+
+    def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
+        del attempt
+        facts = list(facts)
+        if self.complete(unit):
+            return []
+        for fact in facts:
+            if fact.kind == REFUSED:
+                self.refusals[unit] = str(fact.body["why"])
+            elif fact.kind in (DEVICE_CALIBRATED, HARDWARE_MEASURED):
+                self._sink(str(fact.body["run_id"])).append(fact)
+            if fact.kind == DEVICE_CALIBRATED:
+                self.calibrations[unit] = DeviceCalibration.from_body(fact.body)
+        return []
+
+    def forget(self, unit: int, attempt: int) -> None:
+        del unit, attempt
+
+    def unmeasured(self, unit: int, bodies: Iterable[Mapping[str, Any]]) -> None:
+        self.refusals[unit] = "; ".join(str(body["message"]) for body in bodies)
+
+    def close(self) -> None:
+        """Close the journals."""
+        for sink in self._open.values():
+            sink.close()
+
+    def _sink(self, run_id: str) -> FactSink:
+        if run_id not in self._open:
+            self._open[run_id], _ = open_journal(self._folder, run_id)
+        return self._open[run_id]
+
+
+def probe_nodes(
+    cluster: Cluster,
+    hardware: Sequence[str],
+    folder: Path,
+    observer: NodeObserver,
+    rules: DispatchRules | None = None,
+) -> list[NodeProbes]:
+    """Calibrate every node of a fleet, on these platforms or on all that PyTorch serves.
+
+    Raises UsageError if a platform has no probes, SurroundingsError if no node has one of them.
+    """
+    _refuse_unserved(hardware)
+    nodes = nodes_of(cluster, observer.note)
+    places = list(_places(nodes, hardware or SERVED))
+    if not places:
+        raise SurroundingsError(
+            f"No node has {', '.join(hardware or SERVED)}.", "accelbench fleet status shows them."
+        )
+    units = [
+        WorkUnit(number, Need(device.hardware, node=node.id), (), limit=_LIMIT_SECONDS)
+        for number, (node, device) in enumerate(places)
+    ]
+    record = ProbeRecord(folder, units)
+    job = ProbeJob(new_run_id(), units, RunSettings())
+    run = FleetRun(job, cluster, record, observer, rules)
+    try:
+        run.welcome(nodes)
+        run.go()
+    except KeyboardInterrupt:
+        run.cancel()
+        raise
+    finally:
+        record.close()
+    return [
+        NodeProbes(
+            node.name,
+            device,
+            record.calibrations.get(number),
+            record.refusals.get(number, ""),
+        )
+        for number, (node, device) in enumerate(places)
+    ]
+
+
+def _refuse_unserved(hardware: Sequence[str]) -> None:
+    for name in hardware:
+        if name not in SERVED:
+            raise UsageError(
+                f"There are no probes for {in_quotes(name)}.",
+                f"Probes run in PyTorch, on {', '.join(SERVED)}.",
+            )
+
+
+def _places(
+    nodes: Iterable[FleetNode], hardware: Sequence[str]
+) -> Iterator[tuple[FleetNode, Device]]:
+    for node in nodes:
+        for platform, devices in node.devices.items():
+            if platform in hardware:
+                yield node, devices[0]

@@ -1,0 +1,304 @@
+"""Marks, intervals, legends and panels that several charts share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from accelbench.core.devices import devices_beside, devices_of
+from accelbench.core.figures import unit_of
+from accelbench.core.rows import Row, number
+from accelbench.core.vocabulary import Quality
+from accelbench.hardware.common import colour_of
+from accelbench.judge.points import FigureInterval, Point
+from accelbench.present.charts.axes import (
+    ChartAxis,
+    Spec,
+    as_stored,
+    grouped,
+    layer,
+    legend,
+    numbers,
+    words,
+)
+from accelbench.present.charts.palette import device_colours
+from accelbench.present.charts.theme import (
+    HIGH,
+    INK,
+    PANEL_HIGH,
+    PANEL_TITLE,
+    PANEL_WIDE,
+    PAPER,
+    SHAPES,
+    WIDE,
+    hardware_scale,
+    kind_paint,
+    kind_scale,
+    paint,
+)
+from accelbench.present.charts.words import safe, short_device
+from accelbench.present.texts import phrase
+
+#: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
+#: by names of its own, so no type knows them all.
+Record = dict[str, Any]
+
+#: A mark of an unusable figure is hollow, and its outline is dashed.
+UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
+DASHED: Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
+
+
+def record(
+    point: Point, figure: FigureInterval, *, timed: bool = True, rate: bool = False, **more: object
+) -> Record:
+    """What a mark shows, as plain values.
+
+    Only a figure that is `timed`, a time or made of one, can be unusable. Of a `rate` the unit is
+    told: of one panel tokens, of the next images.
+    """
+    row = point.row
+    bad = timed and not point.usable
+    quality = {"quality": Quality.UNUSABLE.value, "paint": PAPER} if bad else {}
+    device = str(row.get("device_name") or "")
+    devices = {"devices": devices_of(row)} if devices_beside(row, device) else {}
+    return {
+        "model": safe(row.get("model")),
+        "hardware": safe(row.get("hardware")),
+        "device": safe(device),
+        **devices,
+        "runtime": safe(row.get("runtime")),
+        "precision": safe(row.get("precision")),
+        "mode": safe(row.get("mode")),
+        "batch": row.get("batch_size"),
+        "value": figure.value,
+        **({"unit": safe(unit_of(row))} if rate else {}),
+        "low": figure.low,
+        "high": figure.high,
+        "interval_of": figure.interval_of,
+        "launches": len(point.rows),
+        "samples": point.samples,
+        "date": str(row.get("started_at") or "")[:10],
+        "statistic": point.latency_by.value if point.latency_by else "",
+        "kind": point.kind,
+        "colour": colour_of(str(row.get("hardware"))),
+        "paint": paint(str(row.get("hardware")), point.kind),
+        "form": SHAPES[point.kind],
+        **quality,
+        **more,
+    }
+
+
+def ends(records: Sequence[Row]) -> list[float | None]:
+    """All that an axis has to hold: figures, and the ends of their intervals."""
+    return [number(datum, name) for datum in records for name in ("value", "low", "high")]
+
+
+#: Each platform in its colour, whatever else is drawn: the record has it. Panels would share a
+#: scale, and with it the colours of whichever panel comes first.
+COLOUR = as_stored("colour")
+#: What says the kind of a figure: a filling, and a form.
+PAINT, FORM = as_stored("paint"), as_stored("form")
+PAINTED: Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
+
+
+def kinds(records: Sequence[Row]) -> set[str]:
+    """What their figures are: measured, imported and so on."""
+    return {str(datum["kind"]) for datum in records}
+
+
+def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
+    """What filled, hollow, banded and hatched marks are: a layer of unseen marks, for its legend.
+
+    Nothing where all was measured here.
+    """
+    drawn_kinds = kinds(records)
+    if drawn_kinds <= {"measured"}:
+        return []
+    shown = legend(symbolStrokeWidth=1.5, symbolSize=110)
+    form = {"field": "kind", "type": "nominal", "legend": shown}
+    fill = kind_paint(drawn_kinds)
+    outline = {"domain": fill["domain"], "range": [INK] * len(drawn_kinds)}
+    channels = {"fill": {**form, "scale": fill}, "stroke": {**form, "scale": outline}}
+    if not bars:
+        channels["shape"] = {**form, "scale": kind_scale(drawn_kinds)}
+    shape: Spec = {"shape": "square"} if bars else {}
+    return [layer("point", channels, opacity=0, **shape)]
+
+
+def hardware_legend(records: Sequence[Row]) -> list[Spec]:
+    """Which colour is which platform's, and which shade which device's: unseen marks again.
+
+    Nothing where there is one alone.
+    """
+    names = {str(datum["hardware"]) for datum in records}
+    shades = device_colours(records)
+    scale = hardware_scale(names)
+    places: dict[str, str] = {}
+    for name, colour in zip(scale["domain"], scale["range"], strict=True):
+        devices = {
+            device: shade for (platform, device), shade in shades.items() if platform == name
+        }
+        alone = len(names) == 1
+        places |= {
+            short_device(device) if alone else f"{name} {short_device(device)}": shade
+            for device, shade in devices.items()
+        } or {name: colour}
+    if len(places) < 2:
+        return []
+    form = {"color": grouped("place", places, legend(symbolSize=110))}
+    data = [{"place": name} for name in places]
+    return [layer("point", form, of=data, filled=True, opacity=0)]
+
+
+_TOLD = (
+    *("model", "device", "devices", "hardware", "runtime", "precision", "mode", "batch", "kind"),
+    *("quality", "basis"),
+)
+
+
+def tooltip(
+    title: str, records: Sequence[Row], field: str = "value", level: str = "95 %"
+) -> list[Spec]:
+    """What is told of a mark that somebody points at, in a page that can."""
+    fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
+    ends = {"low": f"{level} from", "high": f"{level} to"}
+    if any(datum.get("interval_of") for datum in records):
+        ends = {"low": "from", "high": "to"}
+    every = [
+        *words(*_TOLD),
+        *numbers(**{field: title}, **ends),
+        *numbers("launches", "samples"),
+        *words("interval_of", "statistic", "date"),
+    ]
+    return [channel for channel in every if channel["field"] in fields]
+
+
+def dots(encoding: Spec, size: int = 70) -> Spec:
+    """A mark for each figure: its outline has the platform's colour, its filling says the kind."""
+    channels = {**encoding, **PAINTED, "shape": FORM}
+    return layer("point", channels, size=size, strokeWidth=1.8, opacity=1)
+
+
+def labels(encoding: Spec, **more: object) -> Spec:
+    """Figures or names beside their marks."""
+    form: Spec = {"fontSize": 11.5, "color": INK, **more}
+    return layer("text", encoding, **form)
+
+
+def haloed(encoding: Spec, **more: object) -> list[Spec]:
+    """Labels right of their marks, on paper, so that no line crosses them out."""
+    text = labels(encoding, align="left", **more)
+    return [{**text, "mark": {**text["mark"], "stroke": PAPER, "strokeWidth": 3}}, text]
+
+
+def whiskers(
+    records: Sequence[Row], along: str, encoding: Spec, scale: ChartAxis, **more: object
+) -> list[Spec]:
+    """The interval of each figure that has one; of a prediction it is a broad band.
+
+    One that goes beyond its axis ends there in a triangle. `along` is the channel of the figure,
+    `more` how lines and triangles look.
+    """
+    layers = []
+    line: Spec = {"strokeWidth": 1.4, "opacity": 0.7, **more}
+    band: Spec = {"strokeWidth": 9, "opacity": 0.28}
+    for other, mark in ((False, line), (True, band)):
+        if not any(datum["low"] and (datum["kind"] == "predicted") is other for datum in records):
+            continue
+        test = f"isValid(datum.low) && (datum.kind === 'predicted') === {str(other).lower()}"
+        reach: Spec = {along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
+        form = {"color": INK, "clip": True, **mark}
+        layers.append(layer("rule", encoding | reach, where=test, **form))
+    return [*layers, *_arrows(records, along, encoding, scale, more)]
+
+
+def beyond(records: Sequence[Row], scale: ChartAxis) -> bool:
+    """Whether an interval goes further than its axis."""
+    return any(_leaves(datum, scale, high) for datum in records for high in (True, False))
+
+
+def cut_off(flags: Iterable[bool]) -> list[str]:
+    """What a triangle at the edge is, where there is one."""
+    return [phrase("charts.interval-cut-off")] if any(flags) else []
+
+
+def _leaves(datum: Row, scale: ChartAxis, high: bool) -> bool:
+    least, most = number(datum, "low"), number(datum, "high")
+    if not least or most is None:
+        return False
+    return most > scale.high if high else least < scale.low
+
+
+def _arrows(
+    records: Sequence[Row], along: str, encoding: Spec, scale: ChartAxis, more: Spec
+) -> Iterable[Spec]:
+    edges = {"x": ("width", "triangle-right", 0), "y": (0, "triangle-up", "height")}
+    end, form, begin = edges[along]
+    forms = {True: (end, form), False: (begin, form.replace("right", "left").replace("up", "down"))}
+    for high, (place, shape) in forms.items():
+        gone = [datum for datum in records if _leaves(datum, scale, high)]
+        if gone:
+            usual = {"shape": shape, "size": 32, "strokeWidth": 0, "filled": True, "opacity": 0.9}
+            mark: Spec = {"color": INK, **more, **usual}
+            yield layer("point", {**encoding, along: {"value": place}}, of=gone, **mark)
+
+
+#: More panels than this are no picture.
+MOST_PANELS = 8
+_COLUMNS = 2
+#: Letters of a line below a panel's title: more would run into the panel beside it.
+_LONGEST_LINE = 60
+_BETWEEN = " · "
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One view."""
+
+    title: str  # above it; none where the picture's own says all
+    about: Sequence[str]  # lines below the title: what all that is in it have in common
+    records: Sequence[Row]  # its data
+    layers: Sequence[Spec]  # what is drawn of them
+    height: int | Spec | None = None  # where it is not the usual one
+
+
+def arranged(
+    panels: Sequence[Panel], legends: Sequence[Spec] = (), columns: int = _COLUMNS
+) -> Spec:
+    """All panels, side by side in columns; one alone is wider.
+
+    The first view has the legends of all. In one column each is as wide as a picture.
+    """
+    first = replace(panels[0], layers=[*legends, *panels[0].layers])
+    if len(panels) == 1 and not first.title:
+        return _view(first, WIDE, HIGH)
+    alone = min(len(panels), columns) == 1
+    wide, high = (WIDE, HIGH) if alone else (PANEL_WIDE, PANEL_HIGH)
+    views = [{"title": _title(panel), **_view(panel, wide, high)} for panel in (first, *panels[1:])]
+    return {"concat": views, "columns": min(len(panels), columns), "spacing": 26}
+
+
+def _title(panel: Panel) -> Spec:
+    lines = [line for about in panel.about for line in _lines(about)]
+    return {**PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
+
+
+def _lines(about: str) -> list[str]:
+    lines: list[str] = []
+    for part in about.split(_BETWEEN):
+        longer = f"{lines[-1]}{_BETWEEN}{part}" if lines else part
+        if lines and len(longer) <= _LONGEST_LINE:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
+
+
+def _view(panel: Panel, width: int, height: int) -> Spec:
+    return {
+        "data": {"values": list(panel.records)},
+        "width": width,
+        "height": panel.height or height,
+        "layer": list(panel.layers),
+    }

@@ -1,0 +1,423 @@
+"""Every cell of the store in memory, from which pages are filtered, ordered and counted.
+
+A million results are some thousand cells, so the store is read once, and again in the background
+after it has changed. A page only waits for the first snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Self
+
+from accelbench.core.errors import AccelbenchError, SurroundingsError
+from accelbench.core.facts import utc_now
+from accelbench.core.rows import Json, Row
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.judge.costs import (
+    Price,
+    items_of,
+    known_price,
+    names_of_place,
+    per_million,
+    price_of,
+    told_of,
+    unmatched_prices,
+    with_costs,
+)
+from accelbench.judge.histories import is_of_a_check
+from accelbench.judge.machines import Machine, machine_of
+from accelbench.judge.sides import PER_MILLION, Side
+from accelbench.present.dashboard.asked import AS_THEY_LIE, FACETS
+from accelbench.present.dashboard.snapshots.gathering import gathered
+from accelbench.store.duck import connect
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+
+    from accelbench.exchange.prices import Prices
+    from accelbench.store.database import Database
+
+
+#: What identifies places for `price_of`.
+_PLACE = ("machine", "hardware", "device_name", "device_fingerprint", "world_size")
+#: Cells that have a price: measured ones, without emulated devices.
+_PRICEABLE = "status = 'ok' AND kind IN ('measured', 'imported')"
+_COLUMNS = """
+ALTER TABLE cell ADD COLUMN cost_per_million DOUBLE;
+ALTER TABLE cell ADD COLUMN currency VARCHAR;
+ALTER TABLE cell ADD COLUMN price_per_hour DOUBLE;
+ALTER TABLE cell ADD COLUMN priced_by VARCHAR;
+"""
+_COSTS = f"""
+UPDATE cell SET cost_per_million = hour.each_million / throughput, currency = ?,
+    price_per_hour = hour.per_hour, priced_by = hour.name
+FROM (
+    SELECT unnest(?::VARCHAR[]) AS place, unnest(?::VARCHAR[]) AS name,
+        unnest(?::DOUBLE[]) AS per_hour, unnest(?::DOUBLE[]) AS each_million
+) AS hour
+WHERE {_PRICEABLE} AND throughput > 0 AND {{place}} = hour.place
+"""  # noqa: S608 — our columns
+#: A cell with a cost of its own keeps it.
+_OWN = f"""
+UPDATE cell SET cost_per_million = own_cost, currency = ?, price_per_hour = NULL, priced_by = NULL
+WHERE {_PRICEABLE} AND own_cost IS NOT NULL
+"""  # noqa: S608 — our columns
+
+
+def add_costs(
+    memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices | None
+) -> bool:
+    """Add the costs of cells, and return whether any has one."""
+    memory.execute(_COLUMNS)
+    place = f"concat_ws(chr(31), {', '.join(f'coalesce({n}::VARCHAR, chr(0))' for n in _PLACE)})"
+    if prices is not None:
+        by_place = _found(memory, machines, prices, place)
+        lists: tuple[Sequence[object], ...] = (
+            list(by_place),
+            [price.name for price in by_place.values()],
+            [price.per_hour for price in by_place.values()],
+            [per_million(price.per_hour, 1.0) for price in by_place.values()],
+        )
+        memory.execute(_COSTS.format(place=place), [prices.currency, *lists])
+    if prices is None or prices.currency == USUAL_CURRENCY:
+        memory.execute(_OWN, [USUAL_CURRENCY])
+    memory.execute("ALTER TABLE cell DROP COLUMN own_cost")
+    ((count,),) = memory.execute("SELECT count(cost_per_million) FROM cell").fetchall()
+    return bool(count)
+
+
+def without_a_place(
+    memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices | None
+) -> str:
+    """Return the note on prices that match nothing in a snapshot, or ""."""
+    if prices is None:
+        return ""
+    known, devices = set[str](), set[str]()
+    for values in memory.execute(f"SELECT DISTINCT {', '.join(_PLACE)} FROM cell").fetchall():  # noqa: S608
+        row = dict(zip(_PLACE, values, strict=True))
+        known |= names_of_place(row, machines.get(str(row["machine"])))
+        devices |= {str(row["device_name"])} if row["device_name"] else set()
+    return unmatched_prices(prices, known, sorted(devices))
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Costs that a cell's page shows next to that of a million items."""
+
+    items: str  # what a million is of
+    per_step: float | None  # what a training step costs
+    price: str  # what an hour costs, in words
+
+
+def spent_of(
+    rows: Sequence[Row], prices: Prices | None, machine: Machine | None
+) -> StepCost | None:
+    """Return the costs of a cell's launches, or None if they have none."""
+    machines = {} if machine is None else {str(row.get("run_id") or ""): machine for row in rows}
+    cost_rows = [row for row in with_costs(rows, prices, machines) if row.get(PER_MILLION)]
+    if not cost_rows:
+        return None
+    side, price = Side((), cost_rows), known_price(cost_rows[0])
+    words = told_of(price, prices) if price is not None and prices is not None else ""
+    return StepCost(items_of(cost_rows[0]), side.step_cost, words)
+
+
+def _found(
+    memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices, place: str
+) -> dict[str, Price]:
+    places = memory.execute(
+        f"SELECT DISTINCT {place}, {', '.join(_PLACE)} FROM cell WHERE {_PRICEABLE}"  # noqa: S608
+    ).fetchall()
+    by_place = {}
+    for key, *values in places:
+        row = dict(zip(_PLACE, values, strict=True))
+        price = price_of(row, prices, machines.get(str(row["machine"])))
+        if price is not None:
+            by_place[str(key)] = price
+    return by_place
+
+
+#: Failures before there was a device are overtaken by later results of the same case.
+_OVERTAKEN = """
+DELETE FROM cell WHERE status <> 'ok' AND series_key IS NULL AND EXISTS (
+    FROM cell AS other WHERE other.case_id = cell.case_id AND other.machine = cell.machine
+    AND other.status = 'ok' AND other.moment >= cell.moment)
+"""
+_RUNS = """
+SELECT run_id, label, command, status, started_at, finished_at, git_commit, git_branch,
+    environment::VARCHAR AS environment, json_array_length(plan) AS planned
+FROM benchmark_runs
+"""
+
+
+_RAN = """
+CREATE TEMP TABLE ran AS SELECT unnest(?::VARCHAR[]) AS run_id, unnest(?::VARCHAR[]) AS machine,
+    unnest(?::BOOLEAN[]) AS of_check
+"""
+
+
+class SnapshotStep(Enum):
+    """The steps of a snapshot in their order, as texts for whoever waits."""
+
+    RUNS = "finding the runs and their machines"
+    RESULTS = "reading the results and finding which stand for each configuration"
+    CONFIGURATIONS = "counting configurations and what they cost"
+
+
+#: Is called with the step that begins and the number of results, or None before it is known.
+Told = Callable[[SnapshotStep, int | None], None]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The cells and runs of one moment."""
+
+    memory: DuckDBPyConnection
+    known: Mapping[str, Sequence[str]]  # of each facet, every value there is
+    machines: Mapping[str, Machine]  # what each machine is, by its id
+    ran: Mapping[str, str]  # the id of the machine that each run was on
+    results: int  # how many there are in the store
+    cells: int
+    at: str  # when it was taken
+    prices: Prices | None = None  # by which cells were told what they cost
+    costed: bool = False  # whether any has a cost
+    unmatched_prices: str = ""  # which prices are of nothing here, in a sentence
+
+    @property
+    def sign(self) -> str:
+        """What stands before an amount of money."""
+        return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
+
+    def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, object]]:
+        """Rows by column name; each question has a connection of its own."""
+        with self.memory.cursor() as cursor:
+            done = cursor.execute(sql, list(values) or None)
+            names = [str(about[0]) for about in done.description or ()]
+            rows = [dict(zip(names, row, strict=True)) for row in done.fetchall()]
+        if "options" in names:
+            for row in rows:
+                row["options"] = json.loads(str(row["options"] or "{}"))
+        return rows
+
+    def count(self, sql: str, values: Sequence[object] = ()) -> int:
+        """The number that is the only answer to a question."""
+        ((number,),) = (row.values() for row in self.ask(sql, values))
+        return int(str(number or 0))
+
+    def whole(
+        self, sql: str, values: Sequence[object] = (), columns: str = "*"
+    ) -> list[dict[str, object]]:
+        """The cells that a question names by where they lie (`rowid AS place`), in its order.
+
+        A question over few columns finds a page of two hundred thousand cells in a quarter of the
+        time that it takes over all ninety, and the rows of a page are read by where they lie.
+        """
+        return self.lying([int(str(row["place"])) for row in self.ask(sql, values)], columns)
+
+    def lying(self, places: Sequence[int], columns: str = "*") -> list[dict[str, object]]:
+        """The cells at some places, in their order."""
+        if not places:
+            return []
+        rows = self.ask(
+            f"SELECT {columns}, rowid AS place FROM cell"  # noqa: S608 — our columns
+            " WHERE rowid BETWEEN ? AND ? AND rowid IN (SELECT unnest(?::BIGINT[]))",
+            [min(places), max(places), list(places)],
+        )
+        by_place = {row.pop("place"): row for row in rows}
+        return [by_place[place] for place in places]
+
+
+def taken(
+    database: Database, at: str, prices: Prices | None = None, tell: Told = lambda _, __: None
+) -> Snapshot:
+    """Take a snapshot of a store, which is only open while it is read."""
+    import duckdb
+
+    tell(SnapshotStep.RUNS, None)
+    with connect(database.path, retry_seconds=database.retry_seconds) as con:
+        ((results,),) = con.execute("SELECT count(*) FROM benchmark_results").fetchall()
+        runs = con.sql(_RUNS).to_arrow_table()
+        machines = _machines(runs)
+        ids = {machine: machine.id for machine in set(machines.values())}
+        # Not as an Arrow table: to make one of a list, pyarrow imports pandas, a quarter second.
+        labels = [str(label or "") for label in runs.column("label").to_pylist()]
+        of_checks = list(map(is_of_a_check, labels))
+        ran_on = {run: ids[machine] for run, machine in machines.items()}
+        con.execute(_RAN, [list(ran_on), list(ran_on.values()), of_checks])
+        ran = con.sql("FROM ran").to_arrow_table()
+        tell(SnapshotStep.RESULTS, int(results))
+        cells = gathered(con).to_arrow_table()
+    tell(SnapshotStep.CONFIGURATIONS, int(results))
+    closed = dict.fromkeys(("enable_external_access", "autoload_known_extensions"), "false")
+    memory = duckdb.connect(config={"threads": 2, **closed})
+    for name, table in (("cell", cells), ("run", runs), ("ran", ran)):
+        memory.register(f"{name}_read", table)
+        order = f"ORDER BY {AS_THEY_LIE}" if name == "cell" else ""
+        memory.execute(f"CREATE TABLE {name} AS FROM {name}_read {order}")
+        memory.unregister(f"{name}_read")
+    memory.execute(_OVERTAKEN)
+    by_id = {key: machine for machine, key in ids.items()}
+    costed = add_costs(memory, by_id, prices)
+    unmatched = without_a_place(memory, by_id, prices)
+    memory.execute("SET lock_configuration = true")
+    ((count,),) = memory.execute("SELECT count(*) FROM cell").fetchall()
+    known = _known(memory)
+    counts = int(results), int(count)
+    return Snapshot(memory, known, by_id, ran_on, *counts, at, prices, costed, unmatched)
+
+
+def _machines(runs: pa.Table) -> dict[str, Machine]:
+    """Return the machine of each run; most have the same text, so each is parsed once."""
+    environments: dict[str | None, Json | None] = {None: None}
+    machines = {}
+    for run, text in zip(
+        runs.column("run_id").to_pylist(), runs.column("environment").to_pylist(), strict=True
+    ):
+        if text not in environments:
+            environments[text] = json.loads(text)
+        machines[str(run)] = machine_of(str(run), environments[text])
+    return machines
+
+
+def _known(memory: DuckDBPyConnection) -> dict[str, list[str]]:
+    choices = {}
+    for name, column in FACETS.items():
+        rows = memory.execute(
+            f"SELECT DISTINCT {column} FROM cell WHERE {column} IS NOT NULL ORDER BY 1"  # noqa: S608
+        ).fetchall()
+        choices[name] = [str(value) for (value,) in rows]
+    return choices
+
+
+Mark = tuple[tuple[int, int], ...]
+
+#: The first page waits so many seconds before it shows that the store is being read.
+PATIENCE = 5.0
+#: The file is checked at most once in so many seconds.
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class SnapshotProgress:
+    """The progress of a snapshot."""
+
+    step: int  # from 1, of `steps`
+    steps: int
+    words: str  # the step as a text
+    results: int | None  # in the store; None before they are counted
+    seconds: int  # since it began
+
+
+class SnapshotKeeper:
+    """The newest snapshot of a store."""
+
+    def __init__(
+        self,
+        database: Database,
+        refill: Callable[[], object] | None = None,
+        refill_seconds: float = 60.0,
+        prices: Prices | None = None,
+        at: str = "",
+    ) -> None:
+        """Keep snapshots of a database; `refill` copies new results of a lake into it."""
+        self.database = database
+        self.prices = prices
+        self._at = at
+        self._refill, self._refill_seconds = refill, refill_seconds
+        self._lock = threading.Lock()
+        self._there = threading.Event()
+        self._newest: Snapshot | None = None
+        self._mark: Mark | None = None
+        self._trouble: AccelbenchError | None = None
+        self._working: threading.Thread | None = None
+        self._looked = self._refilled = float("-inf")
+        self._begun = 0.0
+        self._step: tuple[int, str, int | None] = (0, "looking at the store", None)
+
+    def begin(self) -> None:
+        """Start to take a snapshot if the store has changed since the last one."""
+        now = time.monotonic()
+        with self._lock:
+            if self._working is not None and self._working.is_alive():
+                return
+            if now - self._looked < _LOOK_SECONDS:
+                return
+            self._looked = now
+            due = self._refill is not None and now - self._refilled > self._refill_seconds
+            if not due and self._mark is not None and self._mark == self._looks():
+                return
+            self._begun = now
+            # No daemon: an interpreter that exits while a thread reads DuckDB aborts.
+            self._working = threading.Thread(target=self._take, args=(due,))
+            self._working.start()
+
+    def newest(self, patience: float = PATIENCE) -> Snapshot | None:
+        """Return the newest snapshot, or None while the first is being taken.
+
+        Raises:
+            AccelbenchError: The store could never be read.
+        """
+        self.begin()
+        self._there.wait(patience)
+        if self._newest is None and self._trouble is not None:
+            raise self._trouble
+        return self._newest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the reader: an interpreter that exits while a thread reads DuckDB aborts."""
+        if self._working is not None:
+            self._working.join()
+
+    @property
+    def trouble(self) -> str:
+        """Why the last snapshot is not the newest; empty if it is."""
+        return "" if self._trouble is None else str(self._trouble)
+
+    @property
+    def progress(self) -> SnapshotProgress:
+        """The progress of the snapshot that is being taken."""
+        step, words, results = self._step
+        seconds = int(time.monotonic() - self._begun)
+        return SnapshotProgress(step, len(SnapshotStep), words, results, seconds)
+
+    def _looks(self) -> Mark:
+        path = self.database.path
+        marks = []
+        for file in (path, path.with_name(f"{path.name}.wal")):
+            try:
+                seen = file.stat()
+            except OSError:
+                marks.append((0, 0))
+            else:
+                marks.append((seen.st_size, seen.st_mtime_ns))
+        return tuple(marks)
+
+    def _take(self, refill: bool) -> None:
+
+        def tell(step: SnapshotStep, results: int | None) -> None:
+            self._step = list(SnapshotStep).index(step) + 1, step.value, results
+
+        try:
+            if refill and self._refill is not None:
+                self._refilled = time.monotonic()
+                self._refill()
+            mark = self._looks()  # before reading, so that later changes are seen
+            if mark != self._mark or self._newest is None:
+                self._newest = taken(self.database, self._at or utc_now(), self.prices, tell)
+                self._mark = mark
+            self._trouble = None
+        except AccelbenchError as error:
+            self._trouble = error
+        except Exception as error:
+            self._trouble = SurroundingsError(f"The store cannot be read: {error}.")
+        finally:
+            self._there.set()

@@ -1,0 +1,206 @@
+"""Series over time as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from accelbench.core.figures import changes_text
+from accelbench.core.nouns import counted
+from accelbench.exchange.titles import title
+from accelbench.judge.history import HistoryPoint, Series, same_jobs
+from accelbench.judge.versions import in_short
+from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.present.document import Document, DocumentSection, Notes
+from accelbench.present.other_series import left_out_text
+from accelbench.present.terminal.console import console
+from accelbench.present.terminal.words import figure
+from accelbench.present.texts import phrase
+
+if TYPE_CHECKING:
+    from accelbench.measure.changes import Course
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_WIDEST = 60
+_MUCH = 10.0
+_SHORT = 10  # characters of a commit
+_MARKS = 6  # changes of software, and of what it is of, that are told
+
+
+def history_document(
+    shown: Sequence[Series],
+    answers: Mapping[str, int],
+    left: int,
+    machine: str,
+    notes: Sequence[str] = (),
+    data: Callable[[], Mapping[str, object]] = dict,
+) -> Document:
+    """Return series as a document: for each its course in a line and what happened.
+
+    Args:
+        shown: the series with a section.
+        answers: how many series have each answer.
+        left: how many series have no section.
+        machine: the machine of the results.
+        notes: sentences below the counts.
+        data: returns the same for programs.
+    """
+    same = same_jobs(shown)
+    widest = max(min(_WIDEST, console().width - 2), 1)
+    sections = [
+        DocumentSection(
+            _heading(series),
+            [
+                Notes(
+                    [
+                        _course_of(series, widest),
+                        _level(series),
+                        *_lines(series),
+                        *_of_same_jobs(same.get(str(series.row.get("series_key")), ())),
+                    ],
+                    is_indented=True,
+                )
+            ],
+        )
+        for series in shown
+    ]
+    counts = ", ".join(f"{count} {answer}" for answer, count in answers.items())
+    many = counted(sum(answers.values()), "series", "series")
+    more = [f"{left} not shown, by --all."] if left else []
+    closing = Notes([f"Of {many}: {counts}.", *more, *notes])
+    return Document(f"On {machine}", [*sections, closing], data=data)
+
+
+def _course_of(series: Series, widest: int) -> str:
+    newest = len(series.points) - _WIDEST
+    parts = [[series.points[at].value for at in part if at >= newest] for part in series.stretches]
+    # What no history tells of is flat: stretched to the whole height, noise looks like a step.
+    course = series.course
+    told = course and (course.steps or course.spikes or course.drift or course.unconfirmed)
+    least = 0.0 if told else LEAST_EFFECT
+    return "|".join(spark(part, least) for part in parts if part)[-widest:]
+
+
+def _level(series: Series) -> str:
+    level, unit = series.newest_level, series.metric.header
+    interval = level.spread.text(level.value, figure, noun=("run", "runs")) if level.spread else ""
+    apart = f" {interval}" if interval.startswith("±") else f" ({interval})" if interval else ""
+    since = series.points[level.since].moment[:10]
+    runs = counted(level.runs, "run")
+    return phrase(
+        "history.level-since",
+        value=figure(level.value),
+        unit=unit,
+        apart=apart,
+        runs=runs,
+        since=since,
+    )
+
+
+def spark(values: Sequence[float], least: float = 0.0) -> str:
+    """A course in one line: the newest points, low to high.
+
+    Args:
+        least: what is no further apart than this share is flat.
+    """
+    newest = values[-_WIDEST:]
+    low, high = min(newest), max(newest)
+    if high <= low * (1.0 + least):
+        return _LEVELS[0] * len(newest)
+    scale = (len(_LEVELS) - 1) / (high - low)
+    return "".join(_LEVELS[round((value - low) * scale)] for value in newest)
+
+
+def _heading(series: Series) -> str:
+    values = [series.points[at].value for at in series.stretches[-1]]
+    since = f" since {series.points[series.partings[-1].at].moment[:10]}" if series.partings else ""
+    where = f", {series.row['device_name']}" if series.row.get("device_name") else ""
+    emulated = ", emulated" if series.row.get("emulated") else ""
+    return (
+        f"{title(series.row)}{where}{emulated}: {series.metric.title} {figure(values[-1])}"
+        f" {series.metric.header}, {counted(len(series.points), 'run')},"
+        f" {figure(min(values))} … {figure(max(values))}{since}"
+    )
+
+
+def _lines(series: Series) -> Iterable[str]:
+    yield _capital(series.said)
+    course = series.course
+    if course is not None:
+        yield from _happened(series, course)
+    for parting in series.partings[-_MARKS:]:
+        before, since = series.points[parting.at - 1], series.points[parting.at]
+        yield phrase(
+            "history.not-alike",
+            said=parting.said,
+            before=_place(before),
+            since=_place(since),
+        )
+    if again := series.carried_forward:
+        results = counted(again, "later result")
+        yield phrase("history.carried-forward-earlier", results=results)
+    if text := left_out_text(series):
+        yield text
+    marks = series.software_changes
+    if len(marks) > _MARKS:
+        yield phrase("history.earlier-changes-software", marks=len(marks) - _MARKS)
+    for at, what in marks[-_MARKS:]:
+        yield f"{in_short(what)} at {_place(series.points[at])}"
+
+
+def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
+    if others:
+        names = dict.fromkeys(
+            str(series_.row.get("device_name") or title(series_.row)) for series_ in others
+        )
+        yield phrase("history.same-jobs", names=", ".join(names))
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _happened(series: Series, course: Course) -> Iterable[str]:
+    for step in course.steps:
+        worse = (step.share > 0) == series.metric.lower_is_better
+        word = "worse" if worse else series.doubt_of(step.at) or "better"
+        interval = changes_text(step.low, step.high, _share)
+        before, since = series.points[step.at - 1], series.points[step.at]
+        yield phrase(
+            "history.step",
+            share=_share(step.share),
+            interval=interval,
+            word=word,
+            before=_place(before),
+            since=_place(since),
+        )
+    for spike in series.first_off:
+        at = _place(series.points[spike.at])
+        yield phrase("history.first-point-off", share=_share(spike.share), at=at)
+    for spike in series.came_back:
+        yield phrase(
+            "history.spike",
+            share=_share(spike.share),
+            points=_place(series.points[spike.at]),
+        )
+    if course.drift is not None:
+        crept = _place(series.points[course.drift.since])
+        yield phrase("history.drift", share=_share(course.drift.share), crept=crept)
+    if course.unconfirmed is not None:
+        last = course.unconfirmed
+        again = "" if series.alone is not None else "; measure again"  # which the answer says
+        yield phrase(
+            "history.newest-unconfirmed",
+            share=_share(last.share),
+            points=_place(series.points[last.at]),
+            again=again,
+        )
+
+
+def _share(share: float) -> str:
+    return f"{share:+.1%}" if share < _MUCH else f"{figure(1.0 + share)}×"
+
+
+def _place(point: HistoryPoint) -> str:
+    commit = f" {point.commit[:_SHORT]}" if point.commit else ""
+    return f"{point.moment[:16]}{commit}"

@@ -1,0 +1,155 @@
+"""Engines × precisions × batches as a document: one table a model and device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from accelbench.core.devices import devices_beside
+from accelbench.core.figures import unit_of, unit_of_all
+from accelbench.core.nouns import NO_DATA, batch_text, counted, listed
+from accelbench.core.rows import number
+from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.core.worth import launches_failed
+from accelbench.judge.pivot import Pivot, PivotLine
+from accelbench.judge.sides import Side
+from accelbench.judge.versions import engine_version, versions_apart
+from accelbench.present.document import Document, DocumentSection, Notes, Table, TableColumn
+from accelbench.present.pivot import document, records
+from accelbench.present.terminal.compare_notes import by_figure
+from accelbench.present.terminal.words import figure, other_machines, shapes
+from accelbench.present.texts import phrase
+
+_BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
+
+#: Differences along lines that are told below the tables.
+_MOST_TOLD = 6
+
+
+def pivoted(pivots: Sequence[Pivot], about: Mapping[str, Any]) -> Document:
+    """Return pivots as a document."""
+    notes = [*_below(pivots), *other_machines(about["other_machines"]), *about["not_shown"]]
+    return Document(
+        phrase("compare.engines-precision-batch", machine=about["machine"]),
+        (*(DocumentSection(_heading(pivot), [_table(pivot)]) for pivot in pivots), Notes(notes)),
+        data=lambda: {**about, "pivots": document(pivots)},
+        records=lambda: records(pivots),
+    )
+
+
+def _table(pivot: Pivot) -> Table:
+    rates = bool(_rates(pivot.lines))
+    apart = _apart(pivot.lines)
+    versions = versions_apart(line.row for line in pivot.lines)
+    labels = [*map(batch_text, pivot.batches), "error"]
+    rows = [
+        (
+            _engine(line, apart, versions),
+            str(line.row.get("precision")),
+            *(_cell(line, batch, rates) for batch in pivot.batches),
+            _error(line),
+        )
+        for line in pivot.lines
+    ]
+    words = [TableColumn("engine"), TableColumn("precision")]
+    numbers = [TableColumn(label, is_number=True) for label in labels]
+    return Table([*words, *numbers], rows, repeated=len(words))
+
+
+def _heading(pivot: Pivot) -> str:
+    row, unit = pivot.row, _unit(pivot)
+    parts = [
+        str(row.get("model")),
+        str(row.get("device_name") or row.get("hardware")),
+        shapes(row),
+        "training" if row.get("mode") == "training" else "",
+        devices_beside(row, str(row.get("device_name") or "")),
+        str(row["scenario"]) if row.get("scenario") not in (None, SINGLE_STREAM) else "",
+        unit,
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _unit(pivot: Pivot) -> str:
+    return _rates(pivot.lines) or "ms an item"
+
+
+def _rates(lines: Iterable[PivotLine]) -> str:
+    sides = [side for line in lines for side in line.cells.values()]
+    if any(side.throughput is None for side in sides):
+        return ""
+    return unit_of_all(side.row for side in sides) if _alike(sides) else ""
+
+
+def _alike(sides: Sequence[Side]) -> bool:
+    return len({unit_of(side.row) for side in sides}) == 1
+
+
+def _cell(line: PivotLine, batch: int, rates: bool) -> str:
+    side = line.cells.get(batch)
+    if side is None:
+        return NO_DATA
+    value = figure(side.throughput if rates else line.item_ms[batch])
+    mark = _USELESS if not side.usable else _BEST if batch in line.best else ""
+    mark = mark or (_NEAR if batch in line.near else "")
+    return f"{value}{mark}{_OTHERWISE if batch in line.differs else ''}"
+
+
+def _apart(lines: Sequence[PivotLine]) -> list[str]:
+    names = ("compiled", "threads", "options")
+    return [
+        name for name in names if len({str(pivot_line.row.get(name)) for pivot_line in lines}) > 1
+    ]
+
+
+def _engine(line: PivotLine, apart: Sequence[str], versions: bool) -> str:
+    row = line.row
+    version = engine_version(row) if versions else ""
+    words = [str(row.get("runtime")), *([f"({version})"] if version else [])]
+    if "compiled" in apart and row.get("compiled"):
+        words.append("compiled")
+    if "threads" in apart and (threads := number(row, "threads")):
+        words.append(counted(int(threads), "thread"))
+    options: Any = row.get("options") or {}
+    if "options" in apart and isinstance(options, Mapping):
+        words += [f"{name}={value}" for name, value in options.items() if name != "compile"]
+    return " ".join(words)
+
+
+def _error(line: PivotLine) -> str:
+    if line.verification == "reference":
+        return "reference"
+    if line.error is None:
+        return "not verified" if line.verification == "not_done" else line.verification
+    return f"{line.error:.1e}"
+
+
+def _failed(lines: Sequence[PivotLine]) -> Iterable[str]:
+    failures = [
+        f"{line.row.get('runtime')} {line.row.get('precision')} at batch {batch} ({failed})"
+        for line in lines
+        for batch, side in sorted(line.cells.items())
+        if (failed := launches_failed(side.rows))
+    ]
+    if failures:
+        yield phrase(
+            "compare.launches-of-lines-failed", failures=listed(failures, _MOST_TOLD, "; ")
+        )
+
+
+def _below(pivots: Sequence[Pivot]) -> Iterable[str]:
+    yield phrase("compare.error-legend")
+    lines = [line for pivot in pivots for line in pivot.lines]
+    figures = {str(side.statistic) for line in lines for side in line.cells.values()}
+    if any(line.best for line in lines):
+        yield phrase("compare.fastest-batch", best=_BEST, by_figure=by_figure(figures))
+    if any(line.near for line in lines):
+        yield phrase("compare.near-legend", near=_NEAR)
+    if any(not side.usable for line in lines for side in line.cells.values()):
+        yield phrase("compare.unusable", useless=_USELESS)
+    yield from _failed(lines)
+    if otherwise := dict.fromkeys(
+        text for line in lines for texts in line.differs.values() for text in texts
+    ):
+        listing = listed(list(otherwise), _MOST_TOLD)
+        yield phrase("compare.line-differs", otherwise=_OTHERWISE, listing=listing)

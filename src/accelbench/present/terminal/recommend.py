@@ -1,0 +1,486 @@
+"""Recommendations, their predictions and task rankings as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from accelbench.core.axes import size_labels
+from accelbench.core.figures import Statistic, interval_text, name_of
+from accelbench.core.nouns import counted
+from accelbench.core.vocabulary import Provenance
+from accelbench.core.worth import launches_failed
+from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
+from accelbench.predict.cases import poor_notes
+from accelbench.present.document import Document, DocumentSection, Notes, Table, columns
+from accelbench.present.terminal.recommend_cells import (
+    MIXED,
+    a_million,
+    basis,
+    cost,
+    counts,
+    error,
+    figures,
+    in_a_word,
+    is_measured,
+    memory,
+    rate_head,
+    statistic_said,
+    time_head,
+    units_of,
+    way,
+    where,
+    why_unclear,
+)
+from accelbench.present.terminal.words import figure
+from accelbench.present.texts import phrase
+from accelbench.recommend.answer.explanation import IN_THE_ANSWER, browsers_left_out, mixed_figures
+from accelbench.recommend.evidence.candidates import sentences_of as set_aside
+from accelbench.recommend.evidence.cells import (
+    BY_FASTEST,
+    is_imported,
+    of_machines,
+    of_others,
+    rounded,
+)
+from accelbench.recommend.evidence.model_evidence import FEW, sentences_of, without_figure
+
+Answer = Mapping[str, Any]
+
+#: Stands before each figure that is predicted.
+MARK = "~"
+#: The basis of a candidate that is ranked by a prediction.
+_RANKED = "predicted"
+#: Bases in a word or two, as columns have room for.
+_SHORT = {
+    "the model here, at other sizes": "the model",
+    "the model in another configuration": "the model elsewhere",
+    "other models in this configuration": "other models",
+    "other configurations": "other engines",
+    "vendor peaks alone": "peaks",
+    "measured peaks alone": "peaks",
+    "peaks of a typical device": "typical peaks",
+}
+
+
+def _predicted_tables(scores: Mapping[str, Answer]) -> Iterator[Table]:
+    predicted = {
+        name: score["predictions"]
+        for name, score in scores.items()
+        if score.get("predictions", {}).get("provenance") == Provenance.PREDICTED
+    }
+    if not predicted:
+        return
+    units = {str(entry["throughput_unit"]) for entry in predicted.values()}
+    several = len(units) > 1
+    rows = [
+        (
+            where(name, entry),
+            f"{entry['runtime']} {entry['precision']}",
+            f"{MARK}{figure(entry['latency'])}",
+            interval_text(entry["latency_low"], entry["latency"], entry["latency_high"], figure),
+            f"{MARK}{figure(entry['throughput'])}",
+            str(entry["throughput_unit"]) if several else "",
+            f"{MARK}{figure(entry['memory_mb'])}",
+            _SHORT.get(entry["basis"], entry["basis"]),
+        )
+        for name, entry in predicted.items()
+    ]
+    heads = ("predicted on", "engine", "p50 ms", "90 % band", rate_head(units), "counts", "MB",
+             "from")  # fmt: skip
+    yield Table(columns(heads, (2, 3, 4, 6)), rows, intervals={3: 2})
+
+
+def predicted_words(scores: Mapping[str, Answer]) -> Iterator[str]:
+    """What the figures of that table are, and whether anything is ranked by them."""
+    predicted = [
+        score
+        for score in scores.values()
+        if score.get("predictions", {}).get("provenance") == Provenance.PREDICTED
+    ]
+    bases = [score["basis"] for score in predicted]
+    if not bases:
+        return
+    ranked = bases.count(_RANKED)
+    by_them = (
+        phrase("recommend.all-these-ranked")
+        if ranked == len(bases)
+        else phrase("recommend.nothing-ranked")
+        if not ranked
+        else phrase("recommend.ranked-predicted-results")
+    )
+    yield phrase("recommend.predicted-legend", mark=MARK, by_them=by_them)
+    told = (score["predictions"] for score in predicted)
+    for note in poor_notes(
+        (one["basis"], one["held_out_error"], one["held_out_of"]) for one in told
+    ):
+        yield f"note: {note}"
+
+
+#: What a candidate with a figure stands on; and where some of them are of others.
+_FIGURED = phrase("recommend.kind-with-value")
+_FIGURED_IMPORTED = phrase("recommend.kind-with-value-imported")
+_ELSEWHERE = phrase("recommend.measure-on-machine-with")
+#: What most questions mean is not said.
+_USUAL = {"mode": "inference"}
+
+
+def answer_section(answer: Answer, explain: bool) -> DocumentSection:
+    """Return an answer: what to take, every candidate with what is known of it, and gaps."""
+    able = {name: score for name, score in answer["all_scores"].items() if score["compatible"]}
+    lines = answer["explanation"].splitlines() if explain else _briefly(answer)
+    notes = Notes([*lines, *_together(answer)])
+    if not able:
+        return DocumentSection(_heading(answer), [notes])
+    table = _candidates(able, sign_of(answer.get("currency", USUAL_CURRENCY)))
+    about = Notes([*filter(None, (*_order_of(able), of_others(able.values())))])
+    return DocumentSection(_heading(answer), [table, about, *_predicted_tables(able), notes])
+
+
+def answers_section(answers: Sequence[Answer]) -> DocumentSection:
+    """Return several answers, a row each."""
+    batches = {answer["question"]["batch_size"] for answer in answers}
+    units, several = units_of(map(_best, answers)), time_head(map(_best, answers)) == MIXED
+    rows = [
+        (
+            _model_of(answer),
+            ", ".join(size_labels(answer["sizes"])),
+            str(answer["question"]["batch_size"]) if len(batches) > 1 else "",
+            _first(answer),
+            *figures(_best(answer), several),
+            counts(_best(answer), units),
+            error(_best(answer)),
+            in_a_word(_best(answer)),
+            ", ".join(answer["fallback_options"][:2]),
+        )
+        for answer in answers
+    ]
+    time = time_head(map(_best, answers))
+    heads = (
+        *("model", "sizes", "batch", "take", time, "within", rate_head(units), "counts"),
+        *("error", "by", "else"),
+    )
+    title = f"At batch {batches.pop()}" if len(batches) == 1 else ""
+    table = Table(columns(heads, (2, 4, 5, 6, 8)), rows, intervals={1: 0, 5: 4})
+    return DocumentSection(title, [table, Notes(list(_answers_notes(answers)))])
+
+
+def _answers_notes(answers: Sequence[Answer]) -> Iterator[str]:
+    if any(answer["no_clear_winner_between"] for answer in answers):
+        yield phrase("recommend.unclear-legend")
+    if any(_is_alone(answer) for answer in answers):
+        yield phrase("recommend.alone-legend")
+    if whose := of_others(map(_best, answers)):
+        yield whose
+    if machines := _machines_of(answers):
+        yield of_machines(machines, BY_FASTEST)
+    missing = [answer for answer in answers if answer["missing"] and not is_measured(_best(answer))]
+    if missing:
+        yield phrase("recommend.without-measurement", missing=len(missing), answers=len(answers))
+        first = min(filter(None, map(_to_measure_it, missing)), key=_is_elsewhere, default=None)
+        if first:
+            yield first
+    aside = [
+        answer
+        for answer in answers
+        if answer["measured_otherwise"] and not is_measured(_best(answer))
+    ]
+    if aside:
+        yield phrase("recommend.measured-otherwise", aside=len(aside))
+    moments = [str(answer["data_date"]) for answer in answers if answer["data_date"]]
+    if moments:
+        yield phrase("recommend.newest-data", moment=_moment(max(moments)))
+
+
+def _heading(answer: Answer) -> str:
+    question = answer["question"]
+    model = question["model"] or phrase("recommend.any-model-family", family=question["family"])
+    what = [f"{model} at batch {question['batch_size']}", *size_labels(answer["sizes"])]
+    what += [question[n] for n in ("precision", "mode") if question[n] not in (None, _USUAL.get(n))]
+    has_task = question["task"] not in (None, question["mode"])
+    what += [f"for {question['task']}"] if has_task else []
+    subject = ", ".join(what)
+    unclear = answer["no_clear_winner_between"]
+    if answer["primary_recommendation"] is None:
+        return f"{subject}: nothing suits"
+    first, basis = answer["primary_recommendation"], str(_best(answer).get("basis"))
+    if unclear:
+        *most, last = unclear
+        ground = {
+            "rule": phrase("recommend.tied-by-rules"),
+            "predicted": phrase("recommend.predicted-fastest", first=first),
+        }
+        between = f"{', '.join(most)} and {last}{ground.get(basis, '')}"
+        return phrase("recommend.no-clear-winner", subject=subject, between=between)
+    alone = {"rule": ", by rule alone", "predicted": ", by prediction alone"}
+    return f"{subject}: take {first}{alone.get(basis, '')}"
+
+
+def _candidates(scores: Mapping[str, Any], sign: str) -> Table:
+    units, time = units_of(scores.values()), time_head(scores.values())
+    rows = [
+        (
+            where(name, candidate),
+            way(candidate),
+            *figures(candidate, time == MIXED),
+            counts(candidate, units),
+            memory(candidate),
+            error(candidate),
+            cost(candidate),
+            basis(candidate),
+            figure(candidate["score"]),
+        )
+        for name, candidate in scores.items()
+    ]
+    priced = a_million(sign)
+    heads = (
+        *("hardware", "engine", time, "within", rate_head(units), "counts", "MB", "error"),
+        *(priced, "by", "score"),
+    )
+    kinds = [_kind(score) for score in scores.values()]
+    ends = [n for n, (kind, after) in enumerate(pairwise(kinds)) if kind != after]
+    return Table(columns(heads, (2, 3, 4, 6, 7, 8, 10)), rows, ends, intervals={3: 2})
+
+
+def _kind(candidate: Answer) -> str:
+    if candidate["basis"] != "rule":
+        return _FIGURED
+    otherwise = candidate.get("measured_otherwise")
+    runs = phrase("recommend.kind-measured-otherwise") if otherwise else "by rule alone"
+    runs += ", after a failure" if candidate.get("ruled_out") else ""
+    return f"{runs}, not here" if candidate.get("present") is False else runs
+
+
+def _order_of(scores: Mapping[str, Any]) -> Iterator[str]:
+    kinds = list(dict.fromkeys(map(_kind, scores.values())))
+    if len(kinds) > 1:
+        imported = any(map(is_imported, scores.values()))
+        named = [_FIGURED_IMPORTED if imported and kind == _FIGURED else kind for kind in kinds]
+        yield phrase("recommend.order", named="; ".join(named))
+
+
+def _best(answer: Answer) -> Answer:
+    best: Answer = answer["all_scores"].get(answer["primary_recommendation"], {})
+    return best
+
+
+def _first(answer: Answer) -> str:
+    first = answer["primary_recommendation"] or "nothing"
+    if _is_alone(answer):
+        return f"*{first}"
+    return f"~{first}" if answer["no_clear_winner_between"] else first
+
+
+def _machines_of(answers: Sequence[Answer]) -> dict[str, list[str]]:
+    by_machine: dict[str, list[str]] = {}
+    for answer in answers:
+        for machine, names in answer["machines"].items():
+            known = by_machine.setdefault(machine, [])
+            known += [name for name in names if name not in known]
+    return by_machine
+
+
+def _is_alone(answer: Answer) -> bool:
+    return len(answer["compared"]) == 1 and bool(answer["fallback_options"])
+
+
+def _model_of(answer: Answer) -> str:
+    question = answer["question"]
+    return f"{question['model']}{' train' if question['mode'] == 'training' else ''}"
+
+
+def _briefly(answer: Answer) -> Iterator[str]:
+    scores = answer["all_scores"]
+    for name, candidate in scores.items():
+        if not candidate["compatible"]:
+            yield f"{name} is out: {candidate['reason']}."
+    yield from _left_out(answer)
+    if answer["browsers_left_out"]:
+        yield browsers_left_out(answer["browsers_left_out"])
+    yield from answer["remarks"]
+    yield from _whose(answer)
+    yield from sentences_of(answer["measured_otherwise"], FEW)
+    yield from set_aside(answer["set_aside"], FEW)
+    if mixed := mixed_figures(
+        {n: statistic for n, score in scores.items() if (statistic := statistic_said(score))}
+    ):
+        yield mixed
+    yield from _unclear(answer)
+    yield from predicted_words({n: s for n, s in scores.items() if s["compatible"]})
+    if _is_alone(answer):
+        yield phrase("recommend.alone")
+    if any("≈" in "".join(figures(score)) for score in scores.values()):
+        yield phrase("recommend.estimate-legend")
+    missing = answer["missing"]
+    if missing:
+        kinds = ("measured_otherwise", "left_out", "set_aside")
+        known = {entry["hardware"] for kind in kinds for entry in answer[kind]}
+        yield from without_figure([gap["hardware"] for gap in missing], known)
+        yield (_to_measure(answer) or phrase("recommend.no-command", reason=missing[0]["reason"]))
+    yield from answer.get("cost_notes", ())
+    if answer["data_date"]:
+        yield phrase(
+            "recommend.data-date",
+            moment=_moment(answer["data_date"]),
+            matrix_source=answer["matrix_source"],
+        )
+    else:
+        yield f"Compatibility by {answer['matrix_source']}."
+
+
+def _whose(answer: Answer) -> Iterator[str]:
+    for name, candidate in answer["all_scores"].items():
+        if failed := launches_failed([candidate.get("predictions") or {}]):
+            yield phrase("recommend.launches-failed", name=name, failed=failed)
+    if answer["machines"]:
+        yield of_machines(answer["machines"], BY_FASTEST)
+
+
+def _left_out(answer: Answer) -> Iterator[str]:
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for entry in answer["left_out"]:
+        by_reason.setdefault((entry["precision"], entry["reason"]), []).append(entry["hardware"])
+    for (precision, reason), names in by_reason.items():
+        yield phrase(
+            "recommend.precision-left-out",
+            precision=precision,
+            names=", ".join(names),
+            reason=reason,
+        )
+
+
+def _unclear(answer: Answer) -> Iterator[str]:
+    unclear = answer["no_clear_winner_between"]
+    absent = [name for name in unclear if name not in answer["measurable_here"]]
+    if absent:
+        names = ", ".join(where(name, answer["all_scores"][name]) for name in absent)
+        yield phrase(
+            "recommend.verify-elsewhere", why_unclear=why_unclear(_best(answer)), names=names
+        )
+    elif unclear:
+        yield phrase("recommend.verify-here", why_unclear=why_unclear(_best(answer)))
+
+
+def _to_measure(answer: Answer) -> str | None:
+    able = [gap for gap in answer["missing"] if gap["command"]]
+    here = [gap for gap in able if gap["hardware"] in answer["measurable_here"]]
+    if here:
+        return f"To measure: {here[0]['command']}"
+    return f"{_ELSEWHERE} {able[0]['hardware']}: {able[0]['command']}" if able else None
+
+
+def _to_measure_it(answer: Answer) -> str | None:
+    named = [
+        gap
+        for gap in answer["missing"]
+        if gap["hardware"] == answer["primary_recommendation"] and gap["command"]
+    ]
+    return _to_measure({**answer, "missing": named} if named else answer)
+
+
+def _is_elsewhere(sentence: str) -> bool:
+    return sentence.startswith(_ELSEWHERE)
+
+
+def _moment(moment: str) -> str:
+    return moment[:16].replace("T", " ")
+
+
+def _together(answer: Answer) -> Iterator[str]:
+    spread = answer.get("distributed")
+    if not spread:
+        return
+    fits = {True: "fits", False: "does not fit", None: phrase("recommend.may-fit")}[spread["fits"]]
+    yield phrase(
+        "recommend.distributed",
+        gpu_count=spread["gpu_count"],
+        strategy=spread["strategy"],
+        fits=fits,
+        reason=spread["reason"],
+        speed=spread["speed"],
+    )
+
+
+#: Models of a ranking that are shown.
+_MOST_RANKED = 20
+_ORDER = phrase("recommend.ranking-order")
+
+
+def ranking_document(
+    ranked: Sequence[Answer], task: str, batch: int, explain: bool, unknown: Sequence[str] = ()
+) -> Document:
+    """Return models in order for a task; `unknown` are those of no known family."""
+    left_out = Notes(list(_unknown(unknown, task)))
+    if not ranked:
+        which = phrase("recommend.of-known-task") if unknown else ""
+        return Document(
+            "", [left_out, Notes([phrase("recommend.no-model-results", which=which, task=task)])]
+        )
+    shown = ranked if explain else ranked[:_MOST_RANKED]
+    answers = [{"predictions": entry} for entry in shown]
+    units, time = units_of(answers), time_head(answers)
+    rows = [
+        (
+            str(place),
+            entry["model"],
+            ", ".join(size_labels(entry["sizes"])),
+            where(entry["hardware"], entry),
+            *figures({"predictions": entry}, time == MIXED),
+            counts({"predictions": entry}, units),
+            in_a_word(entry),
+        )
+        for place, entry in enumerate(shown, 1)
+    ]
+    heads = ("", "model", "sizes", "on", time, "within", rate_head(units), "counts", "by")
+    table = Table(columns(heads, (0, 4, 5, 6)), rows, intervals={2: 1, 5: 4})
+    notes = [whose] if (whose := of_others(shown)) else []
+    if len(shown) < len(ranked):
+        notes.append(f"and {len(ranked) - len(shown)} more: --explain shows all.")
+    notes += [_ORDER] if explain else []
+    section = DocumentSection(
+        phrase("recommend.ranking-title", task=task, batch=batch), [table, Notes(notes)]
+    )
+    return Document("", [left_out, section] if left_out.sentences else [section])
+
+
+def _unknown(names: Sequence[str], task: str) -> Iterator[str]:
+    if names:
+        listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+        yield phrase(
+            "recommend.unknown-families",
+            names=counted(len(names), "model"),
+            task=task,
+            words="is" if len(names) == 1 else "are",
+            listed=listed,
+        )
+
+
+Measured = Mapping[str, Any]
+
+
+def measured_notes(measured: Sequence[Measured]) -> Notes:
+    """Return what was just measured, and whether it is in the answers."""
+    return Notes(list(map(_sentence, measured)))
+
+
+def _sentence(result: Measured) -> str:
+    where = f"{result['hardware']} ({result['device']})" if result["device"] else result["hardware"]
+    way = " ".join(str(result[name]) for name in ("runtime", "precision") if result[name])
+    time = (
+        ""
+        if result["latency"] is None
+        else f", {name_of(Statistic(result['figure']))} {rounded(result['latency'])} ms"
+    )
+    outcome = result["outcome"]
+    verdict = (
+        outcome if outcome == IN_THE_ANSWER else phrase("recommend.outside-answer", outcome=outcome)
+    )
+    return phrase(
+        "recommend.measured-now",
+        where=where,
+        way=way,
+        batch_size=result["batch_size"],
+        time=time,
+        verdict=verdict,
+    )

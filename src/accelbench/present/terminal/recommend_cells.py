@@ -1,0 +1,198 @@
+"""What stands in a cell of a table of recommendations, and its heading."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+from accelbench.core.case import runtimes_own
+from accelbench.core.devices import mark_of, short_of
+from accelbench.core.figures import Statistic, interval_text, name_of, spread_in
+from accelbench.core.vocabulary import Provenance
+from accelbench.judge.costs import money
+from accelbench.present.document import TonedText
+from accelbench.present.terminal.console import console
+from accelbench.present.terminal.words import figure
+from accelbench.present.texts import phrase
+from accelbench.recommend.evidence.cells import is_imported, threads_said
+
+Answer = Mapping[str, Any]
+
+#: Columns of a terminal below which engines have their short names.
+_NARROW = 100
+#: The heading of times that are of several figures.
+MIXED = "ms"
+
+
+def time_head(several: Iterable[Answer]) -> str:
+    """The heading of times, with their figure; each time has its own where they differ."""
+    known = {statistic for answer in several if (statistic := statistic_said(answer))}
+    return f"{known.pop()} ms" if len(known) == 1 else MIXED
+
+
+def statistic_said(candidate: Answer) -> str:
+    """Which figure of its steps a time is; "" where there is none."""
+    statistic = (_figures(candidate) or candidate).get("figure")
+    return name_of(Statistic(statistic)) if statistic else ""
+
+
+def a_million(sign: str) -> str:
+    """The heading of costs, in two lines where a currency has letters for a sign."""
+    if len(sign) == 1:
+        return f"{sign}/million"
+    return TonedText(sign.strip(), further=("/million",))
+
+
+def where(name: str | None, candidate: Answer) -> str:
+    """A platform, with the device that its figure is of."""
+    device = candidate.get("device")
+    if name is None or not device or device in name:
+        return name or "none"
+    return f"{name} ({device})"
+
+
+def way(candidate: Answer, apart: Container[str] | None = None) -> str:
+    """The engine and its precision; of PyTorch, which also runs as it is, whether it compiled.
+
+    Beside them stand the options and threads by which other ways there were measured too.
+
+    Args:
+        candidate: an answer's candidate, or an option under limits.
+        apart: the settings that tell ways apart; those of the answer's own without it.
+    """
+    known = candidate.get("told_apart_by") or () if apart is None else apart
+    is_compiled = candidate.get("compiled") and (
+        candidate.get("runtime") == "pytorch" or "compiled" in known
+    )
+    parts = (
+        _engine(candidate.get("runtime")),
+        "compiled" if is_compiled else None,
+        candidate.get("precision"),
+    )
+    options = candidate.get("options") or {}
+    more = [f"{name}={value}" for name, value in sorted(runtimes_own(options).items())]
+    words = [*parts, *(more if "options" in known else ())]
+    words += [threads_said(candidate)] if "threads" in known else []
+    if "device_fingerprint" in known and candidate.get("device_fingerprint"):
+        words.append(f"({mark_of(candidate)})")
+    if "machine" in known and candidate.get("machine"):
+        words.append(f"on {str(candidate['machine']).partition(' (')[0]}")
+    return " ".join(str(part) for part in words if part)
+
+
+def _engine(runtime: str | None) -> str | None:
+    narrow = console().width < _NARROW
+    return short_of(runtime) if runtime and narrow else runtime
+
+
+def figures(candidate: Answer, several: bool = False) -> tuple[str, str, str]:
+    """Latency, where it lies, and throughput; an estimate is marked, and what is ruled has none."""
+    known = _figures(candidate)
+    about = "" if _is_of_a_measurement(candidate) else "≈"
+    time, rate = (
+        f"{about}{figure(known[name])}" if known.get(name) is not None else ""
+        for name in ("latency", "throughput")
+    )
+    return (
+        f"{time} {statistic_said(candidate)}" if several and time else time,
+        within(candidate),
+        rate,
+    )
+
+
+def within(candidate: Answer) -> str:
+    """Where its time lies: the interval of what was measured, the bounds of an estimate.
+
+    A figure alone has none: that it is judged as if it might be 3 % off was not measured.
+    """
+    known = _figures(candidate)
+    if known.get("latency") is None:
+        return ""
+    if _is_of_a_measurement(candidate):
+        spread = spread_in(known.get("latency_interval"))
+        return spread.text(known["latency"], figure) if spread else ""
+    low, high = known.get("latency_low"), known.get("latency_high")
+    return interval_text(low, known["latency"], high, figure)
+
+
+def why_unclear(first: Answer) -> str:
+    """Return why the first of several candidates does not clearly win."""
+    reasons = {
+        "rule": phrase("recommend.unclear-rules"),
+        "predicted": phrase("recommend.unclear-predicted"),
+    }
+    return reasons.get(first["basis"], phrase("recommend.unclear-measured"))
+
+
+def units_of(several: Iterable[Answer]) -> set[str]:
+    """What throughputs count."""
+    known = (_figures(answer) for answer in several)
+    return {
+        str(prediction.get("throughput_unit") or "items")
+        for prediction in known
+        if prediction.get("throughput") is not None
+    }
+
+
+def rate_head(units: set[str]) -> str:
+    """The heading of throughputs: where they count different things, a column says which."""
+    return f"{next(iter(units), 'items')}/s" if len(units) < 2 else "a second"
+
+
+def counts(candidate: Answer, units: set[str]) -> str:
+    """What a throughput counts, where others beside it count something else."""
+    known = _figures(candidate)
+    several = len(units) > 1 and known.get("throughput") is not None
+    return str(known.get("throughput_unit") or "items") if several else ""
+
+
+def memory(candidate: Answer) -> str:
+    """Megabytes at the peak, as measured."""
+    known = _figures(candidate).get("memory_peak_mb")
+    return "" if known is None else figure(known)
+
+
+def error(candidate: Answer) -> str:
+    """How far its outputs are from fp32's, as verified; empty where nobody compared them."""
+    known = _figures(candidate).get("verification_error")
+    return "" if known is None else f"{known:.2g}"
+
+
+def cost(candidate: Answer) -> str:
+    """Of a million items."""
+    known = candidate.get("cost_per_million")
+    return "" if known is None else money(known)
+
+
+def basis(candidate: Answer) -> str:
+    """The rung of a figure, or how a rule rates the platform; and whether that is not here."""
+    known = _rung(candidate)
+    rating = (
+        f": {candidate['performance_rating']}" if known == "rule" and "score" in candidate else ""
+    )
+    return f"{known}{rating}{', not here' if candidate.get('present') is False else ''}"
+
+
+def in_a_word(candidate: Answer) -> str:
+    """Measured, imported, estimated, predicted or ruled, where there is no room for more."""
+    known = _rung(candidate)
+    return known if known in ("measured", "imported", "predicted", "rule", "") else "estimated"
+
+
+def _rung(candidate: Answer) -> str:
+    known = str(candidate.get("basis") or "")
+    return "imported" if known == "measured" and is_imported(candidate) else known
+
+
+def is_measured(candidate: Answer) -> bool:
+    """Whether it is a figure of the very question."""
+    return bool(candidate.get("basis") == "measured")
+
+
+def _is_of_a_measurement(candidate: Answer) -> bool:
+    return is_measured(candidate) or _figures(candidate).get("basis") == "measured"
+
+
+def _figures(candidate: Mapping[str, Any]) -> Mapping[str, Any]:
+    figures: Mapping[str, Any] = candidate.get("predictions") or {}
+    return {} if figures.get("provenance") == Provenance.PREDICTED else figures

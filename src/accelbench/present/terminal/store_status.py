@@ -1,0 +1,182 @@
+"""The summary of a database, and of an import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelbench.core.device_facts import MOST_OF_PEAK, describe_rate
+from accelbench.core.nouns import batch_text, counted, listed
+from accelbench.core.vocabulary import Status
+from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.present.texts import phrase
+
+if TYPE_CHECKING:
+    from accelbench.exchange.imports.reading import ImportedResults
+    from accelbench.store.database import Database
+
+
+#: Machines that are named; exports of a lake may be of hundreds.
+_MOST = 8
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """What results of an import are stored as."""
+
+    machines: tuple[str, ...] = ()
+    undated: int = 0  # would be compared, and have no place in a history
+
+
+def brought(database: Database, content: ImportedResults) -> ImportSummary:
+    """What is in the database of the runs that an import brought."""
+    of_runs, runs = "run_id IN (SELECT unnest(?))", [[run.id for run in content.runs]]
+    _, ((undated,),) = database.query(
+        f"SELECT count(*) FROM benchmark_results WHERE {of_runs}"  # noqa: S608 — our condition
+        f" AND started_at IS NULL AND status = '{Status.OK.value}' AND {COMPARABLE_SQL}",
+        runs,
+    )
+    return ImportSummary(
+        tuple(machines_of(database, of_runs, runs)), undated if isinstance(undated, int) else 0
+    )
+
+
+def machines_of(
+    database: Database, where: str = "true", values: Sequence[object] = ()
+) -> list[str]:
+    """The machines of results, as people know them."""
+    from accelbench.judge.stored_results import runs_of
+
+    machines = {machine for machine, _ in runs_of(database, where, values).values()}
+    return [str(machine) for machine in sorted(machines)]
+
+
+def named(machines: Sequence[str]) -> str:
+    """Return the first of many machines."""
+    return listed(machines, _MOST, "; ") or "none"
+
+
+def told(summary: ImportSummary) -> Iterator[str]:
+    """Sentences for people."""
+    if summary.machines:
+        word = "Machine" if len(summary.machines) == 1 else "Machines"
+        yield f"{word}, by --machine: {named(summary.machines)}"
+    if summary.undated:
+        say, are, have, them = "say", "they are", "have", "them"
+        if summary.undated == 1:
+            say, are, have, them = "says", "it is", "has", "it"
+        yield phrase(
+            "store.undated",
+            undated=counted(summary.undated, "result"),
+            say=say,
+            are=are,
+            have=have,
+            them=them,
+        )
+
+
+def kept_theirs(number: int) -> str:
+    """The sentence about results for which a source was named, and that have one."""
+    say, they_are, keep = ("says", "it is", "keeps") if number == 1 else ("say", "they are", "keep")
+    return phrase(
+        "store.source-kept",
+        number=counted(number, "result"),
+        say=say,
+        they_are=they_are,
+        keep=keep,
+    )
+
+
+def copies_kept(number: int) -> str:
+    """Return the sentence about measured results of which imported copies came first."""
+    are, copies = ("is", "an imported copy") if number == 1 else ("are", "imported copies")
+    stay = "stays" if number == 1 else "stay"
+    return phrase(
+        "store.copies-kept",
+        number=counted(number, "measured result"),
+        are=are,
+        copies=copies,
+        stay=stay,
+    )
+
+
+def samples_left(files: Sequence[Path]) -> str:
+    """The sentence about tables that have samples, which only a result file brings along."""
+    named = str(files[0]) if len(files) == 1 else f"{len(files)} files"
+    return phrase("store.samples-not-read", named=named)
+
+
+def without_figures(number: int) -> str:
+    """The sentence about lines of a table that have no figure, and are no results."""
+    have, are, they = ("has", "is", "it") if number == 1 else ("have", "are", "they")
+    lines = counted(number, "more line", "more lines")
+    return phrase("store.lines-without-result", lines=lines, have=have, they=they, are=are)
+
+
+def repeated(number: int) -> str:
+    """The sentence about what stands in the files more than once, equal in everything."""
+    say, are = ("repeats", "is") if number == 1 else ("repeat", "are")
+    return phrase("store.repeated-lines", number=counted(number, "line"), say=say, are=are)
+
+
+def known_already(number: int, *, dated: bool) -> str:
+    """The sentence about what was found here, where a moment was given perhaps."""
+    sentence = phrase("store.already-stored", number=number, words="was" if number == 1 else "were")
+    return phrase("store.moment-kept", sentence=sentence) if dated else sentence
+
+
+#: As many as a few lines hold: somebody else's tables have thousands of models.
+_MOST_NAMES = 24
+#: Results that were refused, of which each is a line.
+_MOST_REFUSED = 5
+
+
+def status_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines of `db status`, each a name and a text."""
+    tables, journals = summary["tables"], summary["journals"]
+    lines = [
+        ("database", summary["database"]),
+        ("size", f"{summary['size_bytes'] / 2**20:.1f} MiB, schema {summary['schema_version']}"),
+        *((name, str(count)) for name, count in tables.items()),
+        ("results by status", _counted(summary["results_by_status"])),
+        ("by provenance", _counted(summary["results_by_provenance"])),
+        ("unusable results", _counted(summary["unusable_by_reason"])),
+        ("runs by status", _counted(summary["runs_by_status"])),
+        ("models", listed(summary["models"], _MOST_NAMES) or "none"),
+        ("hardware", ", ".join(summary["hardware"]) or "none"),
+        ("machines", named(summary["machines"])),
+    ]
+    if summary["first_result_at"]:
+        lines.append(("measured", f"{summary['first_result_at']} to {summary['last_result_at']}"))
+    lines.append(("journals", f"{journals['known']} in {journals['folder']}"))
+    if journals["orphans"]:
+        lines.append(("not filled in", ", ".join(journals["orphans"])))
+    refused = [
+        f"result {a['result_id']} of run {a['run_id']}: {a['why']}" for a in summary["refused"]
+    ]
+    more = len(refused[_MOST_REFUSED:])
+    messages = [*refused[:_MOST_REFUSED], *([f"and {more} more; --json has all"] if more else [])]
+    lines += [("not stored", message) for message in messages]
+    lines += [("implausible", text) for text in _implausible(summary["implausible"])]
+    for name, numbers in journals["corrupt_lines"].items():
+        lines.append(("damaged", f"{name}, line(s) {', '.join(map(str, numbers))}"))
+    return lines
+
+
+def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    if results:
+        count = counted(len(results), "imported result")
+        yield phrase("store.implausible", count=count, most_of_peak=MOST_OF_PEAK)
+    for one in results[:_MOST_REFUSED]:
+        where = " ".join(str(one[name]) for name in ("runtime", "precision") if one[name])
+        place = f"{where} on {one['device_name']}"
+        batch = batch_text(one["batch_size"])
+        yield f"{one['model']}, {batch}, {place}: {describe_rate(one['implausible_rate'])}"
+    if more := len(results[_MOST_REFUSED:]):
+        yield f"and {more} more; --json has all"
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"

@@ -1,1 +1,0 @@
-"""What is asked of a store in SQL, and handed to `analysis`: the same for commands and pages."""

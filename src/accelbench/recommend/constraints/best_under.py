@@ -1,0 +1,366 @@
+"""The best batch size and precision of a model under limits; unknown values do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NotRequired, TypedDict
+
+from accelbench.core.figures import name_of
+from accelbench.core.rows import Json, number, text
+from accelbench.core.vocabulary import Provenance
+from accelbench.recommend.constraints.limits import (
+    OF_ITEMS,
+    PRECISION,
+    Limits,
+    kept,
+    limits_named,
+)
+from accelbench.recommend.constraints.measure_command import MeasurementTarget, Words, case
+from accelbench.recommend.constraints.measurement_candidates import (
+    BATCHES,
+    METERED,
+    Rate,
+    are_mixed,
+    compares_memory,
+    first_batch,
+    merit,
+    pareto,
+    rate_in,
+    searches,
+    sizes_meant,
+    to_search,
+    unit_in,
+    why_unmetered,
+    worth_measuring,
+)
+from accelbench.recommend.constraints.options import Option, options
+from accelbench.recommend.estimate.figures import MEASURED, counted_memory
+from accelbench.recommend.evidence.candidates import Candidate, sentences_of, set_aside
+from accelbench.recommend.evidence.cells import BY_OTHERS, of_machines, rounded, way_said
+from accelbench.recommend.evidence.model_evidence import (
+    FEW,
+    ModelEvidence,
+    OtherMeasurement,
+    reaching,
+    sentences,
+    without_figure,
+)
+from accelbench.recommend.query.query import Query
+from accelbench.recommend.rank.choosing import Prices
+
+__all__ = ["Limits", "limits_named", "under"]
+
+
+OBJECTIVE = (
+    "Objective: the most items a second that keeps the limits, which need not be the largest batch."
+)
+
+
+@dataclass(frozen=True)
+class LimitSearch:
+    """All options of a model with the limits that they keep."""
+
+    asked: Query
+    limits: Limits
+    options: Sequence[Option]
+    candidates: Sequence[Candidate]
+    batches: Sequence[int]
+    rate: Rate
+    otherwise: Sequence[OtherMeasurement] = ()
+    elsewhere: bool = False  # it was measured, but not on the candidates
+    aside: Sequence[Json] = ()  # results with unusable times
+
+    @cached_property
+    def fits(self) -> list[Option]:
+        """Options that keep all limits, the best first."""
+        return self._in_order(option for option in self.options if not option.why)
+
+    @cached_property
+    def misfits(self) -> list[Option]:
+        return self._in_order(option for option in self.options if option.why)
+
+    @cached_property
+    def front(self) -> list[Option]:
+        return pareto(self.fits, self.rate)
+
+    @cached_property
+    def unmeasured(self) -> list[str]:
+        """Candidates without an option."""
+        known = {option.hardware for option in self.options}
+        return [candidate.name for candidate in self.candidates if candidate.name not in known]
+
+    def _in_order(self, choices: Iterable[Option]) -> list[Option]:
+        return sorted(choices, key=lambda option: merit(option, self.rate))
+
+
+class LimitAnswer(TypedDict):
+    """An answer under limits for Python and JSON."""
+
+    model: str
+    mode: str
+    sizes: dict[str, int]
+    limits: dict[str, float]
+    best: dict[str, object] | None
+    fits: list[dict[str, object]]
+    does_not_fit: list[dict[str, object]]
+    pareto: list[dict[str, object]]
+    pareto_by: list[str]
+    objective: str  # the column that the best maximises
+    to_verify: list[Words]
+    to_search: list[Words]
+    unfillable: list[str]
+    measured_otherwise: list[dict[str, object]]
+    set_aside: list[Json]
+    explanation: str
+    currency: NotRequired[str]
+    cost_notes: NotRequired[list[str]]
+
+
+def under(
+    query: Query,
+    limits: Limits,
+    own: ModelEvidence,
+    candidates: Sequence[Candidate],
+    named: Sequence[int] = (),
+    prices: Prices | None = None,
+    here: MeasurementTarget | None = None,
+) -> LimitAnswer:
+    """Return the options that keep the limits, the best, and why the rest does not.
+
+    Batch sizes that were not measured are estimated; only the named ones count, if any is named.
+    `here` is where new results are stored.
+    """
+    every = [
+        option
+        for option in options(query, own, candidates, named, prices)
+        if not named or option.batch_size in named
+    ]
+    rate, counts = rate_in(every), unit_in(every)
+
+    def judged(several: Iterable[Option]) -> list[Option]:
+        any_error = query.precision is not None
+        verdicts = (
+            replace(option, why=kept(option, limits, counts, any_error=any_error))
+            for option in several
+        )
+        return _one_of_each(verdicts, rate)
+
+    aside = [measurement for candidate in candidates for measurement in own.otherwise(candidate)]
+    search = LimitSearch(
+        query, limits, judged(every), candidates, named, rate, aside, bool(own.cells),
+        [entry for entry in set_aside(candidates, own.unusable)
+         if not named or entry["batch_size"] in named],
+    )  # fmt: skip
+    perhaps = list(search.options)
+    if not search.fits and not named:
+        # Nothing measured fits and no batch is named: consider further batches.
+        perhaps = judged(options(query, own, candidates, BATCHES, prices))
+    metered = [name for name in METERED if name in limits.given]
+    why = why_unmetered(candidate.name for candidate in candidates) if metered else ""
+    unfilled = [f"{name}: {why}" for name in metered if why]
+    here = replace(here or MeasurementTarget(), energy=bool(metered))
+    to_verify = (
+        [] if unfilled else worth_measuring(query, limits, perhaps, candidates, named, rate, here)
+    )
+
+    def entry_of(option: Option) -> dict[str, object]:
+        words = case(query, option, here)
+        return option.to_dict(words["command"], words.get("unmeasurable"))
+
+    return {
+        "model": query.model,
+        "mode": query.mode,
+        "sizes": dict(own.sizes),
+        "limits": limits.given,
+        "best": entry_of(search.fits[0]) if search.fits else None,
+        "fits": [entry_of(option) for option in search.fits],
+        "does_not_fit": [entry_of(option) for option in search.misfits],
+        "pareto": [entry_of(option) for option in search.front],
+        "pareto_by": ["latency_ms", "throughput", *_by_memory(search)],
+        "objective": "throughput",
+        "to_verify": to_verify,
+        "to_search": (
+            to_search(query, limits, search.options, candidates, named, here)
+            if searches(limits) and not unfilled
+            else []
+        ),
+        "unfillable": unfilled,
+        "measured_otherwise": [measurement.to_dict() for measurement in search.otherwise],
+        "set_aside": list(search.aside),
+        "explanation": " ".join(_explained(search, to_verify, unfilled)),
+    }
+
+
+def _one_of_each(judged: Iterable[Option], rate: Rate) -> list[Option]:
+    """Return the best option of each name, preferably one that fits."""
+    best: dict[tuple[object, ...], tuple[tuple[bool, tuple[object, ...]], Option]] = {}
+    for option in judged:
+        order = (bool(option.why), merit(option, rate))
+        if option.name not in best or order < best[option.name][0]:
+            best[option.name] = order, option
+    return [option for _, option in best.values()]
+
+
+def _by_memory(search: LimitSearch) -> list[str]:
+    return ["memory_mb"] if compares_memory(search.fits) else []
+
+
+def _explained(
+    search: LimitSearch, to_verify: Sequence[Words], unfilled: Sequence[str]
+) -> Iterator[str]:
+    """Yield the sentences of the explanation."""
+    what = f" under {search.limits}" if search.limits.given else ""
+    yield from sentences(search.otherwise, FEW)
+    yield from sentences_of(search.aside, FEW, search.limits.memory_mb)
+    if not search.options:
+        if _is_room(search):
+            yield "Their memory keeps the limit; without usable times none is known to be best."
+        else:
+            yield f"{_none(search)}, so nothing is known to fit{what}."
+            yield from _too_large(search)
+    elif search.fits:
+        yield _best(search, what)
+        yield f"{len(search.fits)} of {len(search.options)} ways fit."
+        yield OBJECTIVE
+    else:
+        yield f"Nothing fits{what}: {_missed(search)}."
+    if search.limits.min_throughput is not None:
+        yield from reaching(search.otherwise, search.limits.min_throughput)
+    yield from _held_together(search)
+    for unkept in unfilled:
+        name, _, why = unkept.partition(": ")
+        yield f"{name} cannot be shown to be kept by measuring here: {why}."
+    if search.options and search.unmeasured:
+        known = {measurement.hardware for measurement in search.otherwise}
+        known |= {text(entry, "hardware") for entry in search.aside}
+        yield from without_figure(search.unmeasured, known)
+    # A measured option that fits would only be confirmed.
+    open_ones = to_verify[1:] if search.fits and search.fits[0].measured else to_verify
+    yield from _unmeasurable([check for check in open_ones if check["command"] is None])
+
+
+def _is_room(search: LimitSearch) -> bool:
+    """Return whether memory is the only limit and results without usable times keep it."""
+    limit = search.limits.memory_mb
+    taken = [memory for case in search.aside if (memory := number(case, "memory_mb")) is not None]
+    return (
+        limit is not None
+        and len(search.limits.given) == 1
+        and min(taken, default=limit + 1) <= limit
+    )
+
+
+def _none(search: LimitSearch) -> str:
+    """Return the note that no result answers, or that none counts."""
+    if search.otherwise:
+        return (
+            f"None of it is the time of a step of {_question(search)}, with one request after the"
+            " other on one device"
+        )
+    return f"Nothing that counts is measured of {_question(search)}"
+
+
+def _unmeasurable(cases: Sequence[Words]) -> Iterator[str]:
+    """Yield the hardware that no command measures, by reason."""
+    places: dict[str, list[str]] = {}
+    for check in cases:
+        places.setdefault(check["unmeasurable"], []).append(check["hardware"])
+    for why, where in places.items():
+        yield f"No command measures {', '.join(dict.fromkeys(where))}: {why}."
+
+
+def _question(search: LimitSearch) -> str:
+    query = search.asked
+    sizes = ", ".join(f"{name} {value}" for name, value in query.shapes.items())
+    phrases = [f"at {sizes}"] if sizes else []
+    phrases += [f"in {query.precision}"] if query.precision else []
+    phrases += [f"in {query.mode}"] if query.mode != "inference" else []
+    phrases += (
+        [f"on {', '.join(candidate.name for candidate in search.candidates)}"]
+        if search.elsewhere
+        else []
+    )
+    return " ".join([query.model, *phrases])
+
+
+def _too_large(search: LimitSearch) -> Iterator[str]:
+    query, precision = search.asked, search.asked.precision or "fp32"
+    least = min(search.batches, default=1)
+    memory = counted_memory(query, least, precision, sizes_meant(query))
+    none_fits = first_batch(query, search.limits, precision, search.batches) is None
+    if none_fits and memory is not None:
+        yield f"Batch {least} in {precision} is estimated to take {rounded(memory)} MB."
+
+
+def _best(search: LimitSearch, what: str) -> str:
+    best = search.fits[0]
+    step, rate = (
+        f"{name_of(best.statistic)} {rounded(best.latency.middle)} ms a step",
+        f"{rounded(best.rate.middle)} {best.unit}/s, " if best.has_rate else "",
+    )
+    if not best.measured:
+        step += f" (at worst {rounded(best.latency.high)})"
+    whose, of_memory = best.basis, best.memory_basis
+    if Provenance.IMPORTED in best.origin.rests_on:
+        whose = f"{BY_OTHERS} ({best.origin.named})"
+        whose = whose if best.measured else f"{best.basis} from what was {whose}"
+        of_memory = BY_OTHERS if of_memory == MEASURED else of_memory
+    memory = f", {rounded(best.memory.middle)} MB ({of_memory})" if best.memory else ""
+    settings = ", ".join(f"{name}={value}" for name, value in sorted(best.settings.items()))
+    where = " · ".join(part for part in (*way_said(best.row), settings) if part)
+    return (
+        f"{best.hardware} at batch {best.batch_size} in {best.precision}{what}: {whose},"
+        f" {rate}{step}{memory} ({where})."
+    )
+
+
+def _missed(search: LimitSearch) -> str:
+    """Return the limit that most options miss, and the option that is nearest to it."""
+    missed = [(why, option) for option in search.misfits for why in option.why]
+    limits = [why.limit for why, _ in missed]
+    most = min((*search.limits.given, PRECISION), key=lambda name: -limits.count(name))
+    why, way = min(
+        ((why, option) for why, option in missed if why.limit == most),
+        key=lambda pair: (not pair[0].open, pair[0].by, merit(pair[1], search.rate)),
+    )
+    if most == PRECISION:
+        return f"{limits.count(most)} of {len(search.options)} ways are out: {why.text}"
+    is_open = any(reason.open for reason, _ in missed if reason.limit == most)
+    missed_by = "not known to be kept" if is_open else "missed"
+    return (
+        f"{most} is {missed_by} by {limits.count(most)} of {len(search.options)} ways;"
+        f" the nearest is {way.hardware} {way.runtime} {way.precision} at batch {way.batch_size}:"
+        f" {why.text}"
+    )
+
+
+def _held_together(search: LimitSearch) -> Iterator[str]:
+    """Yield notes on comparisons of different units, machines or unknown memory."""
+    if are_mixed(search.options):
+        units = sorted({option.unit for option in search.options})
+        yield (
+            f"Rates are of {' and of '.join(units)}, which do not compare: the order is by items of"
+            " the batch that go through in a second."
+        )
+        for name in OF_ITEMS:
+            if name in search.limits.given:
+                yield f"{name} is taken to be of {unit_in(search.options)}."
+    machines: dict[str, list[str]] = {}
+    for machine, name in sorted(
+        {
+            (str(option.row["machine"]), option.hardware)
+            for option in search.options
+            if option.row.get("machine")
+        }
+    ):
+        machines.setdefault(machine, []).append(name)
+    if len(machines) > 1:
+        yield of_machines(machines)
+    unknown = sum(option.memory is None for option in search.fits)
+    if unknown and len(search.fits) > 1:
+        yield (
+            f"The Pareto front leaves memory out: of {unknown} of {len(search.fits)} that fit it is"
+            " not known."
+        )

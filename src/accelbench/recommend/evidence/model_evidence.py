@@ -1,0 +1,361 @@
+"""The evidence of one model for a question, and its results that do not answer it. Pure.
+
+Many requests at once, other sizes, an unknown batch or a rate alone are no time of the step that is
+asked about. They show that the platform runs the model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from accelbench.core.figures import MEANS, RATES_FIRST, TAILS, name_of
+from accelbench.core.nouns import batch_text, listed
+from accelbench.core.nouns import counted as so_many
+from accelbench.core.rows import Json, number
+from accelbench.core.vocabulary import SINGLE_STREAM
+from accelbench.judge.questions import SHAPES
+from accelbench.measure.launches import typical
+from accelbench.recommend.evidence.candidates import Candidate
+from accelbench.recommend.evidence.cells import (
+    CIRCUMSTANCES,
+    EvidenceAttempt,
+    EvidenceCell,
+    is_imported,
+    rounded,
+    unit_of,
+)
+from accelbench.recommend.evidence.failures import Failure, in_the_way, lasting, ruled_out, standing
+from accelbench.recommend.evidence.select_context import differs, meant, own_shapes
+from accelbench.recommend.query.query import Query
+
+#: So many are shown next to an answer, unless all are asked for.
+FEW = 4
+
+
+@dataclass(frozen=True)
+class OtherMeasurement:
+    """Cells of one candidate that do not answer, for the same reason.
+
+    Attributes:
+        why: what they are of, in words; "" if only the batch or the statistic differs.
+    """
+
+    hardware: str
+    why: str
+    cells: Sequence[EvidenceCell]
+
+    @cached_property
+    def best(self) -> EvidenceCell:
+        """The cell with the highest rate of a device."""
+        return min(self.cells, key=lambda cell: (-_pace(cell), cell.order))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it for JSON."""
+        cell = self.best
+        row, rate = cell.row, _rate(cell)
+        return {
+            "hardware": self.hardware,
+            "why": self.why,
+            "results": len(self.cells),
+            "scenario": row.get("scenario"),
+            **cell.facts(),
+            "devices": cell.devices,
+            "latency": cell.latency if cell.latencies else None,
+            "figure": str(cell.statistic) if cell.latencies else None,
+            "throughput": rate,
+            "throughput_per_device": None if rate is None else rate / (cell.devices or 1),
+            "throughput_unit": None if rate is None else unit_of(row),
+            "text": str(self),
+        }
+
+    def __str__(self) -> str:
+        cell = self.best
+        several = len(self.cells) > 1
+        figures = f", {'the most ' if several else ''}{', '.join(_figures(cell))}"
+        where = (cell.device, cell.row.get("runtime"), cell.precision)
+        of = ", ".join(str(part) for part in (*where, _batch(cell)) if part)
+        what = f"{self.why}: " if self.why else ""
+        return f"{self.hardware}, {what}{so_many(len(self.cells), 'result')}{figures} ({of})"
+
+
+def otherwise(
+    name: str,
+    cells: Iterable[EvidenceCell],
+    context: Mapping[str, object],
+    precisions: Sequence[str] = (),
+) -> Iterator[OtherMeasurement]:
+    """Yield the cells of a candidate that do not answer, grouped by the reason.
+
+    Args:
+        name: of the candidate.
+        cells: its cells.
+        context: the sizes and circumstances of the question.
+        precisions: of the question; any if empty.
+    """
+    groups: dict[tuple[str, str], list[EvidenceCell]] = {}
+    for cell in cells:
+        groups.setdefault((_why(cell, context, precisions), _counts(cell)), []).append(cell)
+    for (why, _), several in sorted(groups.items()):
+        yield OtherMeasurement(name, why, several)
+
+
+def sentences(measurements: Sequence[OtherMeasurement], most: int | None = None) -> Iterator[str]:
+    """Yield notes on results that do not answer."""
+    return sentences_of([measurement.to_dict() for measurement in measurements], most)
+
+
+def sentences_of(entries: Sequence[Json], most: int | None = None) -> Iterator[str]:
+    """Yield notes on the `measured_otherwise` of an answer."""
+    for entry in entries[:most]:
+        whose = f" by others ({entry.get('source') or 'imported'})" if is_imported(entry) else ""
+        yield f"Measured{whose}, though not as asked: {entry['text']}."
+    if most is not None and len(entries) > most:
+        yield f"{len(entries) - most} more such: --explain."
+
+
+def reaching(measurements: Sequence[OtherMeasurement], least: float) -> Iterator[str]:
+    """Yield which rates of a device reach a limit, although no time of a step shows it."""
+    rates = [
+        (number(measurement.to_dict(), "throughput_per_device"), measurement)
+        for measurement in measurements
+    ]
+    known = sorted(
+        ((rate, measurement) for rate, measurement in rates if rate is not None),
+        key=lambda pair: (-pair[0], str(pair[1])),
+    )
+    enough = [_rate_said(rate, measurement) for rate, measurement in known if rate >= least]
+    if enough:
+        yield (
+            f"As rates alone, these reach {least:g} a second: {listed(enough, FEW, '; ')}. What"
+            " one request after the other comes to they do not show."
+        )
+    elif known:
+        most = _rate_said(*known[0])
+        yield f"None of these rates reaches {least:g} a second: the most is {most}."
+
+
+def _rate_said(rate: float, measurement: OtherMeasurement) -> str:
+    row, several = measurement.best.row, (measurement.best.devices or 1) > 1
+    scenario = row.get("scenario")
+    suffix = f" (scenario {scenario})" if scenario not in (None, SINGLE_STREAM) else ""
+    each = " on each device" if several else ""
+    return f"{measurement.hardware} {rounded(rate)} {unit_of(row)}/s{each}{suffix}"
+
+
+def without_figure(names: Sequence[str], known: Container[str]) -> Iterator[str]:
+    """Yield which candidates have no result that counts, and which have none at all."""
+    matches = [name for name in names if name in known]
+    never = [name for name in names if name not in known]
+    if matches:
+        yield f"Without a measured figure of what is asked: {', '.join(matches)}."
+    if never:
+        yield f"Not measured: {', '.join(never)}."
+
+
+def _why(cell: EvidenceCell, context: Mapping[str, object], precisions: Sequence[str]) -> str:
+    scenario = cell.row.get("scenario")
+    reasons = [] if scenario in (None, SINGLE_STREAM) else [f"scenario {scenario}"]
+    if precisions and cell.precision not in precisions:
+        reasons.append(f"in {cell.precision}")
+    rest = {n: value for n, value in context.items() if n != "scenario"}
+    if apart := differs(cell, rest):
+        reasons.append(apart)
+    if not cell.latencies:
+        reasons.append("no time of a step")
+    elif not reasons and cell.statistic not in MEANS:
+        reasons.append(f"{name_of(cell.statistic)} alone")
+    return ", ".join(reasons)
+
+
+def _counts(cell: EvidenceCell) -> str:
+    return unit_of(cell.row) if cell.rates else ""
+
+
+def _batch(cell: EvidenceCell) -> str:
+    batch = cell.row.get("batch_size")
+    return batch_text(batch)
+
+
+def _figures(cell: EvidenceCell) -> Iterator[str]:
+    rate = _rate(cell)
+    if rate is not None:
+        several = cell.devices or 1
+        each = f" on {several} devices, {rounded(rate / several)} each" if several > 1 else ""
+        yield f"{rounded(rate)} {unit_of(cell.row)}/s{each}"
+    if cell.latencies:
+        yield f"{name_of(cell.statistic)} {rounded(cell.latency)} ms a step"
+
+
+def _rate(cell: EvidenceCell) -> float | None:
+    return typical(cell.rates) if cell.rates else None
+
+
+def _pace(cell: EvidenceCell) -> float:
+    """Return items or steps a second of a device; cells of a group have the same kind."""
+    rate = _rate(cell)
+    return (1.0 / cell.latency if rate is None else rate) / (cell.devices or 1)
+
+
+def ran_at_all(measurements: Iterable[OtherMeasurement]) -> bool:
+    """Return whether a model ran there in a way that a prediction of one device cannot cover."""
+    rows = (cell.row for measurement in measurements for cell in measurement.cells)
+    return any(
+        row.get("batch_size") is None or row.get("world_size") not in (None, 1) for row in rows
+    )
+
+
+@dataclass(frozen=True)
+class ModelEvidence:
+    """The evidence for a question, at any batch.
+
+    Attributes:
+        cells: those that answer it.
+        failures: of configurations that failed when they were last tried.
+        others: cells that do not answer: another question, no time of a step, an unknown batch.
+        inexact: quantised cells without a known error, which count only if they are asked for.
+        sizes: of the cells, else of the question.
+        context: sizes and circumstances of the cells.
+        precisions: of the question, in their stored spellings.
+        unusable: cells with unusable times.
+        passed_over: failures because of a machine or of the request.
+    """
+
+    cells: Sequence[EvidenceCell] = ()
+    failures: Sequence[Failure] = ()
+    others: Sequence[EvidenceCell] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    context: Mapping[str, object] = field(default_factory=dict)
+    inexact: Sequence[EvidenceCell] = ()
+    precisions: Sequence[str] = ()
+    unusable: Sequence[EvidenceCell] = ()
+    passed_over: Sequence[Failure] = ()
+
+    def of(self, candidate: Candidate) -> ModelEvidence:
+        """Return the evidence of one candidate."""
+        has = candidate.has
+        return replace(
+            self,
+            cells=list(filter(has, self.cells)),
+            failures=list(filter(has, self.failures)),
+            others=list(filter(has, self.others)),
+            inexact=list(filter(has, self.inexact)),
+            unusable=list(filter(has, self.unusable)),
+            passed_over=list(filter(has, self.passed_over)),
+        )
+
+    def failed_since(self, cell: EvidenceCell) -> str:
+        """Return why newer runs of a cell failed without affecting it; "" if none did."""
+        why = dict.fromkeys(failure.reason for failure in self.passed_over if failure.follows(cell))
+        return ", ".join(why).replace("_", " ")
+
+    @property
+    def circumstances(self) -> dict[str, object]:
+        """The context without the sizes."""
+        return {name: self.context[name] for name in CIRCUMSTANCES if name in self.context}
+
+    def otherwise(self, candidate: Candidate) -> list[OtherMeasurement]:
+        """Return the other measurements of a candidate that has no cell that answers."""
+        evidence = self.of(candidate)
+        if evidence.cells:
+            return []
+        context = {**self.sizes, **self.context}
+        return list(otherwise(candidate.name, evidence.others, context, self.precisions))
+
+    def ruled_out(self, batch: int) -> list[Failure]:
+        """Return the failure of each engine if no way is left for a batch."""
+        free, against = in_the_way(batch, self.cells, self.failures)
+        return [] if free else ruled_out(against, self.precisions)
+
+    def wrong_outputs(self, batch: int) -> list[Failure]:
+        """Return the failures by wrong outputs at a batch that other ways still run."""
+        free, against = in_the_way(batch, self.cells, self.failures)
+        return [failure for failure in against if free and failure.has_wrong_outputs]
+
+
+def own_of(
+    query: Query,
+    cells: Sequence[EvidenceCell],
+    failures: Sequence[Failure],
+    *,
+    any_batch: bool = False,
+    inexact: bool = False,
+    unusable: Sequence[EvidenceCell] = (),
+) -> ModelEvidence:
+    """Return the evidence of a model for a question, at any batch.
+
+    Args:
+        query: the question.
+        cells: of the model.
+        failures: of the model.
+        any_batch: the batch is not part of the question.
+        inexact: quantised cells count, because a limit of the error applies.
+        unusable: cells of the model with unusable times.
+    """
+    of_mode = [cell for cell in cells if cell.mode == query.mode]
+    known = [cell for cell in of_mode if query.takes(cell.precision)]
+    apart = [cell for cell in of_mode if not query.takes(cell.precision)]
+    unasked = query.precision is None and not inexact
+    left_out = [cell for cell in known if unasked and cell.timed and not cell.exact]
+    # A quantised cell shows that its way works, whether or not it counts.
+    every = [cell for cell in known if cell.timed]
+    still = standing([failure for failure in failures if _fits(failure, query)], every)
+    fitting = [cell for cell in every if not unasked or cell.exact]
+    selection = meant(
+        lasting(fitting, still), None if any_batch else query.batch, query.shapes, query.spec
+    )
+    sizes = selection.sizes if selection.cells else dict(query.shapes)
+    wanted = sizes if selection.cells else {**own_shapes(query.spec), **query.shapes}
+    counted, aside = of_one_figure(selection.cells)
+    return ModelEvidence(
+        counted,
+        [failure for failure in still if _is_of(failure, wanted, selection.context)],
+        [*selection.others, *aside, *(cell for cell in known if not cell.timed), *apart],
+        sizes,
+        selection.context,
+        left_out,
+        query.precisions,
+        [
+            cell
+            for cell in unusable
+            if _fits(cell, query) and _is_of(cell, wanted, selection.context)
+        ],
+        [failure for failure in failures if _fits(failure, query) and not failure.counts],
+    )
+
+
+def of_one_figure(cells: Sequence[EvidenceCell]) -> tuple[list[EvidenceCell], list[EvidenceCell]]:
+    """Return the cells of the preferred statistic, and the rest: statistics do not compare.
+
+    Means come before medians. Of percentiles alone, the most frequent one counts.
+    """
+    kinds = Counter(name_of(cell.statistic) for cell in cells)
+
+    def place(kind: str) -> tuple[int, int, str]:
+        plain = [name_of(statistic) for statistic in RATES_FIRST if statistic not in TAILS]
+        return plain.index(kind) if kind in plain else len(plain), -kinds[kind], kind
+
+    most = min(kinds, key=place, default="")
+    kept = [cell for cell in cells if name_of(cell.statistic) == most]
+    return kept, [cell for cell in cells if name_of(cell.statistic) != most]
+
+
+def _fits(attempt: EvidenceAttempt, query: Query) -> bool:
+    row = attempt.row
+    return row.get("mode") == query.mode and query.takes(row.get("precision"))
+
+
+def _is_of(
+    attempt: EvidenceAttempt, sizes: Mapping[str, int], context: Mapping[str, object]
+) -> bool:
+    """Return whether an attempt has the sizes and circumstances, as far as they are known."""
+    row = attempt.row
+    alike = (row.get(name) in (None, value) for name, value in sizes.items())
+    same = (
+        value is None or row.get(name) in (None, value)
+        for name, value in context.items()
+        if name not in SHAPES
+    )
+    return all(alike) and all(same)

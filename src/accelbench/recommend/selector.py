@@ -1,0 +1,478 @@
+"""`HardwareSelector` recommends hardware for a model by stored results.
+
+Every answer uses three methods that can be overridden: `_encode_hardware_type`,
+`_estimate_model_size`, `select_hardware`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from accelbench.core.facts import utc_now
+from accelbench.core.model import ModelSpec
+from accelbench.core.protocols import Device, Inventory
+from accelbench.core.vocabulary import HARDWARE
+from accelbench.hardware.detect import Detected
+from accelbench.predict.device_memory import MemoryByDevice
+from accelbench.recommend.answer.answers import Answer, selection_map, told
+from accelbench.recommend.answer.explanation import sharers
+from accelbench.recommend.constraints.best_under import LimitAnswer, Limits, limits_named, under
+from accelbench.recommend.constraints.measure_command import MeasurementTarget
+from accelbench.recommend.estimate.candidate_predictions import CandidatePredictions
+from accelbench.recommend.evidence.candidates import (
+    Candidate,
+    candidates,
+    deployed,
+    every,
+    order_in,
+    placed,
+)
+from accelbench.recommend.evidence.model_evidence import own_of
+from accelbench.recommend.evidence.reader import EvidenceStore, StrPath, configured
+from accelbench.recommend.evidence.stores import destination, opened
+from accelbench.recommend.query.config import Config
+from accelbench.recommend.query.model_size import (
+    BROWSERS,
+    ModelSize,
+    estimated_size,
+    from_name,
+    known_size,
+    stored_names,
+)
+from accelbench.recommend.query.query import (
+    Query,
+    RawQuery,
+    StoredModel,
+    family_named,
+    task_key,
+    task_named,
+)
+from accelbench.recommend.query.validation import batches
+from accelbench.recommend.rank.choosing import AnswerBasis, Choice, choose
+from accelbench.recommend.rank.matrices import Matrices, of_config, of_results, pages
+from accelbench.recommend.rank.pricing import Costs, Given, costs_of
+from accelbench.recommend.rank.ranking import advised, does, may_do, ranked
+
+if TYPE_CHECKING:
+    from accelbench.store.database import Database
+
+
+#: A model's name → number of weights, or small, medium or large; None if it has no size.
+Estimate = Callable[[str], int | float | str | None]
+
+
+class Knowledge:
+    """Everything that answers rest on: the store, predictions, matrices, this machine."""
+
+    def __init__(
+        self,
+        database_path: StrPath | None,
+        matrix_file: StrPath | None,
+        config: Config,
+        machine: str | None = None,
+        hear: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.database: Database | None = opened(database_path)
+        self.store = EvidenceStore(self.database, machine)
+        self._detected: Inventory = Detected()
+        self.predictions = CandidatePredictions(
+            self.database,
+            self._device_name,
+            lambda: self.store.machine_devices(),
+            MemoryByDevice(lambda platform: self._detected.get(platform, ()), self.database),
+            hear,
+        )
+        self._pages = pages(matrix_file, own_hardware(config))
+        #: Words of `run` that store its results in this store, and why there are none.
+        self.where, self.unwritable = destination(database_path)
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Open the store once for all reads of an answer."""
+        return self.store.answering()
+
+    def models(self, family: str | None = None) -> dict[str, StoredModel]:
+        """Return the stored models, or those of one family."""
+        return {
+            name: model
+            for name, model in self.store.models().items()
+            if family is None or model["family"] == family
+        }
+
+    def asked(self, put: RawQuery, config: Config, estimate: Estimate) -> Query:
+        """Return a question with every word looked up."""
+
+        def size(name: str, spec: ModelSpec | None, parameters: int | None) -> ModelSize:
+            categories = config["model_size_categories"]
+            known = known_size(spec, parameters, categories)
+            return known or estimated_size(estimate(name), categories)
+
+        models = self.store.models()
+        stored = stored_names(put.names, models, self.store.named())
+        model = models[stored[0]] if stored else {}
+        precisions = self.store.precisions() if put.precision is not None else ()
+        return put.understood(stored, model, size, precisions)
+
+    def candidates(
+        self, config: Config, names: Sequence[str] | None, deployment: str | None = None
+    ) -> list[Candidate]:
+        """Return the candidates of a question."""
+        choices = candidates(names, self.store.devices(), self._others(config))
+        if deployment is None:
+            return choices
+        return deployed(choices, deployment, all_asked=names is None)
+
+    def platforms(self, config: Config) -> list[str]:
+        """Return every platform, rare ones only if something mentions them."""
+        return every(self.store.devices(), self._others(config))
+
+    def _others(self, config: Config) -> list[str]:
+        own = own_hardware(config)
+        return [*own, *(name for name in self.matrices(config).platforms() if name not in own)]
+
+    def _devices(self, platform: str) -> list[Device]:
+        """Return the devices of a platform on this machine without emulated ones."""
+        entries = self._detected.get(platform, ())
+        return [entry for entry in entries if isinstance(entry, Device) and not entry.emulated]
+
+    def present(self, platforms: Iterable[str]) -> frozenset[str]:
+        """Return which platforms this machine has."""
+        return frozenset(name for name in platforms if self._devices(name))
+
+    def is_here(self, platform: str, device: str | None = None) -> bool:
+        """Return whether this machine has a platform, or that very device of it."""
+        return any(device in (None, "", entry.name) for entry in self._devices(platform))
+
+    def _device_name(self, platform: str) -> str | None:
+        """Return the first device of a platform on this machine; None if it has none."""
+        return next((device.name for device in self._devices(platform)), None)
+
+    def beside(self, chosen: Choice) -> MeasurementTarget:
+        """Return what new results must be like to be compared with those of an answer."""
+        return MeasurementTarget(
+            chosen.shapes, chosen.circumstances, self.where, self.unwritable, sharers(chosen)
+        )
+
+    def matrices(self, config: Config) -> Matrices:
+        """Return the sources of compatibility in their order."""
+        first, last = self._pages
+        layer = of_config(config["compatibility"])
+        return Matrices((layer, *first, of_results(self.store.tried()), *last))
+
+
+def own_hardware(config: Config) -> list[str]:
+    """Return the platforms that only the configuration names."""
+    named = [*config["hardware_preferences"]]
+    named += [name for entries in config["compatibility"].values() for name in entries]
+    return [name for name in dict.fromkeys(named) if name not in HARDWARE]
+
+
+_log = logging.getLogger("hardware_selector")
+#: Progress is reported from so many models on, and after each so many.
+_MANY = 200
+
+
+class HardwareSelector:
+    """Recommends hardware for models.
+
+    Args:
+        database_path: a database, a lake, or a folder of results; the default database without it.
+            A missing path is logged, and the rules answer.
+        config_path: a configuration, JSON with comments, or a mapping.
+        matrix_file: a Markdown page with a compatibility matrix, which precedes the database.
+        prices: a price file (docs/cost.md), or a function from a result to dollars per million
+            items, or None if no price is known.
+        machine: a host name, an id or a source, whose results alone count.
+        debug: log details on standard error.
+        hear: is called with a text before anything that takes seconds.
+    """
+
+    def __init__(
+        self,
+        database_path: StrPath | None = None,
+        config_path: StrPath | Mapping[str, object] | None = None,
+        matrix_file: StrPath | None = None,
+        prices: Given | None = None,
+        *,
+        machine: str | None = None,
+        debug: bool = False,
+        hear: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        if debug:
+            _log.setLevel(logging.DEBUG)
+        self.config = configured(config_path)
+        self._hear = hear
+        self._knows = Knowledge(database_path, matrix_file, self.config, machine, hear)
+        self.prices = prices
+        _log.debug("evidence: %s", self.database.name if self.database else "none")
+
+    @property
+    def database(self) -> Database | None:
+        """The store; None if nothing was measured."""
+        return self._knows.database
+
+    @property
+    def hardware_types(self) -> list[str]:
+        """Every platform, browsers included."""
+        return self._knows.platforms(self.config)
+
+    @property
+    def prices(self) -> Costs | None:
+        """The costs of a million items; a path, a function or None can be assigned."""
+        return self._costs
+
+    @prices.setter
+    def prices(self, given: Given | None) -> None:
+        self._costs = costs_of(given, self.database)
+
+    def is_here(self, hardware: str, device: str | None = None) -> bool:
+        """Return whether this machine has the hardware of a candidate.
+
+        Args:
+            hardware: a candidate's name, as in `all_scores`.
+            device: the name of the device, if it must be the same.
+        """
+        return self._knows.is_here(hardware.partition(":")[0], device)
+
+    # -- to be overridden
+
+    def _encode_hardware_type(self, hardware_type: str) -> float:
+        """Return the order of a platform among equals: the lower, the earlier."""
+        order = self.config["fallback_order"]
+        return float(order.index(hardware_type) if hardware_type in order else len(order))
+
+    def _estimate_model_size(self, model_name: str) -> int | float | str | None:
+        """Return the size of a model that neither the catalogue nor the database knows.
+
+        It is a number of weights, or small, medium or large; None if the name has no size.
+        """
+        return from_name(model_name)
+
+    def select_hardware(
+        self,
+        model_family: str | None = None,
+        model_name: str = "",
+        batch_size: int = 1,
+        mode: str = "inference",
+        available_hardware: Sequence[str] | None = None,
+        task_type: str | None = None,
+        distributed_config: Mapping[str, object] | None = None,
+        *,
+        precision: str | None = None,
+        shapes: Mapping[str, int] | None = None,
+        deployment: str | None = None,
+        parameters: int | None = None,
+    ) -> Answer:
+        """Return the recommended hardware for a model, and the evidence for every candidate.
+
+        Args:
+            model_family: one of the five families; by default the model's.
+            model_name: of the catalogue, of the database, or any other.
+            batch_size: items in a step.
+            mode: inference or training; a task has its own.
+            available_hardware: platforms ("cuda"), devices ("cuda:NVIDIA GeForce RTX 4090"), or a
+                part of the name of one device ("rtx 4090"). Without it every platform but browsers;
+                without results, those of this machine come first.
+            task_type: classification, generation, embedding, speech_recognition, fine_tuning or
+                training; it sets the weights.
+            distributed_config: {"gpu_count": 4, "max_memory_gb": 16}.
+            precision: only results in this one.
+            shapes: sizes of a step, as {"image_size": 224}; the model's own without it.
+            deployment: browser, mobile, edge, intel, mac, battery or development.
+            parameters: the number of weights, if it is not known otherwise.
+
+        Returns:
+            Plain data: primary_recommendation, fallback_options, all_scores by hardware with their
+            predictions, explanation and more. docs/choosing.md has all keys.
+        """
+        put = RawQuery(
+            model_family, model_name, batch_size, mode, task_type, distributed_config,
+            precision, shapes, parameters,
+        )  # fmt: skip
+        knows, config = self._knows, self.config
+        with knows.answering():
+            query = knows.asked(put, config, self._estimate_model_size)
+            among = knows.candidates(config, available_hardware, deployment)
+            order = (
+                placed(self._encode_hardware_type) if deployment is None else order_in(deployment)
+            )
+            anywhere = available_hardware is None and deployment is None
+            ground = AnswerBasis(
+                config, knows.matrices(config), order, self.prices,
+                present=knows.present if anywhere else None, unasked=BROWSERS if anywhere else (),
+                predict=knows.predictions.of,
+            )  # fmt: skip
+            chosen = choose(query, among, knows.store, ground)
+        answer = told(chosen, self.prices, knows.beside(chosen))
+        spread = advised(query, [candidate.candidate.platform for candidate in chosen.ranked])
+        if spread is not None:
+            answer["distributed"] = spread
+        _log.debug("%s", answer["explanation"])
+        return answer
+
+    # -- resting on it
+
+    def select_hardware_for_task(
+        self,
+        model_family: str | None = None,
+        model_name: str = "",
+        task_type: str = "classification",
+        batch_size: int = 1,
+        available_hardware: Sequence[str] | None = None,
+        distributed_config: Mapping[str, object] | None = None,
+        **more: object,
+    ) -> Answer:
+        """Return the answer of `select_hardware` with the mode and the weights of a task."""
+        task = task_named(task_type)
+        select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
+        return select(
+            model_family=model_family,
+            model_name=model_name,
+            batch_size=batch_size,
+            mode=task.mode,
+            available_hardware=available_hardware,
+            task_type=task_type,
+            distributed_config=distributed_config,
+            **more,
+        )
+
+    def create_hardware_selection_map(
+        self, available_hardware: Sequence[str] | None = None
+    ) -> dict[str, object]:
+        """Return an answer for every family, size, batch and mode, in the documents' format.
+
+        Without a list, every platform is a candidate, browsers included.
+        """
+        among = self.hardware_types if available_hardware is None else available_hardware
+
+        def select(family: str, name: str, batch: int, mode: str) -> Answer:
+            return self.select_hardware(
+                model_family=family,
+                model_name=name,
+                batch_size=batch,
+                mode=mode,
+                available_hardware=among,
+            )
+
+        self._knows.store.expect_many()
+        return selection_map(select, self.config["model_size_categories"], utc_now())
+
+    def select_for_all_models(
+        self,
+        batch_size: int = 1,
+        mode: str = "inference",
+        *,
+        model_family: str | None = None,
+        **more: object,
+    ) -> dict[str, Answer]:
+        """Return an answer for each stored model by its name, or for those of one family."""
+        return self._answers(
+            lambda *_: True, model_family, batch_size=batch_size, mode=mode, **more
+        )
+
+    def rank_models(
+        self,
+        task_type: str,
+        available_hardware: Sequence[str] | None = None,
+        batch_size: int = 1,
+        *,
+        model_family: str | None = None,
+        **more: object,
+    ) -> list[dict[str, object]]:
+        """Return the stored models for a task, ranked by their throughput on that hardware.
+
+        Models are ranked within a unit of throughput; the unit of most models comes first.
+        """
+        task = task_key(task_type)
+        answers = self._answers(
+            lambda name, family: does(task, name, family),
+            model_family,
+            batch_size=batch_size,
+            mode=task_named(task).mode,
+            task_type=task,
+            available_hardware=available_hardware,
+            **more,
+        )
+        return ranked(answers)
+
+    def of_no_known_family(self, task_type: str) -> list[str]:
+        """Return the stored models that `rank_models` leaves out, because their task is unknown."""
+        task = task_key(task_type)
+        models = self._knows.models().items()
+        return [name for name, model in models if may_do(task, name, model["family"])]
+
+    def best_under(
+        self,
+        limits: Limits | Mapping[str, float | None],
+        model_family: str | None = None,
+        model_name: str = "",
+        mode: str = "inference",
+        available_hardware: Sequence[str] | None = None,
+        *,
+        batch_sizes: Iterable[int] = (),
+        precision: str | None = None,
+        shapes: Mapping[str, int] | None = None,
+    ) -> LimitAnswer:
+        """Return the best batch size, precision and engine under limits, and the Pareto front.
+
+        Args:
+            limits: `Limits`, or a mapping: memory_mb, max_latency_ms, min_throughput, max_error,
+                max_cost, max_power, max_energy.
+            model_family: as for `select_hardware`, like the following ones.
+            model_name: the model.
+            mode: inference or training.
+            available_hardware: the candidates; by default every platform but browsers.
+            batch_sizes: the only ones that count, estimated if they were not measured; by default
+                all measured ones.
+            precision: only this one.
+            shapes: sizes of a step.
+
+        Returns:
+            Plain data: best, fits, does_not_fit (each with why), pareto, to_verify (measurements
+            that are worthwhile), explanation; with prices also currency and cost_notes.
+        """
+        put = RawQuery(model_family, model_name, 1, mode, None, None, precision, shapes)
+        bounds = limits if isinstance(limits, Limits) else limits_named(limits)
+        sizes, knows = batches(batch_sizes), self._knows
+        with knows.answering():
+            query = knows.asked(put, self.config, self._estimate_model_size)
+            cells = knows.store.cells(query.names)
+            failures = knows.store.failures(query.names)
+            unusable = knows.store.unusable(query.names)
+            own = own_of(query, cells, failures, any_batch=True, inexact=True, unusable=unusable)
+            among = knows.candidates(self.config, available_hardware)
+        here = MeasurementTarget(where=knows.where, unwritable=knows.unwritable)
+        answer = under(query, bounds, own, among, sizes, self.prices, here)
+        if self.prices is None:
+            return answer
+        matches = [cell for cell in own.cells if any(candidate.has(cell) for candidate in among)]
+        priced = [{**cell.row, "throughput": cell.throughput} for cell in matches]
+        notes = self.prices.notes(priced) if priced else []
+        return {**answer, "currency": self.prices.currency, "cost_notes": notes}
+
+    @property
+    def compatibility_matrix(self) -> dict[str, object]:
+        """The compatibility and rating of each platform for each family, with their sources."""
+        return self._knows.matrices(self.config).document(self.hardware_types, utc_now())
+
+    def _answers(
+        self,
+        wanted: Callable[[str, str | None], bool],
+        model_family: str | None,
+        **question: object,
+    ) -> dict[str, Answer]:
+        family = None if model_family is None else family_named(model_family)
+        self._knows.store.expect_many()
+        select: Callable[..., Answer] = self.select_hardware  # which checks what more is said
+        models = self._knows.models(family).items()
+        asked = {name: model for name, model in models if wanted(name, model["family"])}
+        answers = {}
+        for number, (name, model) in enumerate(asked.items()):
+            if len(asked) >= _MANY and number % _MANY == 0:
+                self._hear(f"Choosing for {len(asked):,} models: {number:,} done …")
+            answers[name] = select(
+                model_family=model["family"] or None, model_name=name, **question
+            )
+        return answers

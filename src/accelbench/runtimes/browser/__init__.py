@@ -1,5 +1,0 @@
-"""The browser runtime: onnxruntime-web in a real browser, driven from here, timed in the page."""
-
-from accelbench.runtimes.browser.runtime import BrowserRuntime
-
-__all__ = ["BrowserRuntime"]

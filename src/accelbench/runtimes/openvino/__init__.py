@@ -1,5 +1,0 @@
-"""OpenVINO: IR made of graphs exported from PyTorch, on Intel's CPUs, GPUs and NPUs."""
-
-from accelbench.runtimes.openvino.runtime import OpenvinoRuntime
-
-__all__ = ["OpenvinoRuntime"]

@@ -1,5 +1,0 @@
-"""Qualcomm's NPU through ONNX Runtime's QNN provider; on x86-64 the package emulates it."""
-
-from accelbench.runtimes.qnn.runtime import QnnRuntime
-
-__all__ = ["QnnRuntime"]

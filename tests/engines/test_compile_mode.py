@@ -1,0 +1,40 @@
+"""`pytorch.compile_mode`: what torch.compile is told, and where it is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from accelbench.core.case import Case, Option, Shapes, Target
+from accelbench.core.protocols import Device, Job
+from accelbench.core.run_spec import JobSettings
+from accelbench.engines.pytorch import PytorchRuntime
+from accelbench.models.find import find
+
+
+def case(hardware: str = "cpu", **options: Option) -> Case:
+    return Case(
+        find("resnet-tiny"),
+        Target("pytorch", hardware),
+        "fp32",
+        Shapes(1, image=64),
+        options=options,
+    )
+
+
+@pytest.mark.parametrize("mode", [None, "max-autotune"])
+def test_torch_compile_is_told_the_mode(monkeypatch: pytest.MonkeyPatch, mode: str | None) -> None:
+    told: list[dict[str, Any]] = []
+
+    def noted(module: Any, **how: Any) -> Any:
+        told.append(how)
+        return module
+
+    monkeypatch.setattr(torch, "compile", noted)
+    more: dict[str, Option] = {} if mode is None else {"compile_mode": mode}
+    asked = case(compile=True, **more)
+    session = PytorchRuntime().open(Job(asked, Device("cpu", "cpu"), JobSettings(threads=1)))
+    session.close()
+    assert told == [{"dynamic": False, "mode": mode}]

@@ -1,0 +1,202 @@
+"""Pictures: every mode comes out as upright RGB, resized and normalised as published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data_makers import picture
+from PIL import Image
+
+from accelbench.models.data import pictures
+from accelbench.models.data.pictures import Preprocessing, best_grid, decode, fitted, normalised
+from accelbench.models.data.rows import UnreadableError
+from accelbench.models.find import every_model, find
+
+PLAIN = Preprocessing((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+
+def middle(image: Image.Image) -> tuple[int, ...]:
+    found = image.getpixel((image.width // 2, image.height // 2))
+    assert isinstance(found, tuple)
+    return tuple(int(value) for value in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("a.png", "RGB"), ("a.png", "RGBA"), ("a.png", "P"), ("a.jpg", "CMYK"), ("a.webp", "RGB")],
+)
+def test_every_mode_becomes_rgb(tmp_path: Path, name: str, mode: str) -> None:
+    image = decode(picture(tmp_path / name, (204, 51, 0), mode=mode).read_bytes())
+    assert image.mode == "RGB"
+    assert np.abs(np.subtract(middle(image), (204, 51, 0))).max() <= 8  # JPEG and WebP lose some
+
+
+def test_grey_has_three_equal_channels(tmp_path: Path) -> None:
+    image = decode(picture(tmp_path / "a.png", (90, 90, 90), mode="L").read_bytes())
+    assert middle(image) == (90, 90, 90)
+
+
+def test_sixteen_bits_are_scaled_not_clipped(tmp_path: Path) -> None:
+    path = tmp_path / "deep.png"
+    Image.fromarray(np.full((8, 8), 128 << 8, np.uint16)).save(path)
+    assert middle(decode(path.read_bytes())) == (128, 128, 128)
+
+
+def test_exif_turns_a_picture_upright(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees
+    path = picture(tmp_path / "a.jpg", size=(40, 20), exif=exif)
+    assert decode(path.read_bytes()).size == (20, 40)
+
+
+@pytest.mark.parametrize("data", [b"", b"no picture at all"])
+def test_what_is_no_picture_says_so_without_an_address(data: bytes) -> None:
+    with pytest.raises(UnreadableError) as raised:
+        decode(data)
+    assert str(raised.value) == "it is no picture"
+
+
+def test_half_a_picture_is_unreadable(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(tmp_path / "a.jpg")
+    data = (tmp_path / "a.jpg").read_bytes()
+    with pytest.raises(UnreadableError):
+        decode(data[: len(data) // 2])
+
+
+def test_the_middle_is_cut_out() -> None:
+    """A picture of three stripes, twice as wide as high: the outer ones are lost."""
+    pixels = np.zeros((100, 200, 3), np.uint8)
+    pixels[:, 50:150] = 255
+    found = normalised(fitted(Image.fromarray(pixels), 50, 50, PLAIN), PLAIN)
+    assert found.shape == (3, 50, 50)
+    assert found[:, :, 2:-2].min() > 0.95
+
+
+def test_the_margin_leaves_a_border_out() -> None:
+    """256 / 224 of the size: an eighth of each side is cut away, half of it at either end."""
+    pixels = np.zeros((256, 256, 3), np.uint8)
+    pixels[16:240, 16:240] = 255
+    how = Preprocessing(PLAIN.mean, PLAIN.std, margin=256 / 224)
+    assert normalised(fitted(Image.fromarray(pixels), 224, 224, how), how).min() == 1.0
+
+
+@pytest.mark.parametrize("size", [(7, 1000), (1000, 7), (1, 1)])
+def test_odd_proportions_still_fill_the_target(size: tuple[int, int]) -> None:
+    assert fitted(Image.new("RGB", size), 24, 16, PLAIN).size == (16, 24)
+
+
+@pytest.mark.parametrize(
+    ("model", "red"),
+    [
+        ("resnet-50", (1 - 0.485) / 0.229),
+        ("detr", (1 - 0.485) / 0.229),
+        ("vit-base", 1.0),
+        ("clip-base", (1 - 0.48145466) / 0.26862954),
+        ("llava-next", (1 - 0.48145466) / 0.26862954),
+        ("xclip-base", (1 - 0.485) / 0.229),
+        ("vit-gpt2", 1.0),
+    ],
+)
+def test_published_normalisation(model: str, red: float) -> None:
+    how = pictures.preprocessing(find(model))
+    assert how is not None
+    made = normalised(Image.new("RGB", (4, 4), (255, 0, 0)), how)
+    assert made.dtype == np.float32
+    assert made[0] == pytest.approx(red, rel=1e-6)
+
+
+def test_every_model_that_takes_pictures_has_a_published_way() -> None:
+    taking = [m for m in every_model() if any(t.name == "pixel_values" for t in m.inputs)]
+    assert taking
+    assert [m.id for m in taking if pictures.preprocessing(m) is None] == []
+
+
+def test_llava_next_chooses_its_grid_as_published() -> None:
+    grids = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
+    assert best_grid((336, 336), grids) == (336, 672)  # nothing gained by a larger one
+    assert best_grid((1000, 300), grids) == (1008, 336)
+    assert best_grid((640, 640), grids) == (672, 672)
+
+
+def test_tiles_are_the_whole_then_the_grid_padded_with_black() -> None:
+    tiles = pictures.tiled(
+        Image.new("RGB", (50, 70), (255, 255, 255)), (32, 32), (32, 64), 32, PLAIN
+    )
+    assert [t.shape for t in tiles] == [(3, 32, 32)] * 3
+    assert tiles[0].min() == 1.0
+    # The picture stands in the middle of the two tiles: half of each is black.
+    assert tiles[1][:, :, :16].max() == 0.0
+    assert tiles[1][:, :, 16:].min() == 1.0
+    assert tiles[2][:, :, :16].min() == 1.0
+    assert tiles[2][:, :, 16:].max() == 0.0
+
+
+def noise(height: int, width: int) -> Image.Image:
+    rng = np.random.default_rng(0)
+    return Image.fromarray(rng.integers(0, 255, (height, width, 3), dtype=np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("model", "processor", "how"),
+    [
+        ("clip-base", "CLIPImageProcessorPil", {}),
+        (
+            "resnet-50",  # whose published config names ConvNeXT's processor
+            "ConvNextImageProcessorPil",
+            {
+                "size": {"shortest_edge": 224},
+                "crop_pct": 224 / 256,
+                "resample": 3,
+                "image_mean": [0.485, 0.456, 0.406],
+                "image_std": [0.229, 0.224, 0.225],
+            },
+        ),
+    ],
+)
+def test_pixels_are_those_of_transformers_own_processor(
+    model: str, processor: str, how: dict[str, object]
+) -> None:
+    import transformers
+
+    image = noise(333, 500)
+    theirs = getattr(transformers, processor)(**how)(image, return_tensors="np")["pixel_values"][0]
+    ours = pictures.preprocessing(find(model))
+    assert ours is not None
+    assert np.allclose(normalised(fitted(image, 224, 224, ours), ours), theirs, atol=1e-6)
+
+
+def test_tiles_are_those_of_transformers_own_processor() -> None:
+    from transformers.models.llava_next.image_processing_pil_llava_next import (
+        LlavaNextImageProcessorPil,
+    )
+
+    spec, image = find("llava-next"), noise(336, 336)
+    grids = spec.config["image_grid_pinpoints"]
+    side = {"height": 336, "width": 336}
+    own = LlavaNextImageProcessorPil(
+        size={"shortest_edge": 336}, crop_size=side, image_grid_pinpoints=grids
+    )
+    theirs = own(image, return_tensors="np")["pixel_values"][0]
+    how = pictures.preprocessing(spec)
+    assert how is not None
+    ours = pictures.tiled(image, (336, 336), best_grid((336, 336), grids), 336, how)
+    assert np.allclose(np.stack(ours), theirs, atol=1e-6)
+
+
+def test_no_program_is_started_for_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow hands EPS to Ghostscript, whatever the file is called."""
+    from PIL import EpsImagePlugin
+
+    asked: list[object] = []
+    monkeypatch.setattr(EpsImagePlugin, "has_ghostscript", lambda: asked.append(1) or False)
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", False)
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *words, **_: asked.append(words))
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
+    with pytest.raises(UnreadableError, match="it is no picture"):
+        pictures.decode(eps)
+    assert not asked

@@ -1,0 +1,103 @@
+"""One rule for intervals and ranges: every view of the same launches shows the same ends."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asked_store import said
+from dashboard_world import MACHINE, result, store, visitor
+
+from accelbench.core.nouns import NOT_KNOWN, digits
+from accelbench.present.chart_data import subject_in
+from accelbench.present.charts.marks import record
+from accelbench.store.database import Database
+
+FEW, WILD = (1.93, 2.34, 2.1), (0.01, 30.0, 5.0, 0.02, 900.0)
+
+
+def launches(model: str, steps: tuple[float, ...]) -> list[dict[str, Any]]:
+    return [
+        result(
+            model=model,
+            series_key=model,
+            launch=number,
+            latency_p50_ms=step,
+            latency_mean_ms=step,
+            throughput=1e3 / step,
+            started_at=f"2026-02-01 00:00:{number:02}",
+        )
+        for number, step in enumerate(steps)
+    ]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    made = Database(tmp_path_factory.mktemp("spread") / "spread.duckdb")
+    made.ensure()
+    rows = [*launches("bert-tiny", FEW), *launches("vit-tiny", WILD)]
+    store(made, "r1", *rows, machine=MACHINE)
+    return made
+
+
+def test_a_recommendation_has_the_range_of_few_launches(database: Database) -> None:
+    words = ("recommend", "bert-tiny", "vit-tiny", "--hardware", "cpu", "--json")
+    few, wild = json.loads(said(database, *words))["recommendations"]
+    (score,) = few["all_scores"].values()
+    interval = score["predictions"]["latency_interval"]
+    assert (interval["low"], interval["high"]) == (min(FEW), max(FEW))
+    assert (interval["ends_are"], interval["count"]) == ("range", 3)
+    (score,) = wild["all_scores"].values()
+    interval = score["predictions"]["latency_interval"]
+    assert (interval["low"], interval["high"]) == (None, None)
+    assert interval["why_no_ends"]
+    assert NOT_KNOWN in said(database, *words[:-1])
+
+
+def test_pages_have_the_range_of_few_launches(database: Database) -> None:
+    page = visitor(database)
+    shown = f"{digits(min(FEW))} … {digits(max(FEW))}, range of 3 launches"
+    table = page.get("/results").text
+    (key,) = dict.fromkeys(
+        re.findall(r'href="/cell/([0-9a-f]{16})"', page.get("/results?model=bert-tiny").text)
+    )
+    for text in (table, page.get(f"/cell/{key}").text, page.get("/model/bert-tiny").text):
+        assert shown in text
+    assert NOT_KNOWN in table
+    assert "range of 5" not in table
+
+
+def test_records_of_charts_have_the_range(database: Database) -> None:
+    points = subject_in(database, {}, None).points
+    records = {
+        str(point.row["model"]): record(point, point.latency) for point in points if point.latency
+    }
+    few, wild = records["bert-tiny"], records["vit-tiny"]
+    assert (few["low"], few["high"]) == (min(FEW), max(FEW))
+    assert few["interval_of"] == "range of 3 launches"
+    assert (wild["low"], wild["high"]) == (None, None)
+
+
+def test_a_report_has_the_range(database: Database, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    said(database, "report", "--output", str(path))
+    text = path.read_text()
+    assert f"{digits(min(FEW))} to {digits(max(FEW))}, range of 3 launches" in text
+    assert NOT_KNOWN in text
+
+
+def test_no_ratio_has_an_interval_that_is_too_wide(tmp_path: Path) -> None:
+    made = Database(tmp_path / "ratio.duckdb")
+    made.ensure()
+    rows = launches("bert-tiny", WILD)
+    for row in launches("bert-tiny", (2.0, 2.01, 1.99, 2.02, 1.98)):
+        rows.append({**row, "runtime": "onnxruntime", "series_key": "other"})
+    store(made, "r1", *rows, machine=MACHINE)
+    words = ("compare", "--by", "engine")
+    line = json.loads(said(made, *words, "--json"))["comparisons"][-1]
+    assert (line["speedup_low"], line["speedup_high"]) == (None, None)
+    assert line["cannot_tell"]
+    assert NOT_KNOWN in said(made, *words)

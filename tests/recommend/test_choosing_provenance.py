@@ -1,0 +1,90 @@
+"""Who measured what an answer rests on. Never is a figure of others called measured here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from choosing_world import result, selector
+
+from accelbench.recommend.evidence.cells import of_others
+
+#: As an import leaves it: others have measured it.
+TIMM = {"provenance": "imported", "conditions": {"source": {"name": "timm"}}}
+CARD = {"hardware": "cuda", "latency_p50_ms": 2.0}
+MORE = {"batch_size": 8, "latency_p50_ms": 12.0}
+
+
+def asked(folder: Path, *rows: dict[str, Any], **more: Any) -> Any:
+    among = {"available_hardware": ["cpu", "cuda"]}
+    return selector(folder, *rows).select_hardware(model_name="bert-tiny", **{**among, **more})
+
+
+def whose(entry: Any) -> tuple[Any, ...]:
+    return entry["provenance"], entry["rests_on"], entry["sources"]
+
+
+def test_a_figure_says_who_measured_it(tmp_path: Path) -> None:
+    answer = asked(tmp_path, result(), result(**CARD, **TIMM))
+    assert whose(answer["all_scores"]["cuda"]) == ("imported", ["imported"], ["timm"])
+    assert whose(answer["all_scores"]["cpu"]) == ("measured", ["measured"], [])
+    assert "Measured by others (timm): " in answer["explanation"]
+    assert "Else cpu. Measured: " in answer["explanation"]
+
+
+def test_an_estimate_says_whose_measurements_it_is_from(tmp_path: Path) -> None:
+    both = (result(**TIMM), result(**MORE, **TIMM))
+    answer = asked(tmp_path, *both, batch_size=4, available_hardware=["cpu"])
+    assert answer["all_scores"]["cpu"]["basis"] == "between batches"
+    assert whose(answer["all_scores"]["cpu"]) == (None, ["imported"], ["timm"])
+    said = "Estimated (between batches, from figures measured by others (timm)): "
+    assert said in answer["explanation"]
+    own = asked(tmp_path, result(), result(**MORE), batch_size=4, available_hardware=["cpu"])
+    assert whose(own["all_scores"]["cpu"]) == (None, ["measured"], [])
+    assert "by others" not in own["explanation"]
+
+
+def test_what_only_a_rule_speaks_for_rests_on_nobodys_measurement(tmp_path: Path) -> None:
+    answer = asked(tmp_path, result())
+    assert whose(answer["all_scores"]["cuda"]) == (None, [], [])
+
+
+def test_options_under_limits_say_who_measured_them(tmp_path: Path) -> None:
+    rows = (result(**TIMM), result(**MORE, **TIMM))
+    found = selector(tmp_path, *rows).best_under(
+        {"max_latency_ms": 9.0},
+        model_name="bert-tiny",
+        available_hardware=["cpu"],
+        batch_sizes=[1, 4],
+    )
+    assert whose(found["best"]) == ("imported", ["imported"], ["timm"])
+    assert "measured by others (timm), 125 " in found["explanation"]
+    assert "100 MB (measured by others)" in found["explanation"]
+    (estimate,) = (one for one in found["does_not_fit"] if one["batch_size"] == 4)
+    assert whose(estimate) == (None, ["imported"], ["timm"])
+
+
+def test_a_ranking_says_who_measured_its_figures(tmp_path: Path) -> None:
+    chosen = selector(tmp_path, result(**TIMM))
+    (entry,) = chosen.rank_models("embedding")
+    assert whose(entry) == ("imported", ["imported"], ["timm"])
+
+
+def test_what_does_not_answer_says_who_measured_it(tmp_path: Path) -> None:
+    rate = result(**CARD, **TIMM, scenario="offline", throughput=900.0)
+    answer = asked(tmp_path, result(), {**rate, "latency_p50_ms": None})
+    (other,) = answer["measured_otherwise"]
+    assert (other["provenance"], other["source"]) == ("imported", "timm")
+    assert "Measured by others (timm), though not as asked: cuda" in answer["explanation"]
+    narrow = result(**CARD, **TIMM, precision="int8")
+    (out,) = asked(tmp_path, result(), narrow)["left_out"]
+    assert (out["provenance"], out["source"]) == ("imported", "timm")
+
+
+def test_the_sentence_names_the_sources_and_is_there_for_others_alone() -> None:
+    own = {"provenance": "measured", "rests_on": ["measured"], "sources": []}
+    others = {"provenance": "imported", "rests_on": ["imported"], "sources": ["timm"]}
+    estimate = {**others, "provenance": None}
+    assert of_others([own]) == ""
+    assert of_others([own, others]) == "imported: measured by others (timm), not here."
+    assert of_others([estimate]) == "Estimated from what was measured by others (timm), not here."
