@@ -20,7 +20,7 @@ from typing import Any
 
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.judge.arms import judged_pairs
-from accelbench.judge.judging import METRICS, Judged
+from accelbench.judge.verdicts import METRICS, Judged
 from keeping import keep, verdict
 
 _HOW = (

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.engines.browser import BrowserRuntime
 from accelbench.engines.browser.session import BrowserSession
 from accelbench.hardware.detect import detect

@@ -32,7 +32,7 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     """Every case's wall time in the conductor, beside its phases."""
 
     from accelbench.core.facts import new_run_id
-    from accelbench.core.run_spec import RunSettings
+    from accelbench.core.run_options import RunSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.models.find import find
     from accelbench.run.conduct import lifecycle

@@ -27,10 +27,10 @@ from typing import IO, Any
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.pytorch.distributed.session import DistributedSession
-from accelbench.measure.launches import abba, paired_interval
+from accelbench.measure.launch_verdicts import abba, paired_interval
 from accelbench.models.find import find
 from keeping import HERE, bounded, keep
 

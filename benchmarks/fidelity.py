@@ -28,7 +28,7 @@ def same_process(model: str, hardware: str, pairs: int, threads: int) -> dict[st
 
     from accelbench.core.case import Case, Shapes, Target
     from accelbench.core.protocols import Device, Job
-    from accelbench.core.run_spec import JobSettings
+    from accelbench.core.run_options import JobSettings
     from accelbench.core.vocabulary import Timing
     from accelbench.engines.pytorch.runtime import PytorchRuntime
     from accelbench.engines.pytorch.session import PytorchSession

@@ -26,8 +26,8 @@ from typing import Any
 from scipy.stats import mannwhitneyu
 
 from accelbench.judge.arms import judged_pairs
-from accelbench.judge.judging import METRICS, Judgement, NoisePrior, judged
-from accelbench.measure.launches import Noise, aa_noise, abba, pooled, pooled_noise
+from accelbench.judge.verdicts import METRICS, Judgement, NoisePrior, judged
+from accelbench.measure.launch_verdicts import Noise, aa_noise, abba, pooled, pooled_noise
 from accelbench.measure.runs import find_gate_noise
 from keeping import HERE, keep, verdict
 

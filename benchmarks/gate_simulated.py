@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from accelbench.judge.arms import judged_pairs
-from accelbench.judge.checking import judge_set
-from accelbench.judge.judging import METRICS, Judged, Judgement, NoisePrior, judged
-from accelbench.measure.launches import abba, pooled_noise
+from accelbench.judge.regressions import judge_set
+from accelbench.judge.verdicts import METRICS, Judged, Judgement, NoisePrior, judged
+from accelbench.measure.launch_verdicts import abba, pooled_noise
 from accelbench.measure.runs import find_gate_noise
 from keeping import keep, verdict
 

@@ -51,7 +51,7 @@ def busy(processes: int) -> Iterator[None]:
 def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list[dict[str, Any]]:
     """The results of a cell's launches."""
     from accelbench.core.facts import new_run_id
-    from accelbench.core.run_spec import RunSettings
+    from accelbench.core.run_options import RunSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.models.find import find
     from accelbench.run.conduct import lifecycle

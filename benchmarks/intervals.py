@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from accelbench.measure.launches import aa_noise, abba, paired_interval
+from accelbench.measure.launch_verdicts import aa_noise, abba, paired_interval
 from accelbench.run.plan import planning
 from keeping import keep, verdict
 
@@ -26,7 +26,7 @@ LIMIT = 0.93
 def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     """The reported medians of so many launches, each a fresh worker."""
     from accelbench.core.facts import new_run_id
-    from accelbench.core.run_spec import RunSettings
+    from accelbench.core.run_options import RunSettings
     from accelbench.hardware.detect import detect_all
     from accelbench.models.find import find
     from accelbench.run.conduct.conductor import asked_of

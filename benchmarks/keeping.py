@@ -16,7 +16,7 @@ from typing import Any
 
 from accelbench.engines.artifacts.cache import Cache
 from accelbench.hardware.environment import environment
-from accelbench.measure.launches import abba, paired_interval
+from accelbench.measure.launch_verdicts import abba, paired_interval
 
 HERE = Path(__file__).parent
 #: What a median of ours may be of the other's, at the upper end of the interval.

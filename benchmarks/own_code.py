@@ -30,7 +30,7 @@ from typing import Any
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.models.code_models.loading import code_word
 from accelbench.models.code_models.models import model_of_code

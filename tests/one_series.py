@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accelbench.judge.history import HistoryPoint, Series, every_series
-from accelbench.judge.judging import Metric
+from accelbench.judge.verdicts import Metric
 
 
 def series_of(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 from accelbench.engines.scripted import SCRIPT_VARIABLE
-from accelbench.measure.launches import aa_noise, abba, paired_interval
+from accelbench.measure.launch_verdicts import aa_noise, abba, paired_interval
 from gpu_day.part import Recorder
 from gpu_day.rows import measured
 

@@ -15,7 +15,7 @@ from stored_rows import MACHINE, store
 from accelbench.cli.services import noise
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
 from accelbench.judge.baselines import NOISE, RERUN_OF
-from accelbench.judge.checking import Outcome
+from accelbench.judge.regressions import Outcome
 from accelbench.present.check import WITHIN_LIMIT
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal

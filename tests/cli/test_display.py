@@ -17,7 +17,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments import resolved_values
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import step_ms
 from accelbench.core.protocols import Absent, Device
@@ -389,10 +389,10 @@ def test_five_launches_of_two_frameworks_decide_or_do_not(factor: float, said: s
 
 
 def test_frameworks_and_arms_have_the_launches_that_decide() -> None:
-    assert run_arguments.launches(None, ["both"]) == 5
-    assert run_arguments.launches(None, ["pytorch"], "commit:main") == 5
-    assert run_arguments.launches(None, ["pytorch", "jax"]) == 1
-    assert run_arguments.launches(3, ["both"]) == 3
+    assert resolved_values.launches(None, ["both"]) == 5
+    assert resolved_values.launches(None, ["pytorch"], "commit:main") == 5
+    assert resolved_values.launches(None, ["pytorch", "jax"]) == 1
+    assert resolved_values.launches(3, ["both"]) == 3
 
 
 def test_what_is_left_of_a_mostly_unusable_run_is_not_held_against_another() -> None:

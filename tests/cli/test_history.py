@@ -14,9 +14,9 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.core.worth import REASON_TEXTS, UnusableReason
-from accelbench.judge.judging import METRICS
 from accelbench.judge.stored_results import NOISE
-from accelbench.measure.launches import interval_of, typical
+from accelbench.judge.verdicts import METRICS
+from accelbench.measure.launch_verdicts import interval_of, typical
 from accelbench.present.terminal.history import spark
 from accelbench.store.database import Database
 

@@ -9,7 +9,7 @@ from shells import Command, ended
 
 from accelbench.api.config import BenchmarkConfig
 from accelbench.api.enhanced import BenchmarkRequest
-from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments import resolved_values
 from accelbench.cli.commands import recommend
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.nouns import meant
@@ -129,7 +129,7 @@ def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch: pytest.MonkeyPa
 
 
 def test_both_models_are_the_two_of_the_guide() -> None:
-    assert run_arguments.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
+    assert resolved_values.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
 
 
 def test_gpu_can_be_asked_about(command: Callable[..., Command]) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments import resolved_values
 from accelbench.cli.arguments.run_words import request_of
 from accelbench.cli.services.asked import TRAINING_NOTE
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE
-from accelbench.core.run_spec import RunSpec
+from accelbench.core.run_options import RunSpec
 
 TRAINED = ("bert-tiny", "--mode", "training", "--distributed")
 
@@ -121,7 +121,7 @@ def test_distributed_means_training_unless_a_mode_is_named(
 
 
 def test_whoever_counts_gpus_means_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_arguments, "platforms", tuple)
+    monkeypatch.setattr(resolved_values, "platforms", tuple)
     spec = RunSpec(distributed=True, gpu_count=4)
     assert request_of(spec, ()).hardware == ("gpu",)
     assert request_of(spec.with_values(hardware=("cpu",)), ()).hardware == ("cpu",)

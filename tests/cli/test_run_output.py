@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 from shells import QUICK, Shell
 
-from accelbench.cli.arguments.run_arguments import guide_folder
+from accelbench.cli.arguments.resolved_values import guide_folder
 from accelbench.cli.services.running import OutputPlaces, _result_files
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import RUN_STARTED, Fact

@@ -13,7 +13,7 @@ from typing import Any
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Absent, Device, Importing, Job, Runtime, Session
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.artifacts.make import make
 from accelbench.engines.artifacts.recipe import Recipe

@@ -15,7 +15,7 @@ from accelbench.core.figures import (
     tail_of,
     times_by,
 )
-from accelbench.judge.judging import METRICS
+from accelbench.judge.verdicts import METRICS
 from asked_rows import row
 
 NOTHING = {"latency_p50_ms": None, "latency_mean_ms": None}

@@ -9,7 +9,7 @@ import pytest
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.serial import job_from_json, job_to_json
 from accelbench.models.find import find
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from accelbench.core.engine_options import RuntimeOption, Setting, meant, on_purpose, written
 from accelbench.core.errors import UsageError
-from accelbench.core.options import RuntimeOption, Setting, meant, on_purpose, written
 
 DECLARED = (
     RuntimeOption("hint", "what for", choices=("latency", "throughput"), default="latency"),

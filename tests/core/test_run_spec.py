@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from accelbench.cli.arguments.run_options import defaults
+from accelbench.cli.arguments.declared_options import defaults
 from accelbench.cli.arguments.run_words import spec_of
 from accelbench.core.nouns import duration_word, seconds
-from accelbench.core.run_spec import GROUPS, JobSettings, RunSettings, RunSpec, field_of, run_fields
+from accelbench.core.run_options import (
+    GROUPS,
+    JobSettings,
+    RunSettings,
+    RunSpec,
+    field_of,
+    run_fields,
+)
 
 
 def test_every_option_has_a_group_a_description_and_one_key() -> None:

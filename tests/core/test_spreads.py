@@ -15,7 +15,7 @@ from accelbench.core.figures import (
     spread_in,
 )
 from accelbench.core.nouns import NOT_KNOWN, digits
-from accelbench.measure.launches import interval_of, spread_of
+from accelbench.measure.launch_verdicts import interval_of, spread_of
 
 
 @pytest.mark.parametrize("values", [(0.21, 0.34), (2.0, 3.0, 2.5), (1.0, 1.1, 1.2, 1.3)])

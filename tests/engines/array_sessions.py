@@ -13,7 +13,7 @@ import torch
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.engines.artifacts.make import make
 from accelbench.engines.artifacts.recipe import Recipe
 from accelbench.models.build import build

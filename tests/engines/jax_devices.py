@@ -21,7 +21,7 @@ from accelbench.core.abilities import RankExchange
 from accelbench.core.case import Target
 from accelbench.core.model import InputSpec
 from accelbench.core.protocols import Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.jax.session import JaxSession

@@ -15,7 +15,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Evidence, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.artifacts.recipe import Manifest, Tensor
 from accelbench.engines.shared.arrays import ArraySession, timed

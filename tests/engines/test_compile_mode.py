@@ -9,7 +9,7 @@ import torch
 
 from accelbench.core.case import Case, Option, Shapes, Target
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.models.find import find
 

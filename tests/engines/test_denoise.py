@@ -14,7 +14,7 @@ import torch._dynamo.testing
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.engines.pytorch.procedures.base import Denoise

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.models.build import build
 from accelbench.models.find import find

@@ -27,7 +27,7 @@ from accelbench.core.errors import (
 )
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Absent, Device, Job, Session
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.jax.procedures import Model

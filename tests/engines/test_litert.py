@@ -79,7 +79,7 @@ def test_an_operator_that_it_has_not_is_named() -> None:
 
 def test_evidence_says_who_computed(tmp_path: Path) -> None:
     from accelbench.core.protocols import Job
-    from accelbench.core.run_spec import JobSettings
+    from accelbench.core.run_options import JobSettings
     from accelbench.engines.artifacts.cache import Cache
     from accelbench.engines.artifacts.make import make
     from accelbench.engines.artifacts.recipe import Recipe

@@ -12,7 +12,7 @@ import pytest
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.engines.artifacts.cache import Cache
 from accelbench.engines.artifacts.make import make
 from accelbench.engines.artifacts.recipe import Recipe

@@ -13,7 +13,7 @@ from fake_onnxruntime import fake_onnxruntime
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.artifacts.recipe import Manifest, Tensor
 from accelbench.engines.onnxruntime import OnnxruntimeRuntime, session

@@ -18,7 +18,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
 from accelbench.core.identity import plain
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.onnxruntime import OnnxruntimeRuntime

@@ -19,7 +19,7 @@ import pytest
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.openvino import OpenvinoRuntime
 from accelbench.engines.openvino import session as session_module

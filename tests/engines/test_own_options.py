@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from array_sessions import case_of, opened
 
+from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.model import FileFormat, ModelFile
-from accelbench.core.options import RuntimeOption
 from accelbench.core.protocols import Device, Runtime
 from accelbench.engines.browser import BrowserRuntime
 from accelbench.engines.jax import JaxRuntime

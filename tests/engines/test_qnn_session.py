@@ -12,7 +12,7 @@ from array_sessions import case_of, distance, folder_of, opened
 
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.artifacts.make import make
 from accelbench.engines.artifacts.recipe import Recipe

@@ -11,7 +11,7 @@ from training_sessions import CPU, case_of
 
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.engines.pytorch.distributed.group import RankGroup
 from accelbench.engines.pytorch.distributed.session import DistributedSession
 

@@ -15,7 +15,7 @@ from training_sessions import CPU, case_of, opened
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.pytorch.distributed.group import RankGroup
 from accelbench.engines.pytorch.distributed.session import DistributedSession

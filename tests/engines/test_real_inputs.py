@@ -14,7 +14,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Quality
 from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.engines.pytorch.session import PytorchSession

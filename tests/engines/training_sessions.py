@@ -15,7 +15,7 @@ from torch import nn
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.engines.pytorch.session import PytorchSession

@@ -1,7 +1,7 @@
 """What the program makes of one more metric; `test_made_up_metric.py` starts it.
 
 The metric is added before anything else of the program is imported, as an entry in
-`judge/judging.py` would be. What each place makes of it is written as JSON to standard output.
+`judge/verdicts.py` would be. What each place makes of it is written as JSON to standard output.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
-from accelbench.judge import judging
+from accelbench.judge import verdicts
 
-judging.METRICS += (
-    judging.Metric(
+verdicts.METRICS += (
+    verdicts.Metric(
         "first-token", "ms", lambda row: row.get("ttft_ms"), "ttft_ms", columns=("ttft_ms",)
     ),
 )

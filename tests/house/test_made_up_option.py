@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from accelbench.core.facts import RUN_STARTED
-from accelbench.core.run_spec import JobSettings, RunSettings
+from accelbench.core.run_options import JobSettings, RunSettings
 from accelbench.store.journal import read
 
 SOURCES = Path(__file__).parents[2] / "src"
 #: What is changed, by file: a line that is there, and what comes after it.
 CHANGES = {
-    "core/run_spec.py": [
+    "core/run_options.py": [
         (
             '    """The settings that a worker',
             '    haste: Annotated[int, option(MEASURING, "Made up.")] = 0',
@@ -119,7 +119,7 @@ def test_no_other_source_lists_the_settings() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if len(_named(node) & set(JobSettings.names())) > len(JobSettings.names()) - 2
     }
-    assert listing == {"core/run_spec.py"}
+    assert listing == {"core/run_options.py"}
 
 
 def _named(node: ast.AST) -> set[str]:

@@ -38,7 +38,7 @@ LEFT: dict[str, int] = {
     "judge/accuracies.py": 1,
     "judge/arms.py": 2,
     "judge/attempts.py": 3,
-    "judge/checking.py": 3,
+    "judge/regressions.py": 3,
     "judge/comparison.py": 3,
     "judge/costs.py": 1,
     "judge/pivot.py": 1,

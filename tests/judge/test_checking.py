@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from accelbench.core.columns import ASKED
-from accelbench.judge import checking
-from accelbench.judge.checking import Check, CheckedQuestion, Outcome, Rules
-from accelbench.judge.judging import Judgement
+from accelbench.judge import regressions
+from accelbench.judge.regressions import Check, CheckedQuestion, Outcome, Rules
 from accelbench.judge.run_noise import histories
-from accelbench.measure.launches import Noise
+from accelbench.judge.verdicts import Judgement
+from accelbench.measure.launch_verdicts import Noise
 from accelbench.measure.runs import PRIOR
 from accelbench.present.check import ordered, sentences
 from asked_rows import row
@@ -42,7 +42,7 @@ def checked(
 ) -> Check:
     """Check against 10 %, which two runs without a history show in four of five cases."""
     rules = rules or Rules()
-    return checking.checked(now, before, replace(rules, threshold=rules.threshold or 0.1))
+    return regressions.checked(now, before, replace(rules, threshold=rules.threshold or 0.1))
 
 
 def only(found: Check) -> CheckedQuestion:
@@ -221,7 +221,7 @@ def older(factors: Sequence[float], times: Sequence[float] = TIMES, **changes: A
 
 def test_what_runs_differ_by_is_known_from_older_runs() -> None:
     """The launches show 5 %: the machine's history shows whether runs differ by as much."""
-    checked = checking.checked
+    checked = regressions.checked
     now, before = launches(1.05, series_key="s", **NOW), launches(series_key="s")
     unknown = only(checked(now, before))
     assert unknown.outcome is Outcome.CANNOT_TELL
@@ -245,12 +245,12 @@ def test_what_runs_differ_by_is_known_from_older_runs() -> None:
 def test_a_single_launch_is_told_how_many_would_decide() -> None:
     """Two runs without a history show 10 % in four of five cases, but no number shows 5 %."""
     now, before = launches(1.02, **NOW)[:1], launches()[:1]
-    found = checking.checked(now, before)
+    found = regressions.checked(now, before)
     assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
     latency = only(found).figures[0]
     # Launches are taken to differ by as much as runs: 8 a side show 10 %.
     assert (latency.required_both, latency.most_shown) == (8, None)
-    narrow = only(checking.checked(now, before, Rules(threshold=0.05))).figures[0]
+    narrow = only(regressions.checked(now, before, Rules(threshold=0.05))).figures[0]
     assert narrow.required_both is None
     # z at 99 % and at 80 %, √2 of 2 %, and 2 % in each of 40 launches a side.
     assert narrow.most_shown == pytest.approx(
@@ -261,7 +261,7 @@ def test_a_single_launch_is_told_how_many_would_decide() -> None:
         {**one, "latency_p50_ms": 8.0 * math.exp(0.02 * z), "latency_mean_ms": 8.0}
         for one, z in zip(launches(**NOW), (-1.5, -0.5, 0.5, 1.5, -0.5, 0.5), strict=True)
     ]
-    assert only(checking.checked(loud, before)).figures[0].required_both == 9
+    assert only(regressions.checked(loud, before)).figures[0].required_both == 9
 
 
 def test_noise_of_launches_is_known_from_older_runs() -> None:
@@ -274,8 +274,8 @@ def test_noise_of_launches_is_known_from_older_runs() -> None:
 
 def test_sides_of_one_run_differ_by_their_launches_alone() -> None:
     rows = launches(1.05, run_id="r1"), launches(run_id="r1")
-    assert only(checking.checked(*rows)).outcome is Outcome.WORSE
-    assert only(checking.checked(*rows)).figures[0].runs is None
+    assert only(regressions.checked(*rows)).outcome is Outcome.WORSE
+    assert only(regressions.checked(*rows)).figures[0].runs is None
 
 
 @pytest.mark.parametrize("quality", ["noise_limited", "unsteady", "throttled"])
@@ -489,7 +489,7 @@ def test_more_launches_are_not_asked_for_if_the_runs_differ_by_more() -> None:
         ]
         for side in (launches(**NOW), launches())
     )
-    found = only(checking.checked(now, before))
+    found = only(regressions.checked(now, before))
     assert found.outcome is Outcome.CANNOT_TELL
     assert "runs of this differ by so much" in found.why
     of_latency = found.figures[0]
@@ -497,4 +497,4 @@ def test_more_launches_are_not_asked_for_if_the_runs_differ_by_more() -> None:
         figure = replace(
             of_latency, runs=Noise(between, 3.0), noise=Noise(1.0, 9.0), launches=(4, 9)
         )
-        assert checking._of_runs(figure) is by_runs
+        assert regressions._of_runs(figure) is by_runs

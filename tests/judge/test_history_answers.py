@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from accelbench.judge.accuracies import Outputs
-from accelbench.judge.checking import Check, Outcome, Rules, checked
 from accelbench.judge.history import HistoryPoint, Series, every_series, partings
-from accelbench.judge.judging import METRICS, Judgement, Metric
+from accelbench.judge.regressions import Check, Outcome, Rules, checked
 from accelbench.judge.run_noise import histories
+from accelbench.judge.verdicts import METRICS, Judgement, Metric
 from one_series import series_of
 
 LATENCY = METRICS[0]

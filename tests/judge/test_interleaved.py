@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from accelbench.judge.arms import checked_arms, judged_pairs, names_of_arms
-from accelbench.judge.checking import Check, CheckedQuestion, Outcome
-from accelbench.judge.judging import METRICS, Judgement
+from accelbench.judge.regressions import Check, CheckedQuestion, Outcome
+from accelbench.judge.verdicts import METRICS, Judgement
 from accelbench.present.check import document, sentences
 from asked_rows import row
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from accelbench.judge import judging
-from accelbench.judge.judging import METRICS, Judged, Judgement, Metric, NoisePrior
-from accelbench.measure.launches import Noise, pooled, pooled_noise
+from accelbench.judge import verdicts
+from accelbench.judge.verdicts import METRICS, Judged, Judgement, Metric, NoisePrior
+from accelbench.measure.launch_verdicts import Noise, pooled, pooled_noise
 from accelbench.measure.runs import Apart, find_gate_noise, independent
 from accelbench.present.check import change
 
@@ -35,7 +35,7 @@ def judged(
 ) -> Judged:
     """Of one run, unless it is said by how much runs differ."""
     known = NoisePrior(noise, runs)
-    return judging.judged(metric, before, now, known, threshold, settled=settled)
+    return verdicts.judged(metric, before, now, known, threshold, settled=settled)
 
 
 def launches(center: float, noise: float = 0.004, count: int = 8, seed: int = 0) -> list[float]:

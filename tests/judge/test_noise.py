@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.judge.judging import Judgement
 from accelbench.judge.run_noise import floors
+from accelbench.judge.verdicts import Judgement
 from asked_rows import row
 
 

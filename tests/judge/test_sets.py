@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accelbench.judge.checking import (
+from accelbench.judge.regressions import (
     Check,
     JudgedSet,
     Outcome,
@@ -19,8 +19,8 @@ from accelbench.judge.checking import (
     judge_set,
     variances_of_mean,
 )
-from accelbench.judge.judging import METRICS, Judged, Judgement
-from accelbench.measure.launches import Noise
+from accelbench.judge.verdicts import METRICS, Judged, Judgement
+from accelbench.measure.launch_verdicts import Noise
 from accelbench.measure.runs import find_gate_noise
 from accelbench.present.check import document, headline, sentences
 from asked_rows import row

@@ -16,7 +16,7 @@ from scipy import stats
 
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.measure.intervals import effective_size, lag1
-from accelbench.measure.launches import (
+from accelbench.measure.launch_verdicts import (
     MOST_LAUNCHES,
     aa_noise,
     paired_interval,

@@ -16,7 +16,7 @@ from accelbench.measure import changes, intervals, stopping, throttle
 from accelbench.measure.block_validation import refuse_bad_block, refuse_bad_time
 from accelbench.measure.changes import cuts_of
 from accelbench.measure.intervals import Interval, MedianEstimate, mean_interval
-from accelbench.measure.launches import (
+from accelbench.measure.launch_verdicts import (
     Noise,
     enough_launches,
     independent_launches,

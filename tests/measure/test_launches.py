@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.measure.launches import (
+from accelbench.measure.launch_verdicts import (
     ComparisonAnswer,
     aa_noise,
     abba,

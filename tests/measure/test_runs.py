@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from accelbench.measure.launches import Noise
+from accelbench.measure.launch_verdicts import Noise
 from accelbench.measure.runs import (
     MOST_NEIGHBOURS,
     PRIOR,

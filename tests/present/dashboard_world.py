@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_STARTED, Fact
 from accelbench.present.dashboard import serve
-from accelbench.present.dashboard.app import application
 from accelbench.present.dashboard.guard import AccessRule
+from accelbench.present.dashboard.routes import application
 from accelbench.store.database import Database
 from accelbench.store.journal import Journal
 from hostile_names import FEW as HOSTILE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from accelbench.judge.judging import METRICS
+from accelbench.judge.verdicts import METRICS
 from accelbench.present.series import KindsRead
 
 _COLUMNS = (

@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector, stored
 
 from accelbench.core.devices import cards
-from accelbench.measure.launches import typical
+from accelbench.measure.launch_verdicts import typical
 from accelbench.recommend.selector import HardwareSelector
 
 LATER = "2026-02-01T00:00:00Z"

@@ -13,7 +13,7 @@ from choosing_world import in_journal, result
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import current_of
 from accelbench.judge.points import points
-from accelbench.measure.launches import typical
+from accelbench.measure.launch_verdicts import typical
 from accelbench.recommend.evidence.reader import EvidenceStore
 from accelbench.store.database import Database
 

@@ -10,7 +10,7 @@ from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.protocols import SUPPORTED, Device, Support
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.run.conduct.launch_context import LaunchContext

@@ -16,7 +16,7 @@ from fixed_machine import FOUND, models
 from accelbench.core.case import Case
 from accelbench.core.facts import Fact, new_run_id
 from accelbench.core.protocols import Runtime
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.run.conduct import lifecycle as journey
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult

@@ -11,7 +11,7 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.engines.browser import BrowserRuntime
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.engines.qnn import QnnRuntime

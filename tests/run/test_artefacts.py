@@ -21,7 +21,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.facts import new_run_id
 from accelbench.core.model import ModelFile
 from accelbench.core.protocols import ArtifactFormat
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Outcome, Status
 from accelbench.engines.artifacts.cache import Cache
 from accelbench.engines.artifacts.make import make

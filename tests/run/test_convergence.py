@@ -12,7 +12,7 @@ from fixed_machine import CPU, models
 from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
-from accelbench.core.run_spec import JobSettings, RunSettings
+from accelbench.core.run_options import JobSettings, RunSettings
 from accelbench.core.serial import case_from_json
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.engines.pytorch import PytorchRuntime

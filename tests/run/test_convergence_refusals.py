@@ -23,7 +23,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Support
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.run.plan.request import Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.wire import ClosedError

@@ -13,7 +13,7 @@ from fixed_machine import models
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.energy import EnergyMethod, MeterError
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import energy
 from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from virtual_fleets import node, random_faults, run_on, units
 
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.engines.pytorch.distributed.group import MachinePart
 from accelbench.fleet.dispatch import (
     Cancel,

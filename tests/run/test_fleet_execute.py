@@ -15,7 +15,7 @@ from virtual_fleets import FLEET, Heard, Kept, node, units
 from accelbench.core.errors import StoreError, SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_run_id
 from accelbench.core.protocols import Runtime
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
 from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json

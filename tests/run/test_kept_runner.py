@@ -18,7 +18,7 @@ from virtual_fleets import FLEET, units
 
 from accelbench.core import processes
 from accelbench.core.facts import RESULT, RUN_STARTED, Fact
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.fleet import ray_worker
 from accelbench.fleet.fleet_record import facts_of

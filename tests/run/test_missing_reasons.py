@@ -12,7 +12,7 @@ from scripted_runs import Scripted, Watcher
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
 from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.pytorch import PytorchRuntime

@@ -10,7 +10,7 @@ import pytest
 from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify import references
 from accelbench.run.verify.reference import NoReferenceError

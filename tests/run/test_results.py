@@ -13,7 +13,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.run.conduct.results import LaunchFacts, compose, identity_of
 from accelbench.run.plan.request import Planned

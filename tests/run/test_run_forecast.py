@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from simulated_runs import planned
 
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.run.plan import estimates
 from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_forecast import (

@@ -16,7 +16,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec, Training
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.engines.shared.sketches import outputs_digest, sketch

@@ -13,7 +13,7 @@ from simulated_runs import FOUND, RUNTIMES, planned, run
 from accelbench.api import running
 from accelbench.api.config import BenchmarkConfig
 from accelbench.core.facts import PROFILE
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.exchange.aggregate import AggregateRows, aggregate
 from accelbench.exchange.result_file import row_of
 from accelbench.judge.matrix import matrix

@@ -15,7 +15,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.clock import MonotonicClock
 from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.core.protocols import Device, Job, Session
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Architecture, Family, Mode
 from accelbench.engines.shared.arrays import Inputs
 from accelbench.run.conduct.launch import passed_over

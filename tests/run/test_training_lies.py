@@ -26,7 +26,7 @@ from lying_training import (
 
 from accelbench.core.abilities import TrainingProbe
 from accelbench.core.protocols import Block, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.pytorch.procedures.train import unmarked
 from accelbench.run.verify.training_steps import NO_PROBE

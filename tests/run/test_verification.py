@@ -15,7 +15,7 @@ from scripted_runs import Scripted, Watcher
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Provenance
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.engines.scripted import ScriptedRuntime

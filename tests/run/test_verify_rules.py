@@ -17,7 +17,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
 from accelbench.core.protocols import Block, Device
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.scripted import VirtualClock
 from accelbench.engines.shared.sketches import Glance, Sketch, sketch

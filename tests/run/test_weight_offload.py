@@ -14,7 +14,7 @@ from scripted_runs import Watcher
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.onnxruntime import OnnxruntimeRuntime
 from accelbench.engines.pytorch import PytorchRuntime

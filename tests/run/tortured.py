@@ -15,7 +15,7 @@ from fixed_machine import FOUND, models
 
 from accelbench.core.facts import new_run_id
 from accelbench.core.plugins import ENGINES, load, registered
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.plan import planning

@@ -11,7 +11,7 @@ from typing import Any
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import RESULT, Fact
 from accelbench.core.protocols import Device
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.fleet.dispatch import DispatchRules
 from accelbench.fleet.fleet_nodes import FleetNode
 from accelbench.fleet.fleet_record import FleetRecord

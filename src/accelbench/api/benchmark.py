@@ -23,7 +23,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import parse_mode
 from accelbench.engines.shared.names import runtime_named

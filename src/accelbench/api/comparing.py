@@ -14,7 +14,7 @@ from accelbench.core.figures import SpreadKind
 from accelbench.core.nouns import NO_DATA, NOT_KNOWN, UNKNOWN_DEVICE, counted, four_digits, meant
 from accelbench.core.visible import in_quotes, visible
 from accelbench.exchange.titles import title
-from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.measure.launch_verdicts import LEAST_EFFECT
 
 if TYPE_CHECKING:
     from accelbench.judge.filters import Filters
@@ -393,8 +393,8 @@ def history(
         UsageError: a word is known nowhere, or nothing was measured twice.
         SurroundingsError: there is no database, or nothing in it that was asked for.
     """
-    from accelbench.judge.judging import METRICS
     from accelbench.judge.stored_results import on_one_machine
+    from accelbench.judge.verdicts import METRICS
     from accelbench.present.history import document
     from accelbench.present.series import series_in
 

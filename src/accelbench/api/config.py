@@ -12,7 +12,7 @@ from accelbench.core.case import Shapes
 from accelbench.core.errors import AccelbenchError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import parse_precision
-from accelbench.core.run_spec import run_fields
+from accelbench.core.run_options import run_fields
 from accelbench.core.visible import in_quotes
 from accelbench.engines.shared.names import runtime_named
 from accelbench.hardware.detect import platform_named, refuse_unknown_platform

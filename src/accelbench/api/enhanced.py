@@ -27,7 +27,7 @@ from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.model import ModelSpec
 from accelbench.core.precision import PRECISIONS, parse_precision
 from accelbench.core.protocols import Inventory, Runtime
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, Status
 from accelbench.engines.shared.names import runtime_named

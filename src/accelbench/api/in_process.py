@@ -22,7 +22,7 @@ from accelbench.core.facts import utc_now
 from accelbench.core.model import CodeKind, ModelSpec
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.protocols import Device, Runtime
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Outcome, Status

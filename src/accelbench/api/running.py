@@ -24,7 +24,7 @@ from accelbench.core.case import Case, Target
 from accelbench.core.errors import MissingExtraError, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.protocols import Device, Inventory, Runtime
-from accelbench.core.run_spec import DEFAULT_TIMEOUT, RunSettings
+from accelbench.core.run_options import DEFAULT_TIMEOUT, RunSettings
 from accelbench.core.visible import from_csv_cell, in_quotes
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.exchange import guide_csv

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
+from accelbench.core.engine_options import RuntimeOption
 from accelbench.core.identity import digest
 from accelbench.core.model import FileFormat
-from accelbench.core.options import RuntimeOption
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Belongs, Provenance, Timing
 
 #: The version of these protocols; a plugin states the one it was written for.

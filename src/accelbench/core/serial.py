@@ -19,7 +19,7 @@ from accelbench.core.model import (
     Training,
 )
 from accelbench.core.protocols import Device, Job
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Architecture, Family, Mode
 
 

@@ -21,7 +21,7 @@ from accelbench.core.facts import (
     Fact,
     part_id,
 )
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.fleet.dispatch import DispatchRules
 from accelbench.fleet.fleet_nodes import (
     Cluster,

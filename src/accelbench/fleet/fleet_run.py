@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from accelbench.core.facts import utc_now
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Outcome, Provenance, Status
 from accelbench.core.worth import THIS_ARM
 from accelbench.fleet.dispatch import (

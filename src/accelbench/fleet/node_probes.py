@@ -19,7 +19,7 @@ from accelbench.core.facts import (
     new_run_id,
 )
 from accelbench.core.protocols import Device
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.fleet.dispatch import DispatchRules

@@ -15,7 +15,7 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from accelbench.core.possible import belongs
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Belongs
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.plan import estimates

@@ -20,7 +20,9 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import THIS_ARM, reasons_unusable
 from accelbench.evidence.launches import launches_of
-from accelbench.judge.checking import (
+from accelbench.judge.comparability import rates_of_others, unlike
+from accelbench.judge.questions import Key, values
+from accelbench.judge.regressions import (
     BAD,
     Check,
     CheckedQuestion,
@@ -31,10 +33,8 @@ from accelbench.judge.checking import (
     outcome_of,
     reason_of,
 )
-from accelbench.judge.comparability import rates_of_others, unlike
-from accelbench.judge.judging import METRICS, Judged, Judgement, Metric, as_times
-from accelbench.judge.questions import Key, values
-from accelbench.measure.launches import (
+from accelbench.judge.verdicts import METRICS, Judged, Judgement, Metric, as_times
+from accelbench.measure.launch_verdicts import (
     HUGE,
     LEAST_EFFECT,
     MOST_LAUNCHES,

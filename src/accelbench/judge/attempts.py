@@ -27,7 +27,7 @@ from accelbench.evidence.launches import with_reported_outputs
 from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launches import interval_of, typical
+from accelbench.measure.launch_verdicts import interval_of, typical
 
 #: What must be alike for two throughputs to be of the same work. Threads asked for on
 #: purpose belong to it: one thread of a CPU is not that CPU.

@@ -16,12 +16,11 @@ from accelbench.core.rows import Json, Row
 from accelbench.core.worth import COMPARABLE, REASON_COLUMNS
 from accelbench.exchange.baselines import FromFile, read_baseline
 from accelbench.judge.arms import checked_arms, names_of_arms
-from accelbench.judge.checking import MISSING, Check, Rules, checked
 from accelbench.judge.comparison import REFUSED
 from accelbench.judge.filters import Filters, catalogued, marks, one_of, where_of
 from accelbench.judge.histories import NOISE, RERUN_OF, histories_on
-from accelbench.judge.judging import METRICS
 from accelbench.judge.machines import chosen, machine_of
+from accelbench.judge.regressions import MISSING, Check, Rules, checked
 from accelbench.judge.run_names import harmless, labels_of, runs_meant
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.stored_results import filled, no_lake_in, of_machine, rows_of, runs_of
@@ -32,11 +31,12 @@ from accelbench.judge.suggestions import (
     nothing,
     refuse_unknown,
 )
+from accelbench.judge.verdicts import METRICS
 from accelbench.store.places import place_of
 
 if TYPE_CHECKING:
-    from accelbench.judge.checking import Check
     from accelbench.judge.machines import Machine
+    from accelbench.judge.regressions import Check
     from accelbench.store.database import Database
 
 

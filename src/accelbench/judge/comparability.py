@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from accelbench.core.rows import Row, texts
 from accelbench.core.worth import REFUSED_THERE
 from accelbench.judge.comparison import refusals
-from accelbench.judge.judging import Metric, rates_apart
+from accelbench.judge.verdicts import Metric, rates_apart
 
 Launches = Sequence[Row]
 

@@ -19,9 +19,9 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Mode
 from accelbench.evidence.launches import launches_of
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices, near_names, plain_name
-from accelbench.judge.judging import METRICS
 from accelbench.judge.machines import Machine
 from accelbench.judge.sides import PER_MILLION, PER_STEP
+from accelbench.judge.verdicts import METRICS
 
 _RATE = {metric.name: metric.of for metric in METRICS}["throughput"]
 _HOUR_SECONDS = 3600.0

@@ -32,9 +32,9 @@ from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
 from accelbench.judge.accuracies import Outputs, of_level, why_no_gain, why_other_outputs
 from accelbench.judge.comparability import parted
-from accelbench.judge.judging import Judgement, Metric, NoisePrior, judged, runs_differ
+from accelbench.judge.verdicts import Judgement, Metric, NoisePrior, judged, runs_differ
 from accelbench.judge.versions import Software, changes, natural
-from accelbench.measure.launches import (
+from accelbench.measure.launch_verdicts import (
     LEAST_EFFECT,
     MOST_LAUNCHES,
     POWER,

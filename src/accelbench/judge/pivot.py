@@ -15,7 +15,7 @@ from accelbench.judge.questions import AXES, Key, physical, plain, values
 from accelbench.judge.ratios import Ratio, quickest, ratio
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import MatchedConfiguration, Side, matched, side_of, ways_of
-from accelbench.measure.launches import typical
+from accelbench.measure.launch_verdicts import typical
 
 #: What a line is of: how it ran.
 _LINE = ("runtime", "hardware", "precision", "compiled", "threads", "options")

@@ -25,12 +25,12 @@ from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import COMPARABLE
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
-from accelbench.judge.judging import METRICS
 from accelbench.judge.questions import ComparisonAxis, Key, physical, picker, values
 from accelbench.judge.ratios import interval_within
 from accelbench.judge.sides import PER_MILLION, PER_STEP
+from accelbench.judge.verdicts import METRICS
 from accelbench.judge.versions import Software, software
-from accelbench.measure.launches import interval_of, spread_of, typical
+from accelbench.measure.launch_verdicts import interval_of, spread_of, typical
 
 #: Of a row that was read without launches that are not current: how many of them are newer.
 NEWER = "newer_launches_set_aside"

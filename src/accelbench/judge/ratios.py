@@ -37,7 +37,7 @@ from accelbench.core.figures import (
 from accelbench.core.rows import Row, number
 from accelbench.core.worth import UNUSABLE_WIDTH
 from accelbench.judge.run_noise import Histories, between_rows
-from accelbench.measure.launches import HUGE, Noise, differ, interval_of, typical
+from accelbench.measure.launch_verdicts import HUGE, Noise, differ, interval_of, typical
 from accelbench.measure.runs import PRIOR, unpaired_interval
 from accelbench.measure.student import t_quantile
 

@@ -13,8 +13,8 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.core.worth import of_import
 from accelbench.evidence.launches import launches_of
-from accelbench.judge.judging import METRICS, Judged, Metric, NoisePrior, judged
-from accelbench.measure.launches import (
+from accelbench.judge.verdicts import METRICS, Judged, Metric, NoisePrior, judged
+from accelbench.measure.launch_verdicts import (
     Noise,
     aa_noise,
     abba,

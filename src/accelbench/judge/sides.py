@@ -36,7 +36,7 @@ from accelbench.judge.questions import DESCRIBING, SHAPES, ComparisonAxis, Key, 
 from accelbench.judge.ratios import is_faster, quickest
 from accelbench.judge.republished import counted_once
 from accelbench.judge.versions import software
-from accelbench.measure.launches import typical
+from accelbench.measure.launch_verdicts import typical
 
 #: What has to be alike of how it ran, beside versions; the engine is the platform's own choice.
 #: Sizes are where models are compared, each of which has its own: the same, where both have it.

@@ -23,7 +23,7 @@ from accelbench.judge.questions import SHAPES, ComparisonAxis, Key, values
 from accelbench.judge.ratios import LAUNCHES, Faster, Ratio, is_faster, quickest, ratio
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import sides
-from accelbench.measure.launches import aa_noise, typical
+from accelbench.measure.launch_verdicts import aa_noise, typical
 
 #: More models than this are told of in tables alone.
 _MOST_MODELS = 12

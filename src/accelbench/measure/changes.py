@@ -26,7 +26,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.measure.student import t_cdf, t_quantile
 
 #: Two points make a level: of one, nobody knows whether it will come back.

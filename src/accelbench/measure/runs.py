@@ -32,7 +32,7 @@ from itertools import pairwise
 from statistics import NormalDist, fmean
 
 from accelbench.core.figures import FEWEST_LAUNCHES
-from accelbench.measure.launches import (
+from accelbench.measure.launch_verdicts import (
     ALPHA,
     HUGE,
     LEAST_EFFECT,

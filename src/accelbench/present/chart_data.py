@@ -207,8 +207,8 @@ def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, lis
 
 def _series(database: Database, where: str, values: Sequence[object]) -> Sequence[Series]:
     from accelbench.core.worth import COMPARABLE_SQL
-    from accelbench.judge.judging import METRICS
-    from accelbench.measure.launches import LEAST_EFFECT
+    from accelbench.judge.verdicts import METRICS
+    from accelbench.measure.launch_verdicts import LEAST_EFFECT
     from accelbench.present.series import series_in
 
     all_series, _ = series_in(

@@ -11,8 +11,8 @@ from accelbench.core.figures import changes_text
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Json, record, texts
 from accelbench.exchange.titles import title
-from accelbench.judge.checking import BAD, Check, CheckedQuestion, JudgedSet, Outcome
-from accelbench.judge.judging import Judged, Judgement
+from accelbench.judge.regressions import BAD, Check, CheckedQuestion, JudgedSet, Outcome
+from accelbench.judge.verdicts import Judged, Judgement
 from accelbench.present.document import Document, GroupedTable, Notes, TableColumn, TableGroup, Tone
 from accelbench.present.texts import phrase
 

@@ -18,7 +18,7 @@ from accelbench.judge.questions import ComparisonAxis
 from accelbench.judge.ratios import CANNOT_TELL
 from accelbench.judge.sides import Side
 from accelbench.judge.versions import engine_version
-from accelbench.measure.launches import typical
+from accelbench.measure.launch_verdicts import typical
 
 #: What a side is of.
 OF_A_SIDE = (

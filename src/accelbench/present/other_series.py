@@ -20,8 +20,8 @@ from accelbench.core.worth import (
     reason_texts,
 )
 from accelbench.judge.history import Gap, HistoryPoint, OtherSeries, Series
-from accelbench.judge.judging import METRICS, Metric
 from accelbench.judge.questions import flat
+from accelbench.judge.verdicts import METRICS, Metric
 from accelbench.present.texts import phrase
 
 #: Columns in which another series of a question is the same.

@@ -35,9 +35,9 @@ from accelbench.judge.history import (
     every_series,
     with_gap,
 )
-from accelbench.judge.judging import METRICS, UNIT_SQL, Metric
 from accelbench.judge.republished import job_of
 from accelbench.judge.stored_results import rows_of
+from accelbench.judge.verdicts import METRICS, UNIT_SQL, Metric
 from accelbench.judge.versions import Software, software
 from accelbench.present.other_series import (
     NOTHING,

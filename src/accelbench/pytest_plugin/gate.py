@@ -20,8 +20,8 @@ from accelbench.judge.baselines import (
     baseline_for,
     names_a_file,
 )
-from accelbench.judge.checking import Outcome
 from accelbench.judge.filters import marks
+from accelbench.judge.regressions import Outcome
 from accelbench.judge.run_names import UnknownRunError, labels_of, runs_meant
 from accelbench.judge.suggestions import NothingMeasuredError
 from accelbench.present.check import headline
@@ -31,7 +31,7 @@ from accelbench.recommend.constraints.limits import Limits, spelled
 from accelbench.store.lake import store_at
 
 if TYPE_CHECKING:
-    from accelbench.judge.checking import Check
+    from accelbench.judge.regressions import Check
 
 _UNITS = {"max_latency_ms": "ms", "memory_mb": "MB", "min_throughput": ""}
 

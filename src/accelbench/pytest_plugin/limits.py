@@ -16,7 +16,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.worth import why_unusable
 from accelbench.evidence.measurements import measurement_of
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launches import interval_of, spread_of, typical
+from accelbench.measure.launch_verdicts import interval_of, spread_of, typical
 from accelbench.recommend.constraints.limits import LimitReason, Limits, kept
 from accelbench.recommend.constraints.options import Option
 from accelbench.recommend.estimate.figures import MEASURED, Bounds

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from accelbench.exchange.prices import Prices
-from accelbench.judge.checking import checked
 from accelbench.judge.costs import with_costs
 from accelbench.judge.findings.collected import Findings, findings_of
 from accelbench.judge.findings.finding import FindingKind, StoreFinding, foremost
 from accelbench.judge.points import points
+from accelbench.judge.regressions import checked
 from accelbench.judge.run_noise import Histories, histories
 from asked_rows import row
 

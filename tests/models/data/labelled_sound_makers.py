@@ -9,7 +9,7 @@ from data_makers import case_of, tone
 
 from accelbench.core.case import Case
 from accelbench.core.model import InputSpec
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.models.data.labelled_feed import LabelledSounds, labelled_data
 
 RATE = 8000

@@ -15,7 +15,7 @@ from PIL import Image
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.models.data.folder import look
 from accelbench.models.data.labelled_feed import LabelledPictures
 from accelbench.models.data.pictures import NAMED, PictureRecipe, recipe_in, recipe_of

@@ -15,7 +15,7 @@ from data_makers import case_of
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import InputSpec
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.models.data.labelled import LabelledData
 from accelbench.models.data.labelled_feed import labelled_data
 from accelbench.models.data.labelled_text import TextWindows

@@ -12,9 +12,9 @@ from accelbench.exchange.prices import Prices
 from accelbench.judge.costs import with_costs
 from accelbench.judge.history import HistoryPoint as Moment
 from accelbench.judge.history import Series
-from accelbench.judge.judging import METRICS
 from accelbench.judge.matrix import matrix
 from accelbench.judge.points import points
+from accelbench.judge.verdicts import METRICS
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.chart import Picture, Roof, Subject, picture
 from made_up_calibration import made_calibration, with_collectives

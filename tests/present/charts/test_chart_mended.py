@@ -14,8 +14,8 @@ from test_chart_colours import SEEN_BY, seen
 
 from accelbench.judge.history import HistoryPoint as Moment
 from accelbench.judge.history import Series
-from accelbench.judge.judging import METRICS
 from accelbench.judge.points import points
+from accelbench.judge.verdicts import METRICS
 from accelbench.present.charts import CHARTS, draw
 from accelbench.present.charts.chart import Picture, Roof, Subject
 from accelbench.present.charts.font_metrics import fitted, width

@@ -13,7 +13,7 @@ from dashboard_world import HOSTILE, hostile, result, store, stored_in
 from starlette.testclient import TestClient
 
 from accelbench.exchange.prices import Prices
-from accelbench.present.dashboard.app import application
+from accelbench.present.dashboard.routes import application
 from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper, taken
 from accelbench.present.publishing.bundle import published_pages
 from accelbench.store.database import Database

@@ -228,7 +228,7 @@ def test_thousands_are_summarised_and_no_alphabet_chooses(
 
 
 def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path: Path) -> None:
-    from accelbench.present.dashboard.asked import PageQuery
+    from accelbench.present.dashboard.page_query import PageQuery
     from accelbench.present.dashboard.snapshots import cells, snapshot
 
     made = stored_in(tmp_path / "m.duckdb")

@@ -24,7 +24,6 @@ from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
 from accelbench.exchange.prices import prices_at
 from accelbench.judge.costs import money
-from accelbench.present.dashboard.app import application
 from accelbench.present.dashboard.questions import pages as question_pages
 from accelbench.present.dashboard.questions.forms import (
     PREDICT,
@@ -38,6 +37,7 @@ from accelbench.present.dashboard.questions.pages import (
     QuestionJobs,
     StoppedError,
 )
+from accelbench.present.dashboard.routes import application
 from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 

@@ -16,8 +16,8 @@ from accelbench.core.errors import UsageError
 from accelbench.core.figures import SpreadKind, Statistic
 from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launches import interval_of
-from accelbench.present.dashboard.asked import COLUMNS, GROUPS, PageQuery, asked
+from accelbench.measure.launch_verdicts import interval_of
+from accelbench.present.dashboard.page_query import COLUMNS, GROUPS, PageQuery, asked
 from accelbench.present.dashboard.results import page as grouping
 from accelbench.present.dashboard.results.table_query import TableQuery, table_query
 from accelbench.present.dashboard.snapshots import cells

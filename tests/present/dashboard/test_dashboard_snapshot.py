@@ -12,9 +12,9 @@ from duckdb import DuckDBPyConnection, DuckDBPyRelation
 from starlette.testclient import TestClient
 
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
-from accelbench.measure.launches import typical
-from accelbench.present.dashboard.app import application
-from accelbench.present.dashboard.asked import AS_THEY_LIE, PageQuery, asked
+from accelbench.measure.launch_verdicts import typical
+from accelbench.present.dashboard.page_query import AS_THEY_LIE, PageQuery, asked
+from accelbench.present.dashboard.routes import application
 from accelbench.present.dashboard.snapshots import snapshot
 from accelbench.present.dashboard.snapshots.gathering import gathered
 from accelbench.present.dashboard.snapshots.snapshot import (

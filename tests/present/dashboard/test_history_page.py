@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from accelbench.api.comparing import HistoryTable
 from accelbench.cli.main import app
-from accelbench.judge.judging import METRICS
+from accelbench.judge.verdicts import METRICS
 from accelbench.present.dashboard.history import changes
 from accelbench.present.dashboard.history.changes import ChangesKeeper, judged_lines
 from accelbench.present.dashboard.snapshots.snapshot import taken

@@ -11,9 +11,9 @@ import pytest
 from dashboard_world import MACHINE, OTHER, result, store, stored_in
 
 from accelbench.judge.history import Series
-from accelbench.present.dashboard.asked import PageQuery
 from accelbench.present.dashboard.history import changes
 from accelbench.present.dashboard.history.changes import ChangesKeeper, judged_lines
+from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.pictures import pictures
 from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.cells import Cell

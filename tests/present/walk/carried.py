@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
-from accelbench.measure.launches import interval_of, typical
+from accelbench.measure.launch_verdicts import interval_of, typical
 
 #: Beyond so many items of a model its pairs come to any ratio.
 _MOST_ITEMS = 700

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accelbench.cli.arguments import run_arguments
-from accelbench.cli.arguments.run_options import SPELLINGS
+from accelbench.cli.arguments import resolved_values
+from accelbench.cli.arguments.declared_options import SPELLINGS
 from accelbench.core.axes import AXES
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import numbers, seconds, words
-from accelbench.core.run_spec import DISTRIBUTED, RunField, RunSpec, run_fields
+from accelbench.core.run_options import DISTRIBUTED, RunField, RunSpec, run_fields
 from accelbench.core.visible import in_quotes
 from accelbench.engines.shared.names import runtimes_named
 from accelbench.hardware.detect import GPU
@@ -36,7 +36,7 @@ def in_one_spelling(typed: Typed, given: frozenset[str]) -> tuple[dict[str, Any]
             continue
         before = whole[name] if name in given else None
         if spelling == "model_id":
-            value = run_arguments.models_named(model_words(value))
+            value = resolved_values.models_named(model_words(value))
         if spelling == "training":
             value = ["training"]
         if spelling == "small_models":
@@ -78,20 +78,20 @@ def spec_of(typed: Typed) -> RunSpec:
     read = {f.name: _read(f, typed[f.name]) for f in run_fields() if not f.axis}
     unset = [f.name for f in run_fields() if f.several is False and read.get(f.name, 0) is None]
     own = {name: value for name, value in read.items() if name not in unset}
-    own["weights"] = run_arguments.weights(typed["weights"])
-    own["data"] = run_arguments.data_folder(typed["data"])
-    own["accuracy"] = run_arguments.accuracy_metric(typed["accuracy"])
-    own["preprocessing"] = run_arguments.preparation(typed["preprocessing"])
+    own["weights"] = resolved_values.weights(typed["weights"])
+    own["data"] = resolved_values.data_folder(typed["data"])
+    own["accuracy"] = resolved_values.accuracy_metric(typed["accuracy"])
+    own["preprocessing"] = resolved_values.preparation(typed["preprocessing"])
     if typed["input_file"] is not None:
         own["accuracy"] = "off"  # its arrays are fed as they are
         own["data"] = str(typed["input_file"].expanduser().absolute())
-    own["launches"] = run_arguments.launches(
+    own["launches"] = resolved_values.launches(
         typed["launches"], words(typed["framework"]), typed["against"]
     )
-    own["verify"] = run_arguments.verification(
+    own["verify"] = resolved_values.verification(
         typed["verify"], typed["verify_only"], typed["benchmark_only"]
     )
-    own["label"] = run_arguments.label(typed["label"])
+    own["label"] = resolved_values.label(typed["label"])
     return RunSpec(**own, sizes=sizes_of(typed), fix=not typed["no_fix"])
 
 
@@ -103,22 +103,22 @@ def means_training(spec: RunSpec) -> bool:
 
 def request_of(spec: RunSpec, models: tuple[ModelSpec, ...]) -> Request:
     """Return the request for these models."""
-    run_arguments.refuse_pure_autocast(spec.pure, spec.precision)
+    resolved_values.refuse_pure_autocast(spec.pure, spec.precision)
     how = distribution_of(spec)
     # Whoever counts GPUs means GPUs: a processor is not taken in their place.
     usual = (GPU,) if how and spec.gpu_count else ()
     sizes: dict[str, Any] = spec.sizes
     return Request(
         models=models,
-        hardware=run_arguments.platforms(spec.hardware or usual),
+        hardware=resolved_values.platforms(spec.hardware or usual),
         runtimes=runtimes_named(spec.framework),
         batch_sizes=spec.batch_sizes,
         **sizes,
-        precisions=run_arguments.precisions(spec.precision),
-        modes=run_arguments.modes(spec.mode, training=means_training(spec)),
-        options=run_arguments.options(spec.compiled, spec.threads),
-        runtime_options=run_arguments.runtime_options(spec.runtime_options),
-        training_options=run_arguments.training_options(
+        precisions=resolved_values.precisions(spec.precision),
+        modes=resolved_values.modes(spec.mode, training=means_training(spec)),
+        options=resolved_values.options(spec.compiled, spec.threads),
+        runtime_options=resolved_values.runtime_options(spec.runtime_options),
+        training_options=resolved_values.training_options(
             spec.optimizer, spec.checkpointing, spec.pure
         ),
         distribution=how,

@@ -20,8 +20,8 @@ from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
 from accelbench.judge.baselines import ALLOWED, COLUMNS, BaselineQuery, baseline_for
-from accelbench.judge.checking import Check
 from accelbench.judge.filters import Filters
+from accelbench.judge.regressions import Check
 from accelbench.store.files import explained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

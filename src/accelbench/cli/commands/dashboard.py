@@ -71,7 +71,7 @@ def _serve(
     database: Database, door: AccessRule, keeper: SnapshotKeeper, port: int | None, opened: bool
 ) -> None:
     from accelbench.present.dashboard import serve
-    from accelbench.present.dashboard.app import application
+    from accelbench.present.dashboard.routes import application
 
     with serve.listening(door.host, port) as made:
         address = serve.address(door, made)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from accelbench.cli.arguments.lists import NamedCommands
-from accelbench.cli.arguments.run_options import (
+from accelbench.cli.arguments.declared_options import (
     RunCommand,
     defaults,
     typed_options,
     with_run_options,
 )
+from accelbench.cli.arguments.lists import NamedCommands
 from accelbench.cli.arguments.shared_options import AS_JSON
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
@@ -25,7 +25,7 @@ from accelbench.core.visible import in_quotes
 
 if TYPE_CHECKING:
     from accelbench.cli.services.asked import AskedRun
-    from accelbench.core.run_spec import RunSpec
+    from accelbench.core.run_options import RunSpec
 
 
 #: Options of `accelbench run` that a fleet does not have: of one machine, or of no machine at all;
@@ -277,7 +277,7 @@ def validate(
     Ends with 1 where a node falls out, and with 4 where that cannot be told, as of a kind with two
     nodes: one of them is slower, and neither is known to be right.
     """
-    from accelbench.cli.arguments import run_arguments
+    from accelbench.cli.arguments import resolved_values
     from accelbench.cli.services import fleet_running
     from accelbench.core.nouns import words
     from accelbench.engines.shared.names import runtimes_named
@@ -292,7 +292,7 @@ def validate(
         asked = fleet_running.usual_work(
             words(models), words(hardware), runtimes_named(words(framework)), launches
         )
-    platforms = run_arguments.platforms(words(hardware)) if probes else None
+    platforms = resolved_values.platforms(words(hardware)) if probes else None
     only_probes = probes and plan is None and not models
     work = fleet_running.ValidationWork(None if only_probes else asked, platforms)
     with termination_as_interrupt():

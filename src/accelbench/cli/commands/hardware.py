@@ -81,7 +81,7 @@ def hardware(
     and attention, and stores them: the roofline chart and predictions then have the device's
     own peaks in place of its vendor's.
     """
-    from accelbench.cli.arguments.run_arguments import use_browser
+    from accelbench.cli.arguments.resolved_values import use_browser
     from accelbench.cli.services.calibrating import known_calibrations
     from accelbench.hardware.detect import detect, detect_all
     from accelbench.hardware.telemetry.energy import meters_of

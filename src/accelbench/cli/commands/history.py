@@ -23,11 +23,11 @@ from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.judge.filters import Filters
 from accelbench.judge.history import Series, answer_counts, same_jobs
-from accelbench.judge.judging import METRICS, Judgement
 from accelbench.judge.run_names import measured_series, only_runs
 from accelbench.judge.stored_results import on_one_machine
 from accelbench.judge.suggestions import NothingMeasuredError, command_again
-from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.judge.verdicts import METRICS, Judgement
+from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.present.other_series import Unseen
 from accelbench.present.series import about_series, series_in
 from accelbench.present.terminal.words import other_machines

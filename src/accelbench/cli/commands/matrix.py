@@ -132,7 +132,7 @@ def _filters(
     models: Sequence[str], families: Sequence[str], precision: str | None, mode: str
 ) -> Filters:
     """Column → the values that count."""
-    from accelbench.cli.arguments.run_arguments import modes
+    from accelbench.cli.arguments.resolved_values import modes
 
     of_mode = tuple(kind.value for kind in modes([mode], training=False))
     if len(of_mode) > 1:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from accelbench.cli.arguments.declared_options import SIZES, with_numbered_sizes
 from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
-from accelbench.cli.arguments.run_options import SIZES, with_numbered_sizes
 from accelbench.cli.arguments.shared_options import AS_JSON
 from accelbench.cli.services.report_files import refuse_undrawable_file, write_picture
 from accelbench.core.errors import UsageError

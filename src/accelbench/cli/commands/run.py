@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from accelbench.cli.arguments.run_options import RunCommand, typed_options, with_run_options
+from accelbench.cli.arguments.declared_options import RunCommand, typed_options, with_run_options
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK
 from accelbench.present.terminal.terminal import complain
 
@@ -36,7 +36,7 @@ def run(ctx: typer.Context, **typed: Any) -> None:
     Exits with 0 if all went well; with 1 if a case failed; with 3 if a named platform, engine
     or precision gave no result, or nothing was measured at all.
     """
-    from accelbench.cli.arguments import run_arguments
+    from accelbench.cli.arguments import resolved_values
     from accelbench.cli.arguments.lists import refuse_threshold
     from accelbench.cli.arguments.run_words import refuse_no_meeting
     from accelbench.cli.services import running
@@ -55,9 +55,9 @@ def run(ctx: typer.Context, **typed: Any) -> None:
     spec = asked.spec
     if spec.resume is None and spec.save_plan is None:
         refuse_no_meeting(spec)
-    run_arguments.use_browser(spec.browser)
+    resolved_values.use_browser(spec.browser)
     stream = sys.stderr if spec.as_json else sys.stdout
-    guide_folder = run_arguments.guide_folder(typed["framework"], typed["model_id"])
+    guide_folder = resolved_values.guide_folder(typed["framework"], typed["model_id"])
     places = replace(
         running.places_of(spec), csv_dir=guide_folder if spec.output_dir is None else None
     )

@@ -196,7 +196,7 @@ def browser(
     A Chrome, Edge or Chromium of your own serves as well, and has your GPU. WebNN, however, works
     in few installed browsers: for hardware webnn take --with-chromium.
     """
-    from accelbench.cli.arguments.run_arguments import use_browser
+    from accelbench.cli.arguments.resolved_values import use_browser
 
     use_browser(program)
     stream = sys.stderr if as_json else sys.stdout

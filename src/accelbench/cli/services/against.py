@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.arguments.run_arguments import runtime_options
+from accelbench.cli.arguments.resolved_values import runtime_options
 from accelbench.core.case import Option
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.run.plan.against import Against, AgainstKind, OtherArm, asked_otherwise, meant
 
 if TYPE_CHECKING:
-    from accelbench.core.run_spec import RunSettings
-    from accelbench.judge.checking import Check
+    from accelbench.core.run_options import RunSettings
+    from accelbench.judge.regressions import Check
     from accelbench.run.plan.request import Plan, Request
 
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
@@ -99,7 +99,7 @@ def held(
 
 def exit_code(check: Check) -> int:
     """Return the exit code of a check."""
-    from accelbench.judge.checking import Outcome
+    from accelbench.judge.regressions import Outcome
 
     exits = {Outcome.WORSE: EXIT_NO, Outcome.CANNOT_TELL: EXIT_CANNOT_TELL}
     return exits.get(check.outcome, EXIT_OK)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from accelbench.cli.arguments import run_arguments
-from accelbench.cli.arguments.run_options import defaults
+from accelbench.cli.arguments import resolved_values
+from accelbench.cli.arguments.declared_options import defaults
 from accelbench.cli.arguments.run_words import (
     WITH_RESUME,
     Typed,
@@ -34,7 +34,7 @@ from accelbench.cli.services.plan_files import (
 from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import duration_word
-from accelbench.core.run_spec import PlanSection, RunField, RunSpec, plan_fields
+from accelbench.core.run_options import PlanSection, RunField, RunSpec, plan_fields
 from accelbench.core.vocabulary import Mode
 from accelbench.exchange.plans.document import write_plan
 from accelbench.models.file_models.given_inputs import OPTION
@@ -144,7 +144,7 @@ def asked_run(typed: Typed, given: Mapping[str, str]) -> AskedRun:
         requests.append(request_of(own, tuple(plans.models[id_] for id_ in block[MODELS])))
     if any("both" in document.matrix.values.get("framework", ()) for document in documents):
         # The number of launches goes by it.
-        launches = run_arguments.launches(typed["launches"], ["both"])
+        launches = resolved_values.launches(typed["launches"], ["both"])
         spec = spec.with_values(launches=launches)
     precisions = [name for block in plans.blocks for name in block.get("precision", ())]
     return AskedRun(
@@ -161,7 +161,7 @@ def asked_run(typed: Typed, given: Mapping[str, str]) -> AskedRun:
 def _without_plan(spec: RunSpec, given: frozenset[str]) -> AskedRun:
     passed_over: list[str] = []
     refuse_simulating_all(spec)
-    chosen = run_arguments.models_for(
+    chosen = resolved_values.models_for(
         names=spec.models,
         set_name=spec.set_name,
         categories=spec.category,
@@ -174,7 +174,7 @@ def _without_plan(spec: RunSpec, given: frozenset[str]) -> AskedRun:
         input_file=spec.input_file,
         reference=spec.reference,
     )
-    precisions = run_arguments.precisions(spec.precision) if spec.precision else ()
+    precisions = resolved_values.precisions(spec.precision) if spec.precision else ()
     return AskedRun(
         spec,
         (request_of(spec, chosen),),

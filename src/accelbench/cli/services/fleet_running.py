@@ -16,7 +16,7 @@ from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.protocols import Device
-from accelbench.core.run_spec import RunSpec
+from accelbench.core.run_options import RunSpec
 from accelbench.exchange.result_file import row_of
 from accelbench.fleet import session
 from accelbench.fleet.fleet_execute import (

@@ -25,7 +25,7 @@ from accelbench.run.plan.run_forecast import (
 )
 
 if TYPE_CHECKING:
-    from accelbench.core.run_spec import RunSettings
+    from accelbench.core.run_options import RunSettings
     from accelbench.judge.histories import EarlierTimes, TimesBeside
     from accelbench.predict.cases import CaseConfiguration, MeasuredCase, PredictedCase
     from accelbench.predict.stored_predictors import Predictors

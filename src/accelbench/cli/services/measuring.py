@@ -23,10 +23,10 @@ from accelbench.core.worth import (
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.judge.baselines import rows_of_runs
-from accelbench.judge.checking import BAD, Check, CheckedQuestion, Outcome
 from accelbench.judge.filters import catalogued, marks
 from accelbench.judge.histories import RERUN_OF
-from accelbench.measure.launches import typical
+from accelbench.judge.regressions import BAD, Check, CheckedQuestion, Outcome
+from accelbench.measure.launch_verdicts import typical
 from accelbench.present.terminal.watch import watch_for
 from accelbench.recommend.answer.explanation import IN_THE_ANSWER
 from accelbench.recommend.evidence.cells import rounded

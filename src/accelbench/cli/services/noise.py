@@ -7,21 +7,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from accelbench.cli.arguments.run_arguments import platforms, precisions
+from accelbench.cli.arguments.resolved_values import platforms, precisions
 from accelbench.cli.services.measuring import measured
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.figures import FEWEST_LAUNCHES
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.engines.shared.names import runtimes_named
 from accelbench.exchange.titles import title
 from accelbench.judge.baselines import rows_of_runs
 from accelbench.judge.filters import Filters, by_word, words_of
 from accelbench.judge.histories import NOISE
-from accelbench.judge.judging import Judgement
 from accelbench.judge.run_noise import NoiseFloor, floors
 from accelbench.judge.suggestions import NothingMeasuredError
+from accelbench.judge.verdicts import Judgement
 from accelbench.models.find import find
 from accelbench.present.terminal.terminal import print_document
 from accelbench.run.conduct.lifecycle import PlannedRun

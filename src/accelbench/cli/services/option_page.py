@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from accelbench.core.run_spec import GROUPS, PlanSection, RunField, run_fields
+from accelbench.core.run_options import GROUPS, PlanSection, RunField, run_fields
 from accelbench.present.terminal.terminal import deliver
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accelbench.cli.arguments import run_arguments
+from accelbench.cli.arguments import resolved_values
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import combinations as size_combinations
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import words
-from accelbench.core.run_spec import PlanSection, RunField, field_of, plan_fields
+from accelbench.core.run_options import PlanSection, RunField, field_of, plan_fields
 from accelbench.core.visible import in_quotes, visible
 from accelbench.engines.shared.names import runtimes_named
 from accelbench.exchange.plans.document import PlanDocument, PlanEntry, read_plan, value_of
@@ -43,21 +43,21 @@ _ALONE = (AUTO, "all")
 def settled(known: RunField, texts: Sequence[str]) -> tuple[str, ...]:
     """Return values as cases have them: one name for each thing, and "both" written out."""
     if known.key == "hardware":
-        return run_arguments.platforms(texts) or ("all",)
+        return resolved_values.platforms(texts) or ("all",)
     if known.key == "framework":
         return runtimes_named(texts)
     if known.key == "precision":
-        return run_arguments.precisions(texts)
+        return resolved_values.precisions(texts)
     if known.key == "mode":
-        return tuple(mode.value for mode in run_arguments.modes(texts, training=False))
+        return tuple(mode.value for mode in resolved_values.modes(texts, training=False))
     if known.axis and known.axis.text:
         # Each value of a list is sizes that belong together; a value may say several of a name.
         return tuple(dict.fromkeys(one for text in texts for one in size_combinations([text])))
     for text in texts:
         if known.key == "optimizer":
-            run_arguments.training_options(text, checkpointing=False, pure=False)
+            resolved_values.training_options(text, checkpointing=False, pure=False)
         elif known.key == "option":
-            run_arguments.runtime_options([text])
+            resolved_values.runtime_options([text])
     return tuple(texts)
 
 

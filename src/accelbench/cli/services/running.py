@@ -19,7 +19,7 @@ from accelbench.cli.services.forecasting import outlook
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
-from accelbench.core.run_spec import RunSpec
+from accelbench.core.run_options import RunSpec
 from accelbench.evidence.launches import launches_of
 from accelbench.exchange import profile_file
 from accelbench.exchange.prices import Prices, prices_at
@@ -51,7 +51,7 @@ from accelbench.store.journal import BARE_JOURNALS, SUFFIX, journal_path, read
 from accelbench.store.lake import store_at
 
 if TYPE_CHECKING:
-    from accelbench.judge.checking import Check
+    from accelbench.judge.regressions import Check
     from accelbench.recommend.selector import HardwareSelector
     from accelbench.run.conduct.lifecycle import RunResult
 

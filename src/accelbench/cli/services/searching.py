@@ -22,7 +22,7 @@ from accelbench.core.facts import new_run_id
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.precision import parse_precision
 from accelbench.core.protocols import Device, Inventory, Runtime
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.detect import detect_all
 from accelbench.judge.ratios import interval_within

@@ -18,7 +18,6 @@ from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Provenance, Status
 from accelbench.evidence.launches import last_moment, launches_of
 from accelbench.exchange.titles import title
-from accelbench.judge.checking import Check, CheckedQuestion, Outcome
 from accelbench.judge.filters import in_catalogue
 from accelbench.judge.findings.finding import (
     FindingKind,
@@ -47,11 +46,12 @@ from accelbench.judge.findings.precisions import (
 )
 from accelbench.judge.findings.tasks import Best, TaskBest, best_of_tasks
 from accelbench.judge.findings.versus import Versus, every_versus
-from accelbench.judge.judging import Judged, Judgement
 from accelbench.judge.points import Point
 from accelbench.judge.questions import physical
+from accelbench.judge.regressions import Check, CheckedQuestion, Outcome
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.suggestions import command_for
+from accelbench.judge.verdicts import Judged, Judgement
 
 _IMPORTANCE = 40.0
 

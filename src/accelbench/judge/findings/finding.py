@@ -31,7 +31,7 @@ from accelbench.judge.points import Point
 from accelbench.judge.ratios import LAUNCHES, Ratio
 
 if TYPE_CHECKING:
-    from accelbench.judge.checking import Check
+    from accelbench.judge.regressions import Check
     from accelbench.store.database import Database
 
 

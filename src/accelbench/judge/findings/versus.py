@@ -24,7 +24,7 @@ from accelbench.judge.comparison import Compared, compared, doubtful
 from accelbench.judge.questions import AXES, Key, physical
 from accelbench.judge.ratios import WIDEST
 from accelbench.judge.run_noise import Histories, of_one_run
-from accelbench.measure.launches import HUGE, interval_of, typical
+from accelbench.measure.launch_verdicts import HUGE, interval_of, typical
 
 #: Fewer models are no "in general".
 FEWEST_MODELS = 3

@@ -12,7 +12,7 @@ from typing import Any
 from accelbench.core import jsonc
 from accelbench.core.errors import CaseError, SurroundingsError, UsageError
 from accelbench.core.model import ModelSpec
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.visible import in_quotes
 from accelbench.models.find import cached_folder
 

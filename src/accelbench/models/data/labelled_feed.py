@@ -12,7 +12,7 @@ from accelbench.core.case import Case
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.models.data import pictures
 from accelbench.models.data.folder import Entry, Folder, classes_of, folders_beside, look, numbered

@@ -15,7 +15,7 @@ from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import number
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.ranks import RankFigures, StepParts, ranks_of, step_parts
-from accelbench.measure.launches import typical
+from accelbench.measure.launch_verdicts import typical
 from accelbench.present.charts.axes import (
     NUMBER,
     ChartAxis,

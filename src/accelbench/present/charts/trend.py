@@ -11,8 +11,8 @@ from statistics import median
 from accelbench.core.nouns import counted
 from accelbench.hardware.common import colour_of
 from accelbench.judge.history import FEWEST_POINTS, NOT_JUDGED, Series
-from accelbench.judge.judging import Judgement
 from accelbench.judge.points import Point
+from accelbench.judge.verdicts import Judgement
 from accelbench.judge.versions import in_short
 from accelbench.present.charts.axes import NUMBER, ChartAxis, Spec, axis, layer, words
 from accelbench.present.charts.chart import ChartBody, Subject, declare_chart

@@ -22,13 +22,13 @@ from accelbench.judge.accuracies import (
     like_for_like,
     place_of,
 )
-from accelbench.judge.checking import Check
 from accelbench.judge.costs import amount, cost_notes, has_costs, items_of, known_price, money
 from accelbench.judge.findings.collected import Findings, findings_of
 from accelbench.judge.matrix import RULE, Matrix, MatrixCell
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.questions import Key, values
 from accelbench.judge.ratios import mean_beside
+from accelbench.judge.regressions import Check
 from accelbench.judge.summary import summary
 from accelbench.judge.warned import warned
 from accelbench.present.charts import CHARTS

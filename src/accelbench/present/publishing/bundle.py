@@ -32,10 +32,10 @@ from accelbench.engines.browser.assets import Package, fetch
 from accelbench.hardware.common import colour_of
 from accelbench.judge.costs import money
 from accelbench.present.dashboard import words
-from accelbench.present.dashboard.asked import AS_THEY_LIE
 from accelbench.present.dashboard.entities.lists import COUNTS, DEVICE
 from accelbench.present.dashboard.entities.lists import address_of as entity_address
-from accelbench.present.dashboard.site import HERE, PAGES, Site
+from accelbench.present.dashboard.page_base import HERE, PAGES, Site
+from accelbench.present.dashboard.page_query import AS_THEY_LIE
 from accelbench.present.dashboard.snapshots.cells import Cell, interval, latency_note, told_apart
 from accelbench.present.pages.rendering import environment
 from accelbench.present.publishing.crawl import (
@@ -326,7 +326,7 @@ def publish(
         UsageError: The folder has something else in it.
         SurroundingsError: The reader of Parquet cannot be fetched, or the folder not be written.
     """
-    from accelbench.present.dashboard.app import application
+    from accelbench.present.dashboard.routes import application
     from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
 
     # What a link leads to is replaced: a server that has the folder would else keep the old one.

@@ -17,7 +17,7 @@ from html.parser import HTMLParser
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from accelbench.core.visible import visible
-from accelbench.present.dashboard.asked import exactly_named
+from accelbench.present.dashboard.page_query import exactly_named
 
 #: What the table of results in the browser understands; it asks nobody else.
 TABLE = "/results"

@@ -10,7 +10,7 @@ from accelbench.core.nouns import counted
 from accelbench.exchange.titles import title
 from accelbench.judge.history import HistoryPoint, Series, same_jobs
 from accelbench.judge.versions import in_short
-from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.present.document import Document, DocumentSection, Notes
 from accelbench.present.other_series import left_out_text
 from accelbench.present.terminal.console import console

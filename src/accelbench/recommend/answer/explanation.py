@@ -12,7 +12,7 @@ from accelbench.core.rows import number, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.core.worth import launches_failed
 from accelbench.judge.costs import money
-from accelbench.measure.launches import LEAST_EFFECT
+from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.predict.cases import off_held_out
 from accelbench.recommend.constraints.measure_command import Remedy
 from accelbench.recommend.evidence.candidates import sentences_of as set_aside

@@ -20,7 +20,7 @@ from accelbench.core.vocabulary import Provenance
 from accelbench.judge.costs import items_of
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import interval_within
-from accelbench.measure.launches import interval_of, spread_of, typical
+from accelbench.measure.launch_verdicts import interval_of, spread_of, typical
 from accelbench.store.duck import quoted
 
 #: What else must be equal for two results to answer one question. Weights and data are left out:

@@ -17,7 +17,7 @@ from accelbench.core.nouns import counted as so_many
 from accelbench.core.rows import Json, number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.questions import SHAPES
-from accelbench.measure.launches import typical
+from accelbench.measure.launch_verdicts import typical
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import (
     CIRCUMSTANCES,

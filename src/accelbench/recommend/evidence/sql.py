@@ -26,10 +26,10 @@ from accelbench.evidence.launches import LAUNCH_COLUMNS
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql
 from accelbench.judge.attempts import FEWEST, KNOWN
 from accelbench.judge.histories import OF_NO_CHECK_SQL
-from accelbench.judge.judging import METRICS
 from accelbench.judge.matrix import NEAR_BEST
 from accelbench.judge.questions import SHAPES
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
+from accelbench.judge.verdicts import METRICS
 from accelbench.recommend.evidence.cells import (
     CIRCUMSTANCES,
     EvidenceCell,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.rows import Json, Row
 from accelbench.judge.run_noise import Histories, between_rows
-from accelbench.measure.launches import LEAST_EFFECT, differ
+from accelbench.measure.launch_verdicts import LEAST_EFFECT, differ
 from accelbench.measure.runs import unpaired_interval
 from accelbench.recommend.estimate.candidate_predictions import (
     Engines,

@@ -17,7 +17,7 @@ from accelbench.core.case import Case
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import PROFILE, RESULT, Fact, utc_now
 from accelbench.core.identity import digest
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status
 from accelbench.core.worth import SIMULATION

@@ -18,7 +18,7 @@ from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.nouns import naming
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status, with_first_cause
 from accelbench.run.conduct.artifacts import still_as_looked_at

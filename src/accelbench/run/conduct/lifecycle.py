@@ -23,7 +23,7 @@ from accelbench.core.facts import (
 )
 from accelbench.core.identity import digest
 from accelbench.core.protocols import Device, Inventory, Runtime
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.serial import device_to_json
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.artifacts import ArtifactExports

@@ -13,7 +13,7 @@ from accelbench.core.columns import COLUMNS, OF_ACCURACY, Column, metric_columns
 from accelbench.core.identity import plain
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Device
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import MIB, Mode, Outcome, Provenance, Quality, Status
 from accelbench.measure.energy import ENERGY_FIGURES
 from accelbench.models.inputs import axis, tensors, throughput_unit

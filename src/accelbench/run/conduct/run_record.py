@@ -28,7 +28,7 @@ from accelbench.core.facts import RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact, 
 from accelbench.core.identity import digest, plain
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.protocols import Absent, Device
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.serial import (
     case_from_json,
     case_to_json,

@@ -19,7 +19,7 @@ from pathlib import Path
 from accelbench.core import processes
 from accelbench.core.case import Option
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.run.plan.request import Plan, Request
 

@@ -11,7 +11,7 @@ from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.precision import bytes_per_weight
 from accelbench.core.protocols import Device
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.machine import snapshot

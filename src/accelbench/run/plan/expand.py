@@ -13,10 +13,10 @@ from itertools import product
 from math import prod
 
 from accelbench.core.case import Case, Option
+from accelbench.core.engine_options import on_purpose
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
-from accelbench.core.options import on_purpose
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
 from accelbench.hardware.machine import threads_of_each

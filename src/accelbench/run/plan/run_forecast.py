@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from accelbench.core.run_spec import RunSettings
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan import estimates
 from accelbench.run.plan.request import Plan, Planned

@@ -28,7 +28,7 @@ from accelbench.core.case import PROTOCOL_VERSION
 from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import ModelCode, ModelFile, ModelSpec
 from accelbench.core.nouns import listed
-from accelbench.core.run_spec import DEFAULT_TIMEOUT
+from accelbench.core.run_options import DEFAULT_TIMEOUT
 from accelbench.models.code_models.models import Elsewhere, looked_at_elsewhere
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.models.file_models.unchanged import digest_of, files_of

@@ -15,7 +15,7 @@ from accelbench.core.case import Case
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.protocols import Absent, Device, Job, Runtime
-from accelbench.core.run_spec import JobSettings, RunSettings
+from accelbench.core.run_options import JobSettings, RunSettings
 from accelbench.core.serial import job_to_json
 from accelbench.core.vocabulary import Outcome, Quality, Status
 from accelbench.hardware.common import NotAvailable

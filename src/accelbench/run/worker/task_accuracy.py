@@ -18,7 +18,7 @@ from accelbench.core.case import Case
 from accelbench.core.columns import AccuracyMetric
 from accelbench.core.errors import AccelbenchError, CaseError
 from accelbench.core.protocols import Session
-from accelbench.core.run_spec import JobSettings
+from accelbench.core.run_options import JobSettings
 from accelbench.engines.shared.arrays import feeding
 from accelbench.measure.accuracy import (
     WIDTH,

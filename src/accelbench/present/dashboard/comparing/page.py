@@ -34,7 +34,8 @@ from accelbench.judge.sides import Side, side_of
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.axes import decades
 from accelbench.present.comparison_sentence import SideOfRatio, covers_one, names_of, sentence
-from accelbench.present.dashboard.asked import (
+from accelbench.present.dashboard.page_base import SitePages
+from accelbench.present.dashboard.page_query import (
     COLUMNS,
     MODEL,
     PageQuery,
@@ -42,7 +43,6 @@ from accelbench.present.dashboard.asked import (
     address_of_pairs,
 )
 from accelbench.present.dashboard.results import table_query
-from accelbench.present.dashboard.site import SitePages
 from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot

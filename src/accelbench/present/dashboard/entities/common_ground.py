@@ -29,8 +29,8 @@ from accelbench.judge.speed_ups import (
 )
 from accelbench.judge.stored_results import rows_of
 from accelbench.present.charts.words import safe
-from accelbench.present.dashboard.asked import COUNTED_SQL
 from accelbench.present.dashboard.entities.lists import DEVICE
+from accelbench.present.dashboard.page_query import COUNTED_SQL
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.store.database import Database

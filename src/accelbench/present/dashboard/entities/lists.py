@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Quality
-from accelbench.present.dashboard.asked import COUNTED_SQL, PAGE, PageQuery, address_of_pairs
+from accelbench.present.dashboard.page_query import COUNTED_SQL, PAGE, PageQuery, address_of_pairs
 from accelbench.present.dashboard.snapshots.cells import Cell, named, told_apart
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 

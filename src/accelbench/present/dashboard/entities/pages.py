@@ -25,15 +25,6 @@ from accelbench.present.charts import CHARTS
 from accelbench.present.charts.chart import Picture, Subject
 from accelbench.present.charts.spread import SPEED_UPS, speed_ups_picture
 from accelbench.present.charts.words import safe
-from accelbench.present.dashboard.asked import (
-    NEWEST_FIRST,
-    PageQuery,
-    address_of_pairs,
-    exactly_named,
-    one_of,
-    page_of,
-    pages_in,
-)
 from accelbench.present.dashboard.entities import lists as entities
 from accelbench.present.dashboard.entities.common_ground import (
     NARROWED,
@@ -53,8 +44,17 @@ from accelbench.present.dashboard.entities.lists import (
     MOST_CELLS,
     MOST_LAUNCHES,
 )
+from accelbench.present.dashboard.page_base import NotThereError, SitePages
+from accelbench.present.dashboard.page_query import (
+    NEWEST_FIRST,
+    PageQuery,
+    address_of_pairs,
+    exactly_named,
+    one_of,
+    page_of,
+    pages_in,
+)
 from accelbench.present.dashboard.pictures.pictures import chart_of
-from accelbench.present.dashboard.site import NotThereError, SitePages
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.present.prediction_evidence import BATCH_SCALING, scaling_of

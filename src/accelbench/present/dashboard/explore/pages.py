@@ -23,7 +23,6 @@ from accelbench.present.charts.chart import Picture
 from accelbench.present.charts.palette import on_dark
 from accelbench.present.charts.theme import GROUP_COLOURS, REST_COLOUR
 from accelbench.present.charts.words import figure, safe
-from accelbench.present.dashboard.asked import PageQuery
 from accelbench.present.dashboard.explore.points import (
     ACROSS,
     FIELDS,
@@ -45,7 +44,8 @@ from accelbench.present.dashboard.explore.points import (
     spread_of,
     ticks_of,
 )
-from accelbench.present.dashboard.site import SitePages
+from accelbench.present.dashboard.page_base import SitePages
+from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 
 #: Names in the picture; the table below it has all.

@@ -14,7 +14,7 @@ from accelbench.present.charts.axes import ChartAxis, axis, decades, far
 from accelbench.present.charts.chart import ChartLabel, Picture
 from accelbench.present.charts.spread import MOST_GROUPS, SpreadGroup, spread_picture
 from accelbench.present.charts.words import safe
-from accelbench.present.dashboard.asked import (
+from accelbench.present.dashboard.page_query import (
     COUNTED_SQL,
     PageQuery,
     address_of_pairs,

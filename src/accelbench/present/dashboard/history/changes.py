@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from accelbench.core.rows import Row, number
 from accelbench.judge.history import Series, answer_counts
-from accelbench.present.dashboard.asked import PageQuery
+from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.snapshots import details
 from accelbench.present.dashboard.snapshots.details import EVERY_LINE, LineOrder, lines_of
 

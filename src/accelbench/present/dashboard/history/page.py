@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from accelbench.core.rows import text
-from accelbench.present.dashboard.asked import PageQuery, address_of_pairs, one_of, pages_in
-from accelbench.present.dashboard.site import SitePages
+from accelbench.present.dashboard.page_base import SitePages
+from accelbench.present.dashboard.page_query import PageQuery, address_of_pairs, one_of, pages_in
 from accelbench.present.dashboard.snapshots import details
 from accelbench.present.dashboard.snapshots.details import EVERY_LINE, lines_of
 from accelbench.present.history import document

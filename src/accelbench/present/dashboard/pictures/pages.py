@@ -18,11 +18,11 @@ from accelbench.present.charts import CHARTS
 from accelbench.present.charts.chart import Chart, Sizes
 from accelbench.present.charts.palette import DARK, DARK_PAPER, LIGHT_PAPER, Look, on_dark
 from accelbench.present.charts.theme import DIM
-from accelbench.present.dashboard.asked import PageQuery
 from accelbench.present.dashboard.explore.points import summaries
+from accelbench.present.dashboard.page_base import SitePages
+from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.pictures.pictures import MOST_CELLS, chart_of
 from accelbench.present.dashboard.results.page import cell_named
-from accelbench.present.dashboard.site import SitePages
 from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.present.pages.rendering import rendered

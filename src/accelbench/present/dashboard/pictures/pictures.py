@@ -22,14 +22,14 @@ from accelbench.present.charts.distribution import DISTRIBUTION, MOST_LAUNCHES
 from accelbench.present.charts.palette import DARK, LIGHT, Look, repainted
 from accelbench.present.charts.roofline import ROOFLINE
 from accelbench.present.charts.trend import TREND
-from accelbench.present.dashboard.asked import PageQuery
 from accelbench.present.dashboard.history.changes import (
     ChangesKeeper,
     JudgedLines,
     LineKey,
     line_key,
 )
-from accelbench.present.dashboard.kept import KeptValues
+from accelbench.present.dashboard.kept_values import KeptValues
+from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot

@@ -16,7 +16,7 @@ from accelbench.core.nouns import counted
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.judge.costs import money
 from accelbench.judge.filters import model_words
-from accelbench.present.dashboard.asked import one_of
+from accelbench.present.dashboard.page_query import one_of
 from accelbench.present.dashboard.words import number
 
 #: The longest value of a field.

@@ -27,7 +27,8 @@ from accelbench.judge.filters import in_catalogue
 from accelbench.present.charts.chart import Picture
 from accelbench.present.charts.predicted_measured import PREDICTED_MEASURED
 from accelbench.present.charts.words import safe
-from accelbench.present.dashboard.asked import PageQuery
+from accelbench.present.dashboard.page_base import Site, SitePages
+from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.questions.forms import (
     FIGURES,
     PREDICT,
@@ -37,7 +38,6 @@ from accelbench.present.dashboard.questions.forms import (
     answer_table,
     models_of,
 )
-from accelbench.present.dashboard.site import Site, SitePages
 from accelbench.present.dashboard.snapshots.cells import largest_models
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.present.full_report.contents import CAPTION, HEADERS, score_rows

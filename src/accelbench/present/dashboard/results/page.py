@@ -24,7 +24,8 @@ from accelbench.judge.questions import AXES, ComparisonAxis
 from accelbench.judge.ranks import ranks_of
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.distribution import MOST_LAUNCHES
-from accelbench.present.dashboard.asked import (
+from accelbench.present.dashboard.page_base import NotThereError, SitePages
+from accelbench.present.dashboard.page_query import (
     COLUMNS,
     COUNTED_SQL,
     FIGURES,
@@ -45,7 +46,6 @@ from accelbench.present.dashboard.results.table_query import (
     TableQuery,
     table_query,
 )
-from accelbench.present.dashboard.site import NotThereError, SitePages
 from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.cells import (
     Cell,

@@ -13,7 +13,7 @@ from accelbench.core.nouns import counted
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.questions import SHAPES
 from accelbench.present.dashboard import words
-from accelbench.present.dashboard.asked import (
+from accelbench.present.dashboard.page_query import (
     COLUMNS,
     FACETS,
     FIGURES,

@@ -19,7 +19,7 @@ from accelbench.core.rows import Json, Row, record
 from accelbench.core.visible import in_quotes
 from accelbench.exchange.titles import title
 from accelbench.judge.baselines import ALLOWED, BaselineQuery, baseline_of_run
-from accelbench.judge.checking import Check, Outcome
+from accelbench.judge.regressions import Check, Outcome
 from accelbench.judge.run_names import harmless
 from accelbench.present.charts.words import safe
 from accelbench.present.check import (
@@ -32,12 +32,12 @@ from accelbench.present.check import (
     sides,
     unusable_times,
 )
-from accelbench.present.dashboard.asked import one_of
-from accelbench.present.dashboard.site import NotThereError, SitePages
+from accelbench.present.dashboard.page_base import NotThereError, SitePages
+from accelbench.present.dashboard.page_query import one_of
 from accelbench.present.dashboard.snapshots import details
 
 if TYPE_CHECKING:
-    from accelbench.judge.checking import CheckedQuestion
+    from accelbench.judge.regressions import CheckedQuestion
     from accelbench.present.dashboard.runs.live import LiveRun
     from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 

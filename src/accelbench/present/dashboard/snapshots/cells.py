@@ -24,8 +24,8 @@ from accelbench.judge.questions import SHAPES, flat
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.judge.ratios import apart_from_median, interval_within
 from accelbench.judge.stored_results import accuracies_in
-from accelbench.measure.launches import interval_of, spread_of
-from accelbench.present.dashboard.asked import FACETS, PAGE, PageQuery
+from accelbench.measure.launch_verdicts import interval_of, spread_of
+from accelbench.present.dashboard.page_query import FACETS, PAGE, PageQuery
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 
 if TYPE_CHECKING:

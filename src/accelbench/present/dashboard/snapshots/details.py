@@ -14,11 +14,11 @@ from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.judge.filters import marks
 from accelbench.judge.histories import OF_NO_CHECK_SQL
 from accelbench.judge.history import Series
-from accelbench.judge.judging import METRICS, Metric
 from accelbench.judge.stored_results import rows_of
+from accelbench.judge.verdicts import METRICS, Metric
 from accelbench.judge.warned import warned as all_warned
-from accelbench.measure.launches import LEAST_EFFECT
-from accelbench.present.dashboard.asked import PageQuery
+from accelbench.measure.launch_verdicts import LEAST_EFFECT
+from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.runs.live import LISTED
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot

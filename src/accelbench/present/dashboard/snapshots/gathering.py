@@ -22,9 +22,9 @@ from accelbench.core.worth import (
 )
 from accelbench.evidence.launches import VERSION_SQL
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
-from accelbench.judge.judging import METRICS
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
-from accelbench.measure.launches import typical_sql
+from accelbench.judge.verdicts import METRICS
+from accelbench.measure.launch_verdicts import typical_sql
 from accelbench.store.duck import quoted
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from accelbench.judge.costs import (
 from accelbench.judge.histories import is_of_a_check
 from accelbench.judge.machines import Machine, machine_of
 from accelbench.judge.sides import PER_MILLION, Side
-from accelbench.present.dashboard.asked import AS_THEY_LIE, FACETS
+from accelbench.present.dashboard.page_query import AS_THEY_LIE, FACETS
 from accelbench.present.dashboard.snapshots.gathering import gathered
 from accelbench.store.duck import connect
 

@@ -23,7 +23,10 @@ from accelbench.judge.matrices import LocalPlatforms
 from accelbench.present.charts.chart import Chart, Picture
 from accelbench.present.charts.palette import DARK, LIGHT, Look
 from accelbench.present.dashboard import words
-from accelbench.present.dashboard.asked import (
+from accelbench.present.dashboard.entities.lists import address_of
+from accelbench.present.dashboard.history.changes import ChangesKeeper
+from accelbench.present.dashboard.kept_values import KeptValues
+from accelbench.present.dashboard.page_query import (
     BY_MODEL,
     FACETS,
     NUMBER_FIELDS,
@@ -34,9 +37,6 @@ from accelbench.present.dashboard.asked import (
     exactly,
     one_of,
 )
-from accelbench.present.dashboard.entities.lists import address_of
-from accelbench.present.dashboard.history.changes import ChangesKeeper
-from accelbench.present.dashboard.kept import KeptValues
 from accelbench.present.dashboard.pictures.pictures import Pictures
 from accelbench.present.dashboard.runs.live import Journals
 from accelbench.present.dashboard.snapshots.cells import (

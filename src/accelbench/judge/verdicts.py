@@ -33,7 +33,7 @@ from accelbench.core.figures import (
     unit_of,
 )
 from accelbench.core.rows import Row, number
-from accelbench.measure.launches import (
+from accelbench.measure.launch_verdicts import (
     ALPHA,
     HUGE,
     LEAST_EFFECT,

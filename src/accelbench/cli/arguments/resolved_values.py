@@ -8,10 +8,10 @@ from pathlib import Path
 
 from accelbench.core.case import Option
 from accelbench.core.columns import AccuracyMetric
+from accelbench.core.engine_options import meant, written
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES
 from accelbench.core.model import ModelSpec
-from accelbench.core.options import meant, written
 from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.precision import parse_precision
 from accelbench.core.visible import in_quotes

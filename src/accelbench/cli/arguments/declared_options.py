@@ -13,7 +13,7 @@ from accelbench.cli.arguments.lists import SpacedLists
 from accelbench.cli.arguments.shared_options import with_parameters
 from accelbench.core.axes import numbered
 from accelbench.core.nouns import LARGEST
-from accelbench.core.run_spec import GROUPS, RunField, run_fields, size_field
+from accelbench.core.run_options import GROUPS, RunField, run_fields, size_field
 
 #: The documents' spellings: by parameter, the field that each is a spelling of; None changes
 #: nothing.

@@ -19,11 +19,11 @@ from accelbench.present.dashboard.explore.pages import ExplorePages
 from accelbench.present.dashboard.guard import AccessRule, Guard
 from accelbench.present.dashboard.history.page import HistoryPage
 from accelbench.present.dashboard.overview.page import OverviewPage
+from accelbench.present.dashboard.page_base import HERE, BeingReadError, NotThereError, Site
 from accelbench.present.dashboard.pictures.pages import ChartPages
 from accelbench.present.dashboard.questions.pages import QuestionPages
 from accelbench.present.dashboard.results.page import ResultPages
 from accelbench.present.dashboard.runs.pages import RunPages
-from accelbench.present.dashboard.site import HERE, BeingReadError, NotThereError, Site
 from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper
 from accelbench.store.database import Database
 
