@@ -270,7 +270,7 @@ class ModelCode:
 
 
 #: The builder of sentence-transformers models: a transformer with its pooling.
-SENTENCE_ENCODER = "accelbench.models.networks.sentence:SentenceEncoder"
+SENTENCE_ENCODER = ".networks.sentence:SentenceEncoder"
 
 
 @dataclass(frozen=True)

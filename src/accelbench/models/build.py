@@ -155,7 +155,7 @@ def constructor(spec: ModelSpec) -> Callable[[], torch.nn.Module]:
         return partial(_program_of, spec.file)
     where, _, name = spec.builder.partition(":")
     try:
-        function = getattr(import_module(where), name)
+        function = getattr(import_module(where, "accelbench.models"), name)
     except (ImportError, AttributeError) as error:
         raise CaseError(
             "builder_missing",

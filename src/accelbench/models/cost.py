@@ -243,7 +243,7 @@ def _costs() -> dict[str, dict[str, Any]]:
 _ENGINE_BYTES = 8 * MIB
 #: transformers is there before a worker is forked; diffusers is imported by the worker that
 #: needs it, and its code took 22 to 29 MB.
-_CODE_BYTES = {"accelbench.models.networks.diffusion": 28 * MIB}
+_CODE_BYTES = {".networks.diffusion": 28 * MIB}
 #: The host's allocator keeps freed blocks below 32 MB and does not always find them again.
 #: With every block given back (MALLOC_MMAP_THRESHOLD_=65536) a training step's peak was within
 #: 3 % of what was counted; as workers run, small models took 1.2 to 1.8 times their results

@@ -215,8 +215,8 @@ _NOT_SPLIT = (
     "XCLIP",
 )
 _NETWORKS = (
-    "accelbench.models.networks.detr:",
-    "accelbench.models.networks.diffusion:",
+    ".networks.detr:",
+    ".networks.diffusion:",
 )
 _HEADS = ("num_attention_heads", "n_heads", "num_key_value_heads")
 
