@@ -191,7 +191,7 @@ def test_a_run_refuses_prices_that_would_show_nowhere_and_wrong_ones_before_it_m
     shell: Shell, prices: Path
 ) -> None:
     alone = shell.refused("bert-tiny", "--prices", str(prices), *QUICK, code=2)
-    assert "--prices shows in --compare and --create-report. Add one of them." in alone
+    assert "--prices requires --compare or --create-report." in alone
     prices.write_text('{"per_hour": {"cpu": "cheap"}}', encoding="utf-8")
     wrong = shell.refused("bert-tiny", "--prices", str(prices), "--compare", *QUICK, code=2)
     assert "a price is a number" in wrong

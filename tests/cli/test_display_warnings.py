@@ -111,7 +111,7 @@ def test_each_warning_names_its_cases() -> None:
 
 def test_many_cases_are_counted_and_a_launch_is_named_where_it_is_not_all() -> None:
     rows = [row(1, "Odd.", model=f"m{n}") for n in range(7)] + [row(2)]
-    assert list(warning_lines(rows))[2].endswith("m3 pytorch/cpu fp32 seq 128: batch 1; and 3 more")
+    assert list(warning_lines(rows))[2].endswith("m3 pytorch/cpu fp32 seq 128: batch 1 and 3 more")
     rows = [row(1), row(1, "Hot.", launch=2), row(8, "Hot."), row(8, "Hot.", launch=2)]
     assert list(warning_lines(rows))[2].endswith("seq 128: batch 1 (launch 2), 8")
 

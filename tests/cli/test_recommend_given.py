@@ -59,7 +59,7 @@ def test_a_price_cuts_no_figure_short(
         assert f" {one['score']:.3f}" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     _, out, _ = recommend(*words, "--max-cost", "100000")
-    assert ("$ " if currency == "USD" else "JPY ") in out
+    assert ("$" if currency == "USD" else "JPY ") in out
     assert all(len(line) <= 80 for line in out.splitlines())
 
 

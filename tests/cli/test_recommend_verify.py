@@ -13,6 +13,7 @@ from shells import Command
 from stored_rows import store
 
 from accelbench.cli.services import searching
+from accelbench.evidence.launches import launches_of
 from accelbench.hardware.detect import detect
 from accelbench.present.terminal.limits import _searched
 from accelbench.recommend.constraints import measurement_candidates
@@ -176,8 +177,9 @@ def test_a_time_that_is_of_no_use_is_no_batch_that_does_not_fit(
 def judged(*rows: dict[str, Any]) -> searching.SearchedConfiguration:
     """A configuration whose batch 4 came to these, one after the other, under 5 ms."""
     way = searching.SearchedConfiguration(None, 1)  # type: ignore[arg-type]
-    for row in rows:
-        way.judge(4, {"memory_peak_mb": None, "status": "ok", **row}, Limits(max_latency_ms=5))
+    every = launches_of([{"memory_peak_mb": None, "status": "ok", **row} for row in rows])
+    for row in every:
+        way.judge(4, row, Limits(max_latency_ms=5))
     return way
 
 

@@ -205,4 +205,4 @@ def test_what_cannot_be_measured_is_refused_before_anything_runs(run: Command) -
     code, _, err = run("mine.onnx", "--data", "held-out.npz", "--accuracy", "auc")
     assert (code, "Known: top1, top5, f1, perplexity, auto, off" in err) == (2, True)
     code, _, err = run("mine.onnx", "--accuracy", "f1")
-    assert (code, "Name it with --data." in err) == (2, True)
+    assert (code, "named with --data" in err) == (2, True)

@@ -20,7 +20,7 @@ def test_people_get_a_table_a_case_and_the_files(shell: Shell) -> None:
     assert "the script, mean of 5 steps: 1.00 ms, of which operators explain 87%" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["MatMul[x]", "1", "0.750", "75.0%", "cpu:0"] in lines
-    assert ["3", "others", "0.030", "3.0%"] in lines
+    assert ["3", "others", "0.0300", "3.0%"] in lines
     assert "carry the profiler's cost" in done.stdout
     files = sorted((shell.work / "out" / "profiles").iterdir())
     documents = [path for path in files if not path.name.endswith(".trace.json")]
