@@ -70,7 +70,7 @@ def test_a_node_whose_products_are_slow_falls_out_by_its_probes(
     assert "median 99.0 GFLOP/s" in product
     assert "d 50.0" in product
     assert any(
-        line.startswith("launch overhead on cpu on a cpu: median 0.002 ms") for line in lines
+        line.startswith("launch overhead on cpu on a cpu: median 0.002") for line in lines
     )
     rows = Database(Path("accelbench.duckdb")).query(
         "SELECT DISTINCT calibration_id FROM device_calibrations"

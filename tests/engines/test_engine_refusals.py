@@ -163,7 +163,7 @@ def test_a_missing_package_comes_first(
 
 
 def test_each_refusal_is_in_the_catalogue_and_each_text_is_used() -> None:
-    sources = Path(str(accelbench.__file__)).parent.joinpath("runtimes").rglob("*.py")
+    sources = Path(str(accelbench.__file__)).parent.joinpath("engines").rglob("*.py")
     used = {
         key for path in sources for key in re.findall(r'refuse\(\s*"([^"]+)"', path.read_text())
     }
