@@ -136,8 +136,6 @@ def test_an_import_refuses_it(changed: dict[str, Any], column: str, tmp_path: Pa
         WIDE | {"quality": "unusable"},
         {"cpu_wait_share": 0.7, "quality": "unusable"},
         WIDE | {"sample_count": 29},  # as many as were asked for
-        WIDE | {"cpu_wait_share": None},  # an older version, which had other rules
-        {"memory_peak_mb": None, "cpu_wait_share": None},
         {"memory_peak_mb": None, "nulls": None},  # a table without that column
         {"quality": "fixed", "cpu_wait_share": 0.5},
     ],

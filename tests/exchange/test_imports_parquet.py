@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from foreign_files import GOOD, bring
 
+from accelbench.evidence.launches import launches_of
 from accelbench.exchange.imports.reading import read_import
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.judge.questions import AXES
@@ -345,7 +346,8 @@ def test_submissions_that_ran_alike_are_no_launches_of_one_thing(
     rows = [dict(zip(names, row, strict=True)) for row in found]
     for row in rows:
         row["conditions"] = json.loads(row["conditions"])
-    assert {one.rows[0]["throughput"] for one in ways_of(rows, AXES["hardware"])} == {200.0, 4000.0}
+    (ways,) = ways_of([launches_of(rows)], AXES["hardware"])
+    assert {way.rows[0]["throughput"] for way in ways} == {200.0, 4000.0}
 
 
 def test_white_space_makes_no_other_thing_of_a_name(database: Database, tmp_path: Path) -> None:
