@@ -135,4 +135,4 @@ def test_nobody_else_starts_a_run() -> None:
         and isinstance(node.value, ast.Name)
         and node.value.id == "lifecycle"
     }
-    assert starting == {"run/execute.py", "run/fleet/unit_runner.py"}
+    assert starting == {"run/execute.py", "fleet/unit_runner.py"}

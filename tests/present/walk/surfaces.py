@@ -29,7 +29,7 @@ from accelbench.store.database import Database
 OF_CHART = {
     "hardware-latency": "ms", "hardware-throughput": "items/s", "hardware-memory": "MB",
     "latency-by-batch": "ms", "throughput-by-batch": "items/s", "memory-by-batch": "MB",
-    "training-inference": "ms", "precision": "ms",
+    "training-inference": "ms", "precision": "ms", "framework": "ms",
     "architecture": "ms an item", "hardware-cost": "money", "cost-by-batch": "money",
     "training-cost": "money", "latency-distribution": "ms", "cold-warm": "ms",
     "pareto": "items/s", "energy-latency": "J", "roofline": "operations", "trend": "ms",
