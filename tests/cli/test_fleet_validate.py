@@ -69,9 +69,7 @@ def test_a_node_whose_products_are_slow_falls_out_by_its_probes(
     (product,) = [line for line in lines if line.startswith("matrix product fp32 on cpu on a cpu")]
     assert "median 99.0 GFLOP/s" in product
     assert "d 50.0" in product
-    assert any(
-        line.startswith("launch overhead on cpu on a cpu: median 0.002") for line in lines
-    )
+    assert any(line.startswith("launch overhead on cpu on a cpu: median 0.002") for line in lines)
     rows = Database(Path("accelbench.duckdb")).query(
         "SELECT DISTINCT calibration_id FROM device_calibrations"
     )[1]

@@ -8,6 +8,7 @@ Everything is a process of its own: whoever connects with Ray keeps its threads.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -80,13 +81,15 @@ class Fleet:
         )  # fmt: skip
 
     def runners(self, node: StartedNode) -> list[psutil.Process]:
-        """The processes of a node that measure units."""
-        return [
-            child
-            for process in node.alive
-            for child in process.children(recursive=True)
-            if "unit_runner" in (words := " ".join(child.cmdline())) and "serve" in words
-        ]
+        """Return the processes of a node that measure units."""
+        found = []
+        for process in node.alive:
+            for child in process.children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):  # it ended meanwhile
+                    words = child.cmdline()
+                    if any("unit_runner" in word for word in words) and "serve" in words:
+                        found.append(child)
+        return found
 
     @property
     def nodes(self) -> list[StartedNode]:
