@@ -101,6 +101,17 @@ class SystemFiles:
             return []
 
 
+def named_numbers(text: str | None) -> dict[str, int]:
+    """Return the numbers of lines that hold a name and a number; other lines are left out."""
+    rows = (line.split() for line in (text or "").splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def is_processor(device: Device) -> bool:
+    """Return whether a device is the host's own processor, which works in the host's memory."""
+    return device.hardware in ("cpu", "wasm") or device.unit == "cpu"
+
+
 def number(text: str | None) -> int | None:
     """Return a whole number as the kernel writes it, or None."""
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from posixpath import join, normpath
 
-from accelbench.hardware.common import Files, number
+from accelbench.hardware.common import Files, named_numbers, number
 
 #: cgroup v1 writes "no limit" as the largest page-aligned 63-bit number; anything of
 #: that size is none. (Half of it, since the page size takes a few bits off.)
@@ -142,7 +142,7 @@ def _memory(files: Files, groups: dict[str, list[Group]]) -> tuple[int | None, i
     if used is None:
         return tightest, None
     # Inactive page cache is given back under pressure; the kubelet's working set leaves it out too.
-    stat = _table(files.text(join(holder, "memory.stat")))
+    stat = named_numbers(files.text(join(holder, "memory.stat")))
     cache = stat.get("total_inactive_file", stat.get("inactive_file", 0))
     return tightest, max(0, used - cache)
 
@@ -151,13 +151,10 @@ def _memory_limits(files: Files, folder: str) -> list[int]:
     names = ("memory.max", "memory.limit_in_bytes")
     limits = [number(files.text(join(folder, name))) for name in names]
     # Groups above the mount point are out of sight, but version 1 tells what they leave.
-    limits.append(_table(files.text(join(folder, "memory.stat"))).get("hierarchical_memory_limit"))
+    limits.append(
+        named_numbers(files.text(join(folder, "memory.stat"))).get("hierarchical_memory_limit")
+    )
     return [limit for limit in limits if limit is not None and limit < _NO_LIMIT]
-
-
-def _table(text: str | None) -> dict[str, int]:
-    rows = (line.split() for line in (text or "").splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
 def _version(groups: dict[str, list[Group]]) -> str:
@@ -170,7 +167,7 @@ def _version(groups: dict[str, list[Group]]) -> str:
 def _throttled(files: Files, groups: dict[str, list[Group]]) -> int | None:
     total = None
     for folder in _folders(groups, "cpu"):
-        stat = _table(files.text(join(folder, "cpu.stat")))
+        stat = named_numbers(files.text(join(folder, "cpu.stat")))
         if "throttled_usec" in stat:
             total = max(total or 0, stat["throttled_usec"])
         elif "throttled_time" in stat:  # version 1, in nanoseconds

@@ -19,6 +19,7 @@ from accelbench.hardware.common import (
     Probe,
     SystemFiles,
     log,
+    named_numbers,
     number,
     probe_in_process,
     visible,
@@ -97,7 +98,7 @@ def read_sysfs(files: Files) -> list[dict[str, Any]]:
     cards = []
     nodes = [node for node in files.names(_NODES) if node.isdigit()]
     for node in sorted(nodes, key=int):
-        properties = _properties(files.text(f"{_NODES}/{node}/properties"))
+        properties = named_numbers(files.text(f"{_NODES}/{node}/properties"))
         if not properties.get("simd_count"):
             continue  # a CPU: the topology lists those as nodes too
         card = f"/sys/class/drm/renderD{properties.get('drm_render_minor', 0)}/device"
@@ -115,11 +116,6 @@ def read_sysfs(files: Files) -> list[dict[str, Any]]:
             }
         )
     return cards
-
-
-def _properties(text: str | None) -> dict[str, int]:
-    rows = (line.split() for line in (text or "").splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
 def _name(files: Files, card: str, properties: dict[str, int]) -> str:

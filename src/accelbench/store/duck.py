@@ -19,7 +19,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,6 +215,11 @@ def connect(
             yield con
         except file_errors() as error:
             raise explain_duck(error, path) from error
+
+
+def column_list(names: Iterable[str], form: str = '"{0}"') -> str:
+    """Return columns in SQL, each in a form, with commas between."""
+    return ", ".join(form.format(name) for name in names)
 
 
 def quoted(word: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError
 from accelbench.core.protocols import Device
-from accelbench.hardware.common import Files, NotAvailable
+from accelbench.hardware.common import Files, NotAvailable, is_processor
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.apple import apple_meter
 from accelbench.hardware.telemetry.common import Telemetry
@@ -84,9 +84,9 @@ def energy_meter(
     """Return the meter of one device, which the caller closes."""
     if device.emulated:
         return NotAvailable("software stands in for the device: the energy is not the device's")
-    if system == "darwin" and (_is_host(device) or device.hardware == "mps"):
-        return apple_meter("cpu" if _is_host(device) else "gpu")
-    if _is_host(device):
+    if system == "darwin" and (is_processor(device) or device.hardware == "mps"):
+        return apple_meter("cpu" if is_processor(device) else "gpu")
+    if is_processor(device):
         return _of_the_host(files, system)
     if device.hardware in ("cuda", "rocm"):
         return telemetry_meter(telemetry_for(device))
@@ -127,8 +127,8 @@ def energy_meter_of(
     meters: list[EnergyMeter] = []
     hosts = 0
     for device in devices:
-        hosts += _is_host(device)
-        if _is_host(device) and hosts > 1:
+        hosts += is_processor(device)
+        if is_processor(device) and hosts > 1:
             continue  # all processes on the CPU share its packages: they are counted once
         meter = energy_meter(device, files)
         if isinstance(meter, NotAvailable):
@@ -199,10 +199,6 @@ class TelemetryMeter:
 
     def close(self) -> None:
         self._telemetry.close()
-
-
-def _is_host(device: Device) -> bool:
-    return device.hardware in ("cpu", "wasm") or device.unit == "cpu"
 
 
 def _name(device: Device) -> str:

@@ -38,15 +38,12 @@ from accelbench.recommend.evidence.cells import (
     engine_sql,
 )
 from accelbench.recommend.evidence.failures import Failure
+from accelbench.store.duck import column_list
 from accelbench.store.fit import spell_time
 
 
-def _names(names: Iterable[str], form: str = '"{0}"') -> str:
-    return ", ".join(form.format(name) for name in names)
-
-
 def _text(names: Iterable[str]) -> str:
-    texts = _names(names, "coalesce({0}::VARCHAR, '')")
+    texts = column_list(names, "coalesce({0}::VARCHAR, '')")
     return f"concat_ws(chr(31), {texts})"
 
 
@@ -133,33 +130,34 @@ def cells_sql(where: str) -> str:
     each = "list({0} ORDER BY started_at, launch, result_id) AS {0}_list"
     return f"""
 WITH answered AS (
-    SELECT {_names(_READ)}, coalesce({_STEP}, {TAIL_SQL}) AS latency, {_STATISTIC} AS statistic,
-        {_RATE} AS rate, coalesce(series_key, {_text(ASKED)}) AS series,
+    SELECT {column_list(_READ)}, coalesce({_STEP}, {TAIL_SQL}) AS latency,
+        {_STATISTIC} AS statistic, {_RATE} AS rate, coalesce(series_key, {_text(ASKED)}) AS series,
         coalesce(machine, '') AS machine, coalesce(import_version, '') AS versions,
         conditions->'source'->>'name' AS source
     FROM launches LEFT JOIN {_MACHINES} USING (run_id)
     WHERE comparable AND answered AND {_REAL} AND {where}
 ), newest AS (SELECT series, machine, versions, run AS run_key, usable_times AS counts
     FROM ({current}))
-SELECT {_names(_SHARED, 'any_value("{0}") AS "{0}"')}, {", ".join(map(_middle, _MIDDLES))},
+SELECT {column_list(_SHARED, 'any_value("{0}") AS "{0}"')}, {", ".join(map(_middle, _MIDDLES))},
     max(verification_error) AS verification_error, versions, machine,
-    {_names(("source", FAILED, LAUNCHED, UNUSABLE_REASON), "any_value({0}) AS {0}")},
+    {column_list(("source", FAILED, LAUNCHED, UNUSABLE_REASON), "any_value({0}) AS {0}")},
     max(memory_peak_mb) AS memory_highest_mb, bool_and(counts) AS counts, max(run_id) AS run_id,
     max(started_at) AS moment,
     {engine_sql("any_value(runtime)", "any_value(conditions)::VARCHAR")} AS engine_version,
-    {_names(("latency", "statistic", "rate"), each)}
+    {column_list(("latency", "statistic", "rate"), each)}
 FROM answered JOIN newest USING (series, machine, versions, run_key)
 WHERE (NOT counts OR times_usable) AND (latency > 0 OR rate > 0)
 GROUP BY series, machine, versions
-ORDER BY {_names(_ORDER)}, latency_list, memory_peak_mb, max(run_id), max(started_at), rate_list,
-    series, machine"""  # noqa: S608 — our words
+ORDER BY {column_list(_ORDER)}, latency_list, memory_peak_mb, max(run_id), max(started_at),
+    rate_list, series, machine"""  # noqa: S608 — our words
 
 
 def failures_sql(where: str) -> str:
     """Return the query for the newest failed attempts; wrong outputs are failures."""
-    attempted = _names(_ATTEMPTED)
+    attempted = column_list(_ATTEMPTED)
     return f"""
-SELECT {attempted}, {_names(("status", "reason", "run_id"), "arg_max({0}, started_at) AS {0}")},
+SELECT {attempted},
+    {column_list(("status", "reason", "run_id"), "arg_max({0}, started_at) AS {0}")},
     max(started_at) AS moment
 FROM launches
 WHERE comparable AND NOT answered AND status <> '{Status.SKIPPED}' AND started_at IS NOT NULL

@@ -22,6 +22,7 @@ from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status
 from accelbench.core.worth import SIMULATION
 from accelbench.exchange.profile_schema import CASE_COLUMNS
+from accelbench.hardware.common import is_processor
 from accelbench.run.conduct.launch import GroupLaunch
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.results import (
@@ -44,7 +45,6 @@ from accelbench.run.process.machine_turns import (
 )
 from accelbench.run.process.memory_guard import MemoryGuard
 from accelbench.run.process.worker_client import Progress, WorkerClient, WorkerTroubleError
-from accelbench.run.verify.plausibility import is_processor
 
 _NOTHING_RAN = "simulated: nothing was run"
 

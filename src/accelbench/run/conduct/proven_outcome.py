@@ -14,8 +14,8 @@ from accelbench.run.messages import NOT_VERIFIED, OTHER_PRECISION, WRONG_OUTPUTS
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.worker_client import WorkerTroubleError
 from accelbench.run.verify.precision_proof import PrecisionProof, prove_precision
-from accelbench.run.verify.references import batchless
 from accelbench.run.verify.verdicts import COMPUTES_NOTHING, FAILED, NOT_DONE, Verdict
+from accelbench.run.verify.verification import cell_of
 
 
 class FloatComputations:
@@ -28,7 +28,7 @@ class FloatComputations:
 
     def apply(self, planned: Planned) -> Planned:
         """Return a case in fp32 if its engine is known to compute it so."""
-        if not planned.as_stored or _cell(planned) not in self._cells:
+        if not planned.as_stored or cell_of(planned) not in self._cells:
             return planned
         return replace(planned, case=replace(planned.case, precision="fp32"))
 
@@ -38,7 +38,7 @@ class FloatComputations:
             return False
         if planned.case.precision == "fp32":
             return False
-        self._cells.add(_cell(planned))
+        self._cells.add(cell_of(planned))
         return True
 
     def note(self, planned: Planned, outcome: Outcome) -> Outcome:
@@ -54,15 +54,11 @@ class FloatComputations:
         return replace(outcome, warnings=[*outcome.warnings, warning])
 
 
-def _cell(planned: Planned) -> str:
-    return f"{batchless(planned.case)} {planned.device}"
-
-
 def _cell_of_file(planned: Planned) -> str:
     file = planned.case.model.graph
     if file is None or not planned.as_stored:
         return ""
-    return _cell(replace(planned, case=replace(planned.case, precision=file.precision)))
+    return cell_of(replace(planned, case=replace(planned.case, precision=file.precision)))
 
 
 def refused_by(verdict: Verdict, verify: str) -> Outcome | None:

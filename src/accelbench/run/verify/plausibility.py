@@ -26,6 +26,7 @@ from accelbench.core.ranges import (
     POWER_EACH_W,
 )
 from accelbench.core.vocabulary import MIB, Mode
+from accelbench.hardware.common import is_processor
 from accelbench.hardware.rooflines import called
 from accelbench.models.cost import flops, parts, weight_bytes_read
 from accelbench.run.messages import TOO_MANY_OPERATIONS
@@ -49,11 +50,6 @@ def refuse_implausible(case: Case, device: Device, said_ns: float) -> None:
     most = fastest(device, case.precision)
     if reached > most:
         raise TOO_MANY_OPERATIONS.error(reached=reached, device=device.name, most=most)
-
-
-def is_processor(device: Device) -> bool:
-    """Return whether a device is the host's own processor, which works in the host's memory."""
-    return device.hardware in ("cpu", "wasm") or device.unit == "cpu"
 
 
 def fastest(device: Device, precision: str) -> float:

@@ -110,7 +110,7 @@ class Verifications:
 
     def at_each_batch(self, planned: Planned) -> None:
         """Note that a case is another graph at each batch: a wrong one says nothing of another."""
-        self._alone.add(_cell(planned))
+        self._alone.add(cell_of(planned))
 
     def known(self, context: WorkerContext, planned: Planned) -> Verdict | None:
         """Return the verdict that is known without asking the worker, or None."""
@@ -132,7 +132,7 @@ class Verifications:
             return ITSELF
         if case.mode is Mode.TRAINING:
             return Verdict(NOT_DONE, "training is verified by its losses")
-        return self._found.get(_key(planned)) or self._wrong.get(_cell(planned))
+        return self._found.get(_key(planned)) or self._wrong.get(cell_of(planned))
 
     def request(self, context: WorkerContext, planned: Planned) -> Mapping[str, Any]:
         """Return the request to the worker that has measured."""
@@ -235,11 +235,11 @@ class Verifications:
     def forget(self, planned: Planned) -> None:
         """Forget the verdict on a case that is tried in another way."""
         self._found.pop(_key(planned), None)
-        self._wrong.pop(_cell(planned), None)
+        self._wrong.pop(cell_of(planned), None)
 
     def _keep(self, planned: Planned, verdict: Verdict) -> Verdict:
-        if verdict.word == FAILED and _cell(planned) not in self._alone:
-            self._wrong.setdefault(_cell(planned), verdict)
+        if verdict.word == FAILED and cell_of(planned) not in self._alone:
+            self._wrong.setdefault(cell_of(planned), verdict)
         return self._found.setdefault(_key(planned), verdict)
 
 
@@ -253,5 +253,6 @@ def _key(planned: Planned) -> str:
     return f"{planned.case.case_id} {planned.device}"
 
 
-def _cell(planned: Planned) -> str:
+def cell_of(planned: Planned) -> str:
+    """Return what a case is without its batch: the model as an engine opens it on a device."""
     return f"{batchless(planned.case)} {planned.device}"

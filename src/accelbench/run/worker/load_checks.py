@@ -20,7 +20,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.protocols import Job, Session
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import MOST_WAITING
-from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.common import NotAvailable, is_processor
 from accelbench.hardware.hostmemory import PageUse, read_page_use
 from accelbench.hardware.thread_times import (
     ThreadTimes,
@@ -30,7 +30,7 @@ from accelbench.hardware.thread_times import (
     read_thread_times,
 )
 from accelbench.measure.loop import Measurement
-from accelbench.run.verify.plausibility import KnownFacts, is_processor, remove_implausible
+from accelbench.run.verify.plausibility import KnownFacts, remove_implausible
 
 ReadTimes = Callable[[Iterable[int]], ThreadTimes | NotAvailable]
 

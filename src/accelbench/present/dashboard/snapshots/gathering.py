@@ -25,14 +25,10 @@ from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.judge.verdicts import METRICS
 from accelbench.measure.launch_verdicts import typical_sql
-from accelbench.store.duck import quoted
+from accelbench.store.duck import column_list, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
-
-
-def _names(names: Iterable[str], form: str = '"{0}"') -> str:
-    return ", ".join(form.format(name) for name in names)
 
 
 #: Columns that all launches of a cell share.
@@ -57,7 +53,7 @@ _OF_A_CELL = (
     *("implausible_rate", UNUSABLE_REASON),
 )
 _IDENTITY = ("series", "machine", "provenance", "emulated", "versions")
-_IDENTITY_TEXT = _names(_IDENTITY, "coalesce({0}::VARCHAR, '')")
+_IDENTITY_TEXT = column_list(_IDENTITY, "coalesce({0}::VARCHAR, '')")
 #: An unusable launch among usable ones is left out. Times of an emulated device mean nothing.
 _LEFT_OUT = "answered AND NOT times_usable AND usable_times"
 _COUNTED = f"answered AND NOT ({_LEFT_OUT})"
@@ -77,7 +73,7 @@ def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
     needed = (*MEASUREMENT_COLUMNS, "status", "verification", *OF_WORTH)
     current = configurations_sql(_IDENTITY, f"({_launches(needed)})")
     con.execute(
-        f"CREATE TEMP TABLE newest AS SELECT {_names(_IDENTITY, '{0} AS new_{0}')},"  # noqa: S608
+        f"CREATE TEMP TABLE newest AS SELECT {column_list(_IDENTITY, '{0} AS new_{0}')},"  # noqa: S608
         " run_id AS new_run_id, run AS new_run_key, runs, usable_times,"
         f" newer::INTEGER AS set_aside FROM ({current})"
     )
@@ -92,8 +88,8 @@ def _launches(columns: Iterable[str], where: str = "") -> str:
         "answered", "times_usable", "settled", "run_key", "software_id", "owned_version",
         "wrong_outputs", "of_import",
     ))  # fmt: skip
-    asked = _names(ASKED, "coalesce({0}::VARCHAR, '')")
-    return f"""SELECT {_names(read)}, machine, {VERSION_SQL} AS versions,
+    asked = column_list(ASKED, "coalesce({0}::VARCHAR, '')")
+    return f"""SELECT {column_list(read)}, machine, {VERSION_SQL} AS versions,
         coalesce(series_key, concat_ws(chr(31), {asked})) AS series
     FROM launches LEFT JOIN ran USING (run_id)
     WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
@@ -159,7 +155,7 @@ SELECT substr(md5(concat_ws(chr(31), {_IDENTITY_TEXT})), 1, 16) AS key,
     cell.* EXCLUDE (of_result), result.* EXCLUDE (result_id),
     CASE WHEN cell.provenance IN ({kinds}) AND cell.emulated THEN 'emulated'
         ELSE cell.provenance END AS kind
-FROM cell JOIN (SELECT result_id, {_names(shared)}, options::VARCHAR AS options
+FROM cell JOIN (SELECT result_id, {column_list(shared)}, options::VARCHAR AS options
     FROM fact_result) AS result ON result.result_id = of_result
 """  # noqa: S608 — our words
 
