@@ -12,6 +12,9 @@ BIN := $(VENV)/bin
 EXTRAS ?= torch$(if $(shell command -v nvidia-smi 2>/dev/null),$(comma)cuda)
 comma := ,
 
+# Each test and each launch is a process. Without cached bytecode each compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 DEMO := demo
 DEMO_MODELS := bert-tiny vit-tiny resnet-tiny gpt2-tiny
 BENCHMARKS := fidelity native_loops perturbation cost_per_case memory intervals startup

@@ -59,7 +59,13 @@ ASKED = (
     *("--iterations", "3", "--warmup", "1"),
 )
 #: What is asked once for the whole process.
-REMEMBERED = (devices.cards, devices.engine_packages, plugins.own_runtimes, possible.known_reasons)
+REMEMBERED = (
+    devices.cards,
+    devices.card_of,
+    devices.engine_packages,
+    plugins.own_runtimes,
+    possible.known_reasons,
+)
 
 
 def forget() -> None:

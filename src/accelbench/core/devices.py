@@ -5,45 +5,49 @@ Cards are found by entry point and import no engine.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import TypeVar, cast
 
-from accelbench.core.plugins import ENGINES, PluginError, load_all, warn_once
+from accelbench.core.plugins import ENGINES, PluginError, load, registered, warn_once
 from accelbench.core.protocols import RuntimeInfo
 from accelbench.core.rows import Row, number, text
 
 #: The precision of `run` if none is named.
 FP32 = "fp32"
-_log = logging.getLogger(__name__)
 
 
 @cache
 def cards() -> Mapping[str, RuntimeInfo]:
     """Every card by its runtime's name, in the order of lists; what cannot be loaded has none."""
-    infos: dict[str, RuntimeInfo] = {}
-    for name, made in load_all(ENGINES):
-        info = getattr(made, "info", None)
-        if isinstance(info, RuntimeInfo):
-            infos[name] = info
-        elif isinstance(made, PluginError):
-            warn_once(str(made), made)
-        else:
-            _log.debug("runtime %s has no card: %r", name, made)
+    infos = {name: info for name in registered(ENGINES) if (info := card_of(name)) is not None}
     return dict(sorted(infos.items(), key=lambda pair: (pair[1].place, pair[0])))
+
+
+@cache
+def card_of(runtime: str) -> RuntimeInfo | None:
+    """Return the card of one engine, whose module alone is imported; None if there is none."""
+    point = registered(ENGINES).get(runtime)
+    if point is None:
+        return None
+    try:
+        info: RuntimeInfo = load(point).info
+    except PluginError as error:
+        warn_once(str(error), error)
+        return None
+    return info
 
 
 def title_of(runtime: str) -> str:
     """A runtime's name as people write it; one that nobody registered is called as it is stored."""
-    card = cards().get(runtime)
+    card = card_of(runtime)
     return card.title if card and card.title else runtime
 
 
 def short_of(runtime: str) -> str:
     """A runtime's name where a table is narrow."""
-    card = cards().get(runtime)
+    card = card_of(runtime)
     return card.short if card and card.short else runtime
 
 
@@ -67,7 +71,7 @@ def default_precision(hardware: str, runtime: str | None = None) -> str:
 
 def engine_package(runtime: str) -> str:
     """The distribution whose version is the engine's; mostly called as the runtime is."""
-    card = cards().get(runtime)
+    card = card_of(runtime)
     return card.engine_packages[0] if card and card.engine_packages else runtime
 
 
@@ -153,7 +157,7 @@ def sharing_on(hardware: str, runtime: str) -> str:
     """
     if hardware != _SHARED:
         return "devices"
-    card = cards().get(runtime)
+    card = card_of(runtime)
     return "processes" if card is None else card.ranks
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from accelbench.core.devices import cards, default_precision
+from accelbench.core.devices import card_of, default_precision
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.precision import MOST_ERROR
 from accelbench.core.rows import Row
@@ -157,7 +157,7 @@ def _word(name: str, value: object) -> str:
 
 def how_to_measure(attempt: Attempt) -> str:
     """Return a failed attempt's advice; after a refused precision, the command for another one."""
-    card = cards().get(attempt.way.runtime)
+    card = card_of(attempt.way.runtime)
     if not attempt.of_precision or card is None or not card.precisions:
         return attempt.advice
     command = run_command(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accelbench.core.devices import cards
+from accelbench.core.devices import card_of
 from accelbench.core.run_words import (
     batch_words,
     mode_words,
@@ -184,5 +184,5 @@ def command_of(case: PredictedCase) -> str:
 
 def _always_compiles(runtime: str) -> bool:
     """Whether a runtime compiles, asked or not: asking it is refused."""
-    card = cards().get(runtime)
+    card = card_of(runtime)
     return bool(card and card.compiles)

@@ -12,7 +12,7 @@ from functools import cache
 from accelbench.core.axes import numbered
 from accelbench.core.case import Shapes
 from accelbench.core.device_facts import facts_of, known_devices
-from accelbench.core.devices import cards, title_of
+from accelbench.core.devices import card_of, cards, title_of
 from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.visible import in_quotes
@@ -132,7 +132,7 @@ def why_not(
     place: CaseConfiguration, calibrated: Container[tuple[str, str]], *, generates: bool
 ) -> str:
     """Why nothing is predicted in a configuration; "" where it is."""
-    card, name = cards().get(place.runtime), title_of(place.runtime)
+    card, name = card_of(place.runtime), title_of(place.runtime)
     if card is None:
         return f"there is no runtime {place.runtime}"
     if place.hardware not in card.hardware:

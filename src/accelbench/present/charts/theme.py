@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from zlib import crc32
 
-from accelbench.core.devices import cards
+from accelbench.core.devices import card_of
 from accelbench.core.rows import Json
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.common import colour_of
@@ -114,7 +114,7 @@ def dash_scale(names: Sequence[str]) -> Spec:
 
 def engine_dashes(engine: str) -> list[int]:
     """An engine's own, by its card, the same in every chart; drawn by lot where none says any."""
-    card = cards().get(engine)
+    card = card_of(engine)
     own = card.dashes if card else _IMPORTED.get(engine, ())
     return [*own] or _DASHES[crc32(engine.encode()) % len(_DASHES)]
 

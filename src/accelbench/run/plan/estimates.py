@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accelbench.core.case import Case
-from accelbench.core.devices import cards
+from accelbench.core.devices import card_of
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.model import AnalyticCost
 from accelbench.core.precision import bytes_per_weight
@@ -75,7 +75,7 @@ def of_process(case: Case, estimate: int | None) -> int | None:
 
     Devices that are parts of a processor have one process, whose memory is of all of them.
     """
-    info = cards().get(case.target.runtime)
+    info = card_of(case.target.runtime)
     apart = case.target.hardware != "cpu" or info is None or info.ranks == "processes"
     return estimate if estimate is None or apart else estimate * case.world_size
 
