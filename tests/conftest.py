@@ -109,12 +109,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+#: How many modules were imported when garbage was last looked for.
+_imported = 0
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """The same of what a file has imported and kept, once its tests are done."""
-    if nextitem is not None and nextitem.path != item.path:
+    """The same of what a file has kept, once its tests are done, and of what a test imported."""
+    global _imported
+    if nextitem is not None and (nextitem.path != item.path or len(sys.modules) > _imported + 50):
         gc.collect()
         gc.freeze()
+        _imported = len(sys.modules)
 
 
 def pytest_sessionfinish() -> None:

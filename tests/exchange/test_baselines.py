@@ -14,9 +14,10 @@ from foreign_files import GUIDE
 from accelbench.core.columns import ASKED
 from accelbench.core.errors import UsageError
 from accelbench.exchange.aggregate import SCHEMA_ID as AGGREGATE
-from accelbench.exchange.baselines import LAUNCH_VALUES, FromFile, read_baseline
+from accelbench.exchange.baselines import FromFile, read_baseline
 from accelbench.exchange.imports.records import MalformedError
 from accelbench.exchange.result_file import write_one
+from accelbench.exchange.titles import LAUNCH_VALUES
 from accelbench.judge.comparison import Compared, compared
 from accelbench.judge.questions import AXES, ComparisonAxis
 from accelbench.judge.run_noise import Histories

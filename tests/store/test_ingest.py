@@ -20,8 +20,8 @@ from accelbench.store import insert
 from accelbench.store.database import Database
 from accelbench.store.files import Files
 from accelbench.store.fit import fit
-from accelbench.store.insert import BATCH, FilledRows
-from accelbench.store.journal import Journal, encode
+from accelbench.store.insert import BATCH
+from accelbench.store.journal import FilledRows, Journal, encode
 
 
 def write(folder: Path, run: str, *facts: Fact) -> Path:

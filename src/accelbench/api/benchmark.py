@@ -37,8 +37,7 @@ from accelbench.run.execute import StoredResults, execute
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Plan, Planned, Request, apart
 from accelbench.run.process.worker_client import Observer, Progress, SilentObserver
-from accelbench.store.database import ENVIRONMENT, Database
-from accelbench.store.lake import store_at
+from accelbench.store.database import ENVIRONMENT, Database, store_at
 from accelbench.store.scratch import Scratch
 
 _LINE = "=" * 60

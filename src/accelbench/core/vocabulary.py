@@ -63,6 +63,10 @@ class Verification(StrEnum):
     REFERENCE = "reference"  # it is that itself
 
 
+#: The verifications that outputs passed.
+VERIFIED = frozenset({Verification.OK.value, Verification.REFERENCE.value})
+
+
 class PrecisionWord(StrEnum):
     """Whether it is shown that a case was computed in the precision that was asked for."""
 

@@ -43,19 +43,12 @@ from accelbench.exchange.imports.result_row import (
     refuse_contradictions,
     split_records,
 )
-from accelbench.exchange.titles import machine_facts
+from accelbench.exchange.titles import LAUNCH_VALUES, OF_A_LAUNCH, machine_facts
 
 Row = dict[str, Any]
 
 #: What `compare` calls figures of a side, which has several launches, and their columns.
 _OF_A_SIDE = {"latency_ms": "latency_mean_ms", "memory_mb": "memory_peak_mb"}
-#: The column of a comparison with the values of each launch of a side, and their names.
-LAUNCH_VALUES = "launch_values"
-OF_A_LAUNCH = (
-    *("launch", "quality", "latency_mean_ms", "latency_p50_ms"),
-    *("latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
-    *("throughput", "memory_peak_mb", "energy_joules"),
-)
 #: The values of launches have the values of their side as their middle, but for rounding.
 _ROUNDED = 1e-3
 #: Along these a baseline would be of several runs at once, which nothing tells the age of.

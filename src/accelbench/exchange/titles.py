@@ -11,6 +11,13 @@ from accelbench.core.nouns import UNKNOWN_DEVICE, UNKNOWN_ENGINE, UNKNOWN_MODEL
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Mode
 
+#: The column of a comparison with the values of each launch of a side, and their names.
+LAUNCH_VALUES = "launch_values"
+OF_A_LAUNCH = (
+    *("launch", "quality", "latency_mean_ms", "latency_p50_ms"),
+    *("latency_ci_low_ms", "latency_ci_high_ms", "effective_sample_count"),
+    *("throughput", "memory_peak_mb", "energy_joules"),
+)
 #: Sizes beside the batch.
 _SIZES = axes_of(*AS_TOLD)
 

@@ -40,8 +40,7 @@ from accelbench.run.conduct.run_record import (
     resumed_fact,
 )
 from accelbench.run.plan.request import Plan, Planned
-from accelbench.store.ingest import journals_in
-from accelbench.store.journal import SUFFIX, Journal, being_written, journal_path, read
+from accelbench.store.journal import SUFFIX, Journal, being_written, journal_path, journals_in, read
 
 
 class FactSink(Protocol):

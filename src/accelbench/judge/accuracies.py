@@ -16,13 +16,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from accelbench.core.columns import AccuracyMetric
+from accelbench.core.columns import OF_ACCURACY, AccuracyMetric
 from accelbench.core.precision import MOST_ERROR, error_of
 from accelbench.core.rows import Row, number, text
-from accelbench.judge.attempts import VERIFIED
+from accelbench.core.vocabulary import VERIFIED
+from accelbench.judge.stored_results import rows_of
 
 if TYPE_CHECKING:
     from accelbench.measure.accuracy import AccuracyDifference
+    from accelbench.store.database import Database
 
 
 #: What a sentence says where the interval of a difference has nothing in it.
@@ -278,3 +280,29 @@ def of_level(points: Sequence[Outputs]) -> Outputs:
 
 def _errors(before: float, now: float) -> str:
     return f"error {before:.2g} → {now:.2g}"
+
+
+#: What tells two accuracies of a model apart; of each the newest is read, as scores are many.
+_APART = (
+    *("model", "runtime", "hardware", "precision", "weights_digest"),
+    *("accuracy_digest", "accuracy_metric"),
+)
+_READ = (*_APART, *OF_ACCURACY, "result_id", "run_id", "started_at")
+
+
+def accuracies_in(
+    database: Database, where: str, values: Sequence[object], machine: str
+) -> dict[AccuracyPlace, list[Row]]:
+    """Results that have an accuracy, by their places, at each the newest first.
+
+    Args:
+        where: which results count, in SQL: those of one machine.
+    """
+    apart = ", ".join(f'"{name}"' for name in _APART)
+    newest = (
+        f"result_id IN (SELECT result_id FROM benchmark_results WHERE {where}"  # noqa: S608
+        f" AND accuracy IS NOT NULL QUALIFY row_number() OVER (PARTITION BY {apart}"
+        " ORDER BY started_at DESC, result_id DESC) = 1)"
+    )
+    rows = rows_of(database, list(dict.fromkeys(_READ)), newest, values)
+    return accuracy_places(rows, {str(row.get("run_id")): machine for row in rows})

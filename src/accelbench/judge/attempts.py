@@ -21,7 +21,7 @@ from accelbench.core.nouns import digits
 from accelbench.core.possible import belongs
 from accelbench.core.precision import MOST_ERROR, is_quantised
 from accelbench.core.rows import Row, number, record, text, texts
-from accelbench.core.vocabulary import Belongs, Provenance
+from accelbench.core.vocabulary import VERIFIED, Belongs, Provenance
 from accelbench.core.worth import why_unusable
 from accelbench.evidence.launches import with_reported_outputs
 from accelbench.evidence.measurements import RunMeasurement, current_of, measured_together
@@ -48,7 +48,6 @@ FEW_DIFFER = 2.0
 FEWEST, KNOWN = 30, 20.0
 
 _NO_OPTIONS = "{}"
-VERIFIED = frozenset({"ok", "reference"})
 WRONG = "wrong_outputs"
 
 

@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import StoreError, UsageError
-from accelbench.core.rows import ResultRow, Row
+from accelbench.core.rows import ResultRow
 from accelbench.evidence.launches import DERIVED, launches_sql
-from accelbench.judge.accuracies import AccuracyPlace, accuracy_places
 from accelbench.judge.filters import marks, where_of, words_of
 from accelbench.judge.histories import NOISE, NOT_OF_A_CHECK, RERUN_OF
 from accelbench.judge.suggestions import Asked, none_found, nothing, refuse_unknown
@@ -20,7 +18,6 @@ from accelbench.judge.suggestions import Asked, none_found, nothing, refuse_unkn
 if TYPE_CHECKING:
     from accelbench.judge.machines import Machine
     from accelbench.store.database import Database
-    from accelbench.store.places import StorePlace
 
 
 _log = logging.getLogger("accelbench.judge")
@@ -52,13 +49,12 @@ _LAUNCHES = launches_sql(
 
 def filled(path: Path | None, notice: Callable[[str], None] = _log.warning) -> Database:
     """The database, with what runs left in the journals."""
-    from accelbench.store.duck import absent
+    from accelbench.store.database import store_at
     from accelbench.store.files import ReadOnlyPlaceError
-    from accelbench.store.lake import Lake, store_at
 
     database = store_at(path)
     if not database.there:
-        raise _no_lake(database.place) if isinstance(database, Lake) else absent(database.name)
+        raise _absent(database)
     try:
         filled = database.fill()
     except ReadOnlyPlaceError as error:
@@ -79,7 +75,7 @@ def filled_if_any(
     Raises:
         NothingMeasuredError: there is none, with the command that would bring what is asked for.
     """
-    from accelbench.store.lake import store_at
+    from accelbench.store.database import store_at
 
     usual = store_at(None)
     if path is None and not usual.there:
@@ -87,8 +83,14 @@ def filled_if_any(
     return filled(path, notice)
 
 
-def _no_lake(place: StorePlace) -> StoreError:
+def _absent(database: Database) -> StoreError:
+    from accelbench.store.duck import absent
+    from accelbench.store.lake import Lake
     from accelbench.store.places import FolderPlace
+
+    if not isinstance(database, Lake):
+        return absent(database.name)
+    place = database.place
 
     advice = f"Begin one with `accelbench db init --db {place.name}`"
     if not isinstance(place, FolderPlace) or not place.folder.is_dir():
@@ -240,29 +242,3 @@ def rows_of(
         # Of each column what the registry says of it.
         records.append(cast("ResultRow", dict(zip(names, cells, strict=True))))
     return records
-
-
-#: What tells two accuracies of a model apart; of each the newest is read, as scores are many.
-_APART = (
-    *("model", "runtime", "hardware", "precision", "weights_digest"),
-    *("accuracy_digest", "accuracy_metric"),
-)
-_READ = (*_APART, *OF_ACCURACY, "result_id", "run_id", "started_at")
-
-
-def accuracies_in(
-    database: Database, where: str, values: Sequence[object], machine: str
-) -> dict[AccuracyPlace, list[Row]]:
-    """Results that have an accuracy, by their places, at each the newest first.
-
-    Args:
-        where: which results count, in SQL: those of one machine.
-    """
-    apart = ", ".join(f'"{name}"' for name in _APART)
-    newest = (
-        f"result_id IN (SELECT result_id FROM benchmark_results WHERE {where}"  # noqa: S608
-        f" AND accuracy IS NOT NULL QUALIFY row_number() OVER (PARTITION BY {apart}"
-        " ORDER BY started_at DESC, result_id DESC) = 1)"
-    )
-    rows = rows_of(database, list(dict.fromkeys(_READ)), newest, values)
-    return accuracy_places(rows, {str(row.get("run_id")): machine for row in rows})

@@ -14,7 +14,7 @@ from accelbench.core.rows import Row, number
 from accelbench.core.worth import THIS_ARM_SQL
 from accelbench.evidence.measurements import cell_of, current_sql, newer_sql
 from accelbench.hardware.rooflines import is_called, rooflines_of
-from accelbench.judge.accuracies import accuracy_places
+from accelbench.judge.accuracies import accuracies_in, accuracy_places
 from accelbench.judge.calibrations import stored_collectives, stored_limits
 from accelbench.judge.costs import with_costs
 from accelbench.judge.filters import catalogued, marks, where_of
@@ -23,7 +23,7 @@ from accelbench.judge.histories import histories_on
 from accelbench.judge.matrices import LocalPlatforms, matrix_on
 from accelbench.judge.points import NEWER, Point, points
 from accelbench.judge.run_noise import histories
-from accelbench.judge.stored_results import accuracies_in, of_machine, rows_of, runs_to_judge
+from accelbench.judge.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.present.charts.chart import Roof
 from accelbench.present.texts import phrase
 from accelbench.store.samples import step_ms, step_samples

@@ -9,8 +9,8 @@ from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.precision import error_of, not_exact
 from accelbench.core.rows import Row, record, texts
 from accelbench.core.worth import FAILED, LAUNCHED
-from accelbench.exchange.baselines import LAUNCH_VALUES, OF_A_LAUNCH
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
+from accelbench.exchange.titles import LAUNCH_VALUES, OF_A_LAUNCH
 from accelbench.judge.accuracies import accuracy_against, accuracy_among
 from accelbench.judge.comparison import Compared
 from accelbench.judge.costs import known_price

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
+from accelbench.core.vocabulary import VERIFIED
 from accelbench.evidence.launches import SOFTWARE
 from accelbench.judge.accuracies import Outputs
-from accelbench.judge.attempts import VERIFIED
 from accelbench.judge.filters import marks
 from accelbench.judge.history import (
     FEWEST_DRAWN,

@@ -18,8 +18,6 @@ from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import Fact
 from accelbench.core.rows import Json
-from accelbench.store import ingest as filling
-from accelbench.store.contents import contents
 from accelbench.store.creating import create, ensure, exists, identity, make_beside, settle
 from accelbench.store.duck import (
     RETRY_SECONDS,
@@ -28,17 +26,15 @@ from accelbench.store.duck import (
     whole_guard,
 )
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
-from accelbench.store.fit import Samples, spell_time
-from accelbench.store.importing import bring_in
-from accelbench.store.ingest import journal_dir_for
-from accelbench.store.insert import FilledRows, results_query
-from accelbench.store.journal import being_written
-from accelbench.store.merge import compared, merge
-from accelbench.store.samples import SampledRow
+from accelbench.store.journal import FilledRows, being_written, journal_dir_for, journals_in
+from accelbench.store.places import FolderPlace, place_of
 from accelbench.store.schema import SCHEMA_VERSION, VIEWS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from accelbench.store.fit import Samples
+    from accelbench.store.samples import SampledRow
 
 ENVIRONMENT = "ACCELBENCH_DB"
 DEFAULT_NAME = "accelbench.duckdb"
@@ -104,9 +100,11 @@ class Database:
 
     def fill(self) -> FilledRows:
         """Bring in what runs left in the journals."""
-        return filling.ingest(
-            self.path, self.journals, files=self.files, retry_seconds=self.retry_seconds
-        )
+        if not journals_in(self.journals):
+            return FilledRows()
+        from accelbench.store.ingest import ingest
+
+        return ingest(self.path, self.journals, files=self.files, retry_seconds=self.retry_seconds)
 
     def query(
         self,
@@ -173,12 +171,17 @@ class Database:
 
         `copy` is a function of `store.insert`; `runs` a further column with its values by run.
         """
+        from accelbench.store.insert import results_query
+
         with connect(self.path, retry_seconds=self.retry_seconds, apart=True) as con:
             con.execute(f"SET memory_limit = '{_MEMORY}'")
             return copy(con, results_query(con, where, params, samples=samples, runs=runs), path)
 
     def status(self) -> dict[str, object]:
         """Return the contents of the database as plain JSON values."""
+        from accelbench.store.contents import contents
+        from accelbench.store.ingest import read_states, unfilled
+
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             report = {
                 "database": str(self.path),
@@ -186,8 +189,8 @@ class Database:
                 "size_bytes": self.path.stat().st_size,
                 **contents(con),
             }
-            states = filling.read_states(con)
-        waiting = filling.unfilled(self.path, self.journals)
+            states = read_states(con)
+        waiting = unfilled(self.path, self.journals)
         corrupt = {name: list(state.corrupt) for name, state in states.items() if state.corrupt}
         report["journals"] = {
             "folder": str(self.journals),
@@ -199,6 +202,9 @@ class Database:
 
     def merge(self, other: Path) -> FilledRows:
         """Bring in everything another database and its journals hold; idempotent."""
+        from accelbench.store.ingest import ingest
+        from accelbench.store.merge import compared, merge
+
         if exists(self.path) and exists(other) and identity(self.path) == identity(other):
             raise UsageError(f"{other} is the database itself.", "Name another one to merge.")
         other = other.resolve()
@@ -208,9 +214,7 @@ class Database:
         merged = merge(self.path, other, self.retry_seconds)
         journals = journal_dir_for(other)
         with compared(self.path, journals):
-            return merged + filling.ingest(
-                self.path, journals, files=self.files, note=False, held=True
-            )
+            return merged + ingest(self.path, journals, files=self.files, note=False, held=True)
 
     def bring_in(
         self,
@@ -220,6 +224,8 @@ class Database:
         queries: Iterable[str] = (),
     ) -> FilledRows:
         """Bring in results that were measured elsewhere; a second time changes nothing."""
+        from accelbench.store.importing import bring_in
+
         self.ensure()
         return bring_in(self.path, run_id, facts, bodies, queries, self.retry_seconds)
 
@@ -244,12 +250,24 @@ class Database:
 
     def _refuse_while_written(self) -> None:
         with explained("Looking for running measurements", self.journals, DB_OPTION):
-            live = [p.stem for p in filling.journals_in(self.journals) if being_written(p)]
+            live = [p.stem for p in journals_in(self.journals) if being_written(p)]
         if live:
             raise StoreError(
                 f"Run {live[0]} is being measured into {self.path}.",
                 "Wait until it has ended, then overwrite.",
             )
+
+
+def store_at(option: Path | str | None = None) -> Database:
+    """Return the database or the lake of an option, ACCELBENCH_DB, or the default."""
+    # A folder that exists and a URL are lakes.
+    word = option or os.environ.get(ENVIRONMENT)
+    place = None if word is None else place_of(word)
+    if place is not None:
+        from accelbench.store.lake import Lake
+
+        return Lake.at(place, str(word) if isinstance(place, FolderPlace) else "")
+    return Database(default_path(Path(word) if word else None), typed=str(word or DEFAULT_NAME))
 
 
 def _answered(
@@ -318,12 +336,16 @@ def _plain(name: str, value: object) -> object:
     if kind == "json" and isinstance(value, str):
         return json.loads(value)
     if kind == "time" and isinstance(value, datetime):
+        from accelbench.store.fit import spell_time
+
         return spell_time(value)
     return value
 
 
 def _add_samples(con: DuckDBPyConnection, rows: list[SampledRow]) -> None:
     import pyarrow as pa
+
+    from accelbench.store.fit import Samples
 
     wanted = pa.table({"result_id": pa.array([row["result_id"] for row in rows], pa.string())})
     con.register("wanted", wanted)

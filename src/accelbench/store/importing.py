@@ -14,7 +14,8 @@ from accelbench.core.facts import FACT_VERSION, RUN_STARTED, Fact
 from accelbench.store.duck import RETRY_SECONDS, connect, file_errors, quoted
 from accelbench.store.fit import fit
 from accelbench.store.implausible import mark_implausible
-from accelbench.store.insert import Batch, FilledRows, flush, insert_many
+from accelbench.store.insert import Batch, flush, insert_many
+from accelbench.store.journal import FilledRows
 from accelbench.store.merge_validation import refuse_another, refuse_known, refuse_others
 
 if TYPE_CHECKING:

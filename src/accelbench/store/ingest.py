@@ -18,8 +18,8 @@ from accelbench.core.possible import wrong_with
 from accelbench.store.creating import ensure, exists
 from accelbench.store.duck import RETRY_SECONDS, connect
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
-from accelbench.store.insert import Batch, FilledRows, check_own, flush, refuse_contradictions
-from accelbench.store.journal import SUFFIX, Scan, scan
+from accelbench.store.insert import Batch, check_own, flush, refuse_contradictions
+from accelbench.store.journal import SUFFIX, FilledRows, Scan, journals_in, scan
 from accelbench.store.merge_validation import refuse_known
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ class State:
     tail_crc: int = 0
     lines: int = 0
     corrupt: tuple[int, ...] = ()
-
-
-def journal_dir_for(db_path: Path) -> Path:
-    """Return the folder of the journals that belong to a database."""
-    return db_path.with_name(db_path.name + ".journal")
 
 
 def ingest(
@@ -76,12 +71,6 @@ def ingest(
         ensure(db_path, files)
         with connect(db_path, write=True, retry_seconds=retry_seconds) as con:
             return _fill(con, waiting, note, files, held) + FilledRows(problems=said_before)
-
-
-def journals_in(folder: Path) -> list[Path]:
-    """Return the journals of a folder, oldest run first."""
-    with explained("Looking for journals", folder, DB_OPTION):
-        return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
 def unfilled(db_path: Path, journal_dir: Path) -> list[Path]:

@@ -11,7 +11,7 @@ import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,10 @@ from accelbench.core.columns import BY_NAME, COLUMNS, SQL_TYPES, Column, Kind
 from accelbench.core.facts import RESULT_REFUSED
 from accelbench.core.identity import canonical
 from accelbench.core.possible import out_of_range, wrong_with
-from accelbench.store.contradictions import COLUMNS_READ, Contradiction, find_contradictions
+from accelbench.store.contradictions import COLUMNS_READ, find_contradictions
 from accelbench.store.duck import NO_ROOM, explain_duck, file_errors, quoted
 from accelbench.store.fit import Fitted, fit, miscounted, readable
+from accelbench.store.journal import FilledRows
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -95,24 +96,6 @@ def table_of(rows: Iterable[Sequence[Any]], **types: Any) -> Any:
 
 #: Results held in memory at once; with 1000 samples each about 40 MB of Python integers.
 BATCH = 1000
-
-
-@dataclass(frozen=True)
-class FilledRows:
-    """The rows that an ingest brought in, and problems of the journals."""
-
-    results: int = 0
-    facts: int = 0  # of other kinds
-    journals: int = 0  # that had something new
-    problems: tuple[str, ...] = ()
-    repeated: int = 0  # results that are equal in everything to others of the same source
-    refused: int = 0  # results that cannot be, and are not stored
-    refusals: tuple[Contradiction, ...] = ()  # those of another store, one by one
-    copies: int = 0  # measured results that are here already as imported copies
-
-    def __add__(self, other: FilledRows) -> FilledRows:
-        names = [each.name for each in fields(self)]
-        return FilledRows(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 @dataclass

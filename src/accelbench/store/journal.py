@@ -13,9 +13,9 @@ import logging
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import FACT_VERSION, Fact
@@ -32,12 +32,44 @@ from accelbench.store.files import (
     write_whole,
 )
 
+if TYPE_CHECKING:
+    from accelbench.store.contradictions import Contradiction
+
 SUFFIX = ".jsonl"
 #: Where journals are kept when no database is wanted.
 BARE_JOURNALS = Path("accelbench.journal")
 _CRC_LENGTH = 8
 _FACT = re.compile(rb'\{"body":\{.*\},"id":".*","kind":".*","version":\d+\}')
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FilledRows:
+    """The rows that an ingest brought in, and problems of the journals."""
+
+    results: int = 0
+    facts: int = 0  # of other kinds
+    journals: int = 0  # that had something new
+    problems: tuple[str, ...] = ()
+    repeated: int = 0  # results that are equal in everything to others of the same source
+    refused: int = 0  # results that cannot be, and are not stored
+    refusals: tuple[Contradiction, ...] = ()  # those of another store, one by one
+    copies: int = 0  # measured results that are here already as imported copies
+
+    def __add__(self, other: FilledRows) -> FilledRows:
+        names = [each.name for each in fields(self)]
+        return FilledRows(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+def journal_dir_for(db_path: Path) -> Path:
+    """Return the folder of the journals that belong to a database."""
+    return db_path.with_name(db_path.name + ".journal")
+
+
+def journals_in(folder: Path) -> list[Path]:
+    """Return the journals of a folder, oldest run first."""
+    with explained("Looking for journals", folder, DB_OPTION):
+        return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,14 @@ from accelbench.core.facts import Fact, new_run_id, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
 from accelbench.store.creating import exists
-from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database, default_path
+from accelbench.store.database import Database
 from accelbench.store.duck import connect, file_errors, quoted_path, refuse_version, whole_guard
 from accelbench.store.files import default_folder
 from accelbench.store.implausible import mark_implausible
-from accelbench.store.insert import FilledRows, copy_parquet, insert_many
+from accelbench.store.insert import copy_parquet, insert_many
+from accelbench.store.journal import FilledRows
 from accelbench.store.merge_validation import ConflictError, UnlikeError, columns_in, hold
-from accelbench.store.places import FolderPlace, StorePlace, place_of
+from accelbench.store.places import FolderPlace, StorePlace
 from accelbench.store.schema import APPLICATION, SCHEMA_VERSION, columns_of
 from accelbench.store.scratch import temporary_folder
 
@@ -435,13 +436,3 @@ def _note_sent(con: DuckDBPyConnection) -> None:
 
 def _stem(name: str) -> str:
     return name.rpartition("/")[2].partition(".")[0]
-
-
-def store_at(option: Path | str | None = None) -> Database:
-    """Return the database or the lake of an option, ACCELBENCH_DB, or the default."""
-    # A folder that exists and a URL are lakes.
-    word = option or os.environ.get(ENVIRONMENT)
-    place = None if word is None else place_of(word)
-    if place is not None:
-        return Lake.at(place, str(word) if isinstance(place, FolderPlace) else "")
-    return Database(default_path(Path(word) if word else None), typed=str(word or DEFAULT_NAME))

@@ -17,7 +17,8 @@ from accelbench.store.duck import (
     shared_guard,
 )
 from accelbench.store.implausible import mark_implausible
-from accelbench.store.insert import FilledRows, insert_many
+from accelbench.store.insert import insert_many
+from accelbench.store.journal import FilledRows
 from accelbench.store.merge_validation import ConflictError, columns_in, hold
 from accelbench.store.schema import columns_of
 

@@ -23,8 +23,7 @@ from accelbench.present.dashboard.snapshots.snapshot import (
     SnapshotStep,
     taken,
 )
-from accelbench.store.database import Database
-from accelbench.store.lake import store_at
+from accelbench.store.database import Database, store_at
 
 KNOWN = {"hardware": ["cpu", "cuda"], "machine": ["m1"]}
 

@@ -93,7 +93,7 @@ def check(
             "Leave out one or the other.",
         )
         from accelbench.cli.services.noise import noise_floor
-        from accelbench.store.lake import store_at
+        from accelbench.store.database import store_at
 
         database = store_at(db)
         raise typer.Exit(noise_floor(database, filters, noise, as_json))

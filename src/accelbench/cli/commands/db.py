@@ -56,9 +56,9 @@ from accelbench.present.terminal.tables import (
     jsonable,
 )
 from accelbench.present.terminal.terminal import complain, print_json, print_line, print_lines
-from accelbench.store.database import Database
+from accelbench.store.database import Database, store_at
 from accelbench.store.files import ReadOnlyPlaceError
-from accelbench.store.lake import Lake, store_at
+from accelbench.store.lake import Lake
 from accelbench.store.merge_validation import ConflictError
 from accelbench.store.places import place_of
 

@@ -68,7 +68,7 @@ def calibrated(
     from accelbench.hardware.environment import environment
     from accelbench.present.terminal.hardware import ProbeProgress
     from accelbench.run.calibrate.calibrating import calibrate, record
-    from accelbench.store.lake import store_at
+    from accelbench.store.database import store_at
 
     database = store_at(path)
     database.ensure()

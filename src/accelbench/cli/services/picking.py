@@ -150,7 +150,7 @@ def _stored() -> list[str]:
     """Return the models of the default database, the last measured first."""
     from accelbench.cli.services.opening import filled
     from accelbench.judge.overview import measured_last
-    from accelbench.store.lake import store_at
+    from accelbench.store.database import store_at
 
     if not store_at(None).there:
         return []

@@ -31,7 +31,7 @@ def opened(location: str | PathLike[str] | None) -> Database | None:
     Raises:
         StoreError: something is there, and it cannot be read.
     """
-    from accelbench.store.lake import store_at
+    from accelbench.store.database import store_at
 
     if location is None:
         database = store_at()

@@ -53,8 +53,7 @@ from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
 from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.verification import Verifications
-from accelbench.store.ingest import journals_in
-from accelbench.store.journal import SUFFIX, Journal, being_written, read
+from accelbench.store.journal import SUFFIX, Journal, being_written, journals_in, read
 
 #: Of run_started: what is said of the fleet; of a node's part of its run, the fleet's id.
 FLEET = "fleet"

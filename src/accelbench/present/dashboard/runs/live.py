@@ -24,8 +24,7 @@ from accelbench.core.facts import (
     fleet_of,
 )
 from accelbench.core.rows import Json, Row
-from accelbench.store.ingest import journals_in
-from accelbench.store.journal import SUFFIX, being_written, journal_path, scan
+from accelbench.store.journal import SUFFIX, being_written, journal_path, journals_in, scan
 
 #: The columns of a list of results.
 LISTED = (

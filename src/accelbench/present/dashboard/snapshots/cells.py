@@ -12,6 +12,7 @@ from accelbench.core.nouns import digits
 from accelbench.core.rows import Json, Row, number, text
 from accelbench.judge.accuracies import (
     TaskAccuracy,
+    accuracies_in,
     accuracy_against,
     accuracy_of,
     cost_sentence,
@@ -23,7 +24,6 @@ from accelbench.judge.machines import chosen
 from accelbench.judge.questions import SHAPES, flat
 from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.judge.ratios import apart_from_median, interval_within
-from accelbench.judge.stored_results import accuracies_in
 from accelbench.measure.launch_verdicts import interval_of, spread_of
 from accelbench.present.dashboard.page_query import FACETS, PAGE, PageQuery
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
