@@ -194,7 +194,7 @@ def pictured_where(filters: Filters) -> tuple[str, list[object]]:
 
 
 def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, list[float]]:
-    from accelbench.present.charts.distribution import MOST_LAUNCHES
+    from accelbench.present.charts.spread import MOST_LAUNCHES
 
     # The smallest batch of every model before every batch of the first one.
     ordered = sorted(

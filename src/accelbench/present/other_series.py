@@ -7,18 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from accelbench.core import worth
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, number
 from accelbench.core.visible import visible
-from accelbench.core.worth import (
-    FAILED,
-    LAUNCHED,
-    MOSTLY_FAILED,
-    launches_failed,
-    mostly_failed,
-    reason_texts,
-)
 from accelbench.judge.history import Gap, HistoryPoint, OtherSeries, Series
 from accelbench.judge.questions import flat
 from accelbench.judge.verdicts import METRICS, Metric
@@ -109,7 +102,7 @@ NOTHING = f"""
 SELECT series_key, case_id, coalesce(device_fingerprint, ''), run_id,
     min(started_at)::VARCHAR, max(started_at)::VARCHAR, of_import,
     {{others}}
-    max({LAUNCHED}), max({FAILED}), bool_or({MOSTLY_FAILED}),
+    max({worth.LAUNCHED}), max({worth.FAILED}), bool_or({worth.MOSTLY_FAILED}),
     bool_or({{wrong}}), bool_or({{answered}}),
     list(DISTINCT unusable_reason ORDER BY unusable_reason) FILTER (NOT {{usable}}),
     bool_or({{emulated}}),
@@ -153,9 +146,9 @@ class Nothing:
             launched, failed, mostly, wrong, ran, useless, emulated, reason = rest[len(others) :]
             key = (str(case or ""), str(device)) if series is None else (str(series),)
             entry = self._of.setdefault(key, _OfSeries())
-            counts = {FAILED: failed, LAUNCHED: launched, MOSTLY_FAILED: mostly}
+            counts = {worth.FAILED: failed, worth.LAUNCHED: launched, worth.MOSTLY_FAILED: mostly}
             wrong, ran, emulated = map(bool, (wrong, ran, emulated))
-            why = _why(metric, counts, reason, wrong, ran, emulated, reason_texts(useless))
+            why = _why(metric, counts, reason, wrong, ran, emulated, worth.reason_texts(useless))
             gap = Gap(str(last), str(run), why)
             if not imported:  # of an import, what lacks a figure is no run that came to nothing
                 entry.gaps.append(gap)
@@ -218,6 +211,6 @@ def _why(
     if not ran:
         return cause
     if unusable:
-        why = launches_failed([counts]) if mostly_failed([counts]) else unusable
+        why = worth.launches_failed([counts]) if worth.mostly_failed([counts]) else unusable
         return ": ".join(filter(None, (f"unusable, {why}", cause)))
     return "emulated" if emulated else phrase("history.metric-unknown", name=metric.name)

@@ -15,8 +15,7 @@ from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Mode
 from accelbench.models.find import known_as
 from accelbench.present.charts.chart import ChartLabel, Picture, pictured
-from accelbench.present.charts.predicted import predicted_by_batch
-from accelbench.present.charts.predicted_measured import evaluation_picture
+from accelbench.present.charts.predicted import evaluation_picture, predicted_by_batch
 from accelbench.present.charts.words import left_out
 from accelbench.present.texts import phrase
 

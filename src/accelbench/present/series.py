@@ -24,17 +24,10 @@ from typing import TYPE_CHECKING, Any, cast
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.rows import Row
 from accelbench.evidence.launches import SOFTWARE
+from accelbench.judge import history
 from accelbench.judge.accuracies import Outputs
 from accelbench.judge.attempts import VERIFIED
 from accelbench.judge.filters import marks
-from accelbench.judge.history import (
-    FEWEST_DRAWN,
-    HistoryPoint,
-    Kinds,
-    Series,
-    every_series,
-    with_gap,
-)
 from accelbench.judge.republished import job_of
 from accelbench.judge.stored_results import rows_of
 from accelbench.judge.verdicts import METRICS, UNIT_SQL, Metric
@@ -68,7 +61,7 @@ _OUTPUTS = {
     "verification_error": ("verification_error", "max"),
 }
 
-KindsAndOutputs = tuple[Kinds, Outputs]
+KindsAndOutputs = tuple[history.Kinds, Outputs]
 
 
 class KindsRead:
@@ -77,7 +70,7 @@ class KindsRead:
     def __init__(self, metric: Metric) -> None:
         self._names = [name for name in _KINDS if metric.rated or name not in _NEEDS]
         self._outputs = [*_OUTPUTS.values()]
-        self._kinds: dict[tuple[object, ...], Kinds] = {}
+        self._kinds: dict[tuple[object, ...], history.Kinds] = {}
         self._known: dict[tuple[object, ...], Outputs] = {}
 
     @property
@@ -121,7 +114,7 @@ class KindsRead:
         ends = (end for pair in zip(least[:kinds], most[:kinds], strict=True) for end in pair)
         return self.of((*ends, *least[kinds:]))
 
-    def _rows(self, least: Sequence[object], most: Sequence[object]) -> Kinds:
+    def _rows(self, least: Sequence[object], most: Sequence[object]) -> history.Kinds:
         rows = [
             {name: _value(name, value) for name, value in zip(self._names, end, strict=True)}
             | {"throughput": 1.0}  # its unit is that of a rate, said or made of a step
@@ -179,7 +172,7 @@ class Line:
     """The points of a series, in any order, by one figure."""
 
     metric: Metric
-    points: list[HistoryPoint]
+    points: list[history.HistoryPoint]
     case: Case  # what it is of, with its device
 
 
@@ -198,7 +191,7 @@ def points_in(
     """
     runs = _runs(database)
     nothing: tuple[str, Software] = ("", ())
-    every: list[dict[str, list[HistoryPoint]]] = [{} for _ in metric.alternatives]
+    every: list[dict[str, list[history.HistoryPoint]]] = [{} for _ in metric.alternatives]
     reading = KindsRead(metric)
     cases, kinds_of, kinds_in = _kinds_of_runs(database, metric, (where, values), reading)
     _, rows = database.query(_sql(_RUNS, metric, where, "median({0}), count({0})"), values)
@@ -211,7 +204,7 @@ def points_in(
         commit, ran = runs.get(run, nothing)
         for by_series, value, launches in zip(every, figures[::2], figures[1::2], strict=True):
             if launches:
-                point = HistoryPoint(
+                point = history.HistoryPoint(
                     moment, run, commit, value, launches, ran, kinds=kinds, outputs=outputs
                 )
                 by_series.setdefault(key, []).append(point)
@@ -245,9 +238,9 @@ def _kinds_of_runs(
 
 
 def _by_one_figure(
-    metric: Metric, every: Sequence[Mapping[str, list[HistoryPoint]]]
-) -> dict[str, tuple[Metric, list[HistoryPoint]]]:
-    chosen: dict[str, tuple[Metric, list[HistoryPoint]]] = {}
+    metric: Metric, every: Sequence[Mapping[str, list[history.HistoryPoint]]]
+) -> dict[str, tuple[Metric, list[history.HistoryPoint]]]:
+    chosen: dict[str, tuple[Metric, list[history.HistoryPoint]]] = {}
     for alternative, by_series in zip(metric.alternatives, every, strict=True):
         for key, points in by_series.items():
             if key not in chosen or len(chosen[key][1]) < len(points):
@@ -293,7 +286,7 @@ def told(
     least: float,
     nothing: Nothing,
     ours: Callable[[Row, str], bool] | None = None,
-) -> list[Series]:
+) -> list[history.Series]:
     """Series of these points; of those whose newest is off, every launch is looked at.
 
     A run without a figure that is newer than all of them is told of.
@@ -318,27 +311,27 @@ def told(
 
 
 def _with_gaps(
-    series: Series,
+    series: history.Series,
     row: Row,
     line: Line,
     nothing: Nothing,
     ours: Callable[[Row, str], bool] | None,
-) -> Series:
+) -> history.Series:
     may_be = None if ours is None else lambda run: ours(row, run)
     about = (str(row["series_key"]), line.case, line.points, may_be)
     gap, left_out = nothing.newest(*about), tuple(nothing.left_out(*about))
     series = replace(series, left_out=left_out) if left_out else series
-    return series if gap is None else with_gap(series, gap)
+    return series if gap is None else history.with_gap(series, gap)
 
 
 def _looked_at(
     database: Database,
-    several: Iterable[tuple[Row, Metric, Sequence[HistoryPoint]]],
+    several: Iterable[tuple[Row, Metric, Sequence[history.HistoryPoint]]],
     metric: Metric,
     where: tuple[str, Sequence[object]],
     least: float,
-) -> list[Series]:
-    all_series = every_series(several, least)
+) -> list[history.Series]:
+    all_series = history.every_series(several, least)
     off = {
         number: series
         for number, series in enumerate(all_series)
@@ -364,7 +357,7 @@ def _looked_at(
         for series in off.values()
         for at in (_place(series.metric, metric),)
     ]
-    for number, update in zip(off, every_series(again, least), strict=True):
+    for number, update in zip(off, history.every_series(again, least), strict=True):
         all_series[number] = replace(update, points=all_series[number].points)
     return all_series
 
@@ -374,8 +367,8 @@ def _place(told: Metric, asked: Metric) -> int:
 
 
 def _whole(
-    point: HistoryPoint, known: tuple[bool, Sequence[Sequence[float]]] | None, at: int
-) -> HistoryPoint:
+    point: history.HistoryPoint, known: tuple[bool, Sequence[Sequence[float]]] | None, at: int
+) -> history.HistoryPoint:
     if known is None:
         return point
     return point._replace(each=tuple(known[1][at]), settled=bool(known[0]))
@@ -401,7 +394,9 @@ def _sql(text: str, metric: Metric, where: str, figure: str, **more: str) -> str
     )
 
 
-def _imported(rows: Iterable[ValuedRow], reading: KindsRead) -> Iterable[tuple[HistoryPoint, str]]:
+def _imported(
+    rows: Iterable[ValuedRow], reading: KindsRead
+) -> Iterable[tuple[history.HistoryPoint, str]]:
     """Yield points of imports with their series; launches of one version are one point.
 
     What a later release carries forward is not a point; the first one counts it.
@@ -412,7 +407,7 @@ def _imported(rows: Iterable[ValuedRow], reading: KindsRead) -> Iterable[tuple[H
     known: dict[Software, int] = {}
     by_text: dict[str | None, tuple[int, str | None]] = {}
     first: dict[tuple[str, str, tuple[float, ...]], tuple[str, str, str, int]] = {}
-    of: dict[tuple[str, str, str, int], tuple[Kinds, Outputs]] = {}
+    of: dict[tuple[str, str, str, int], tuple[history.Kinds, Outputs]] = {}
     for row, values in sorted(rows, key=lambda line: str(line[0][2])):
         key, run, moment = (str(word) for word in row[:3])
         text = None if row[3] is None else str(row[3])
@@ -434,7 +429,7 @@ def _imported(rows: Iterable[ValuedRow], reading: KindsRead) -> Iterable[tuple[H
     for place, each in launches.items():
         key, run, moment, number = place
         value = each[0] if len(each) == 1 else median(each)
-        point = HistoryPoint(moment, run, "", value, len(each), ran_with[number])
+        point = history.HistoryPoint(moment, run, "", value, len(each), ran_with[number])
         kinds, outputs = of[place]
         carried, job = again[place], jobs.get(place, "")
         yield point._replace(carried=carried, job=job, kinds=kinds, outputs=outputs), key
@@ -464,7 +459,7 @@ _COLUMNS = (
 
 def series_in(
     database: Database, metric: Metric, where: str, values: Sequence[object], least: float
-) -> tuple[list[Series], list[Unseen]]:
+) -> tuple[list[history.Series], list[Unseen]]:
     """Every series with points enough, that which became worst first, and those without any.
 
     One point is enough where a run came after it that has no figure.
@@ -474,7 +469,7 @@ def series_in(
     shown = {
         key: line
         for key, line in lines.items()
-        if len(line.points) >= FEWEST_DRAWN or nothing.newest(key, line.case, line.points)
+        if len(line.points) >= history.FEWEST_DRAWN or nothing.newest(key, line.case, line.points)
     }
     if not shown:  # to judge none takes a tenth of a second, for what is imported to judge with
         return [], nothing.unseen(lines)

@@ -24,7 +24,6 @@ from accelbench.core.nouns import counted
 from accelbench.exchange.imports.formats import KINDS
 from accelbench.exchange.imports.reading import placed, read_import
 from accelbench.exchange.writing import refuse_taken
-from accelbench.present.delimited import write_lines
 from accelbench.present.document import Document, Facts
 from accelbench.present.table_export import (
     ENTRIES,
@@ -34,6 +33,7 @@ from accelbench.present.table_export import (
     export_report,
     export_table,
     format_for,
+    write_lines,
     wrote,
 )
 from accelbench.present.terminal.documents import show

@@ -112,7 +112,7 @@ def _data(
     *,
     with_points: bool,
 ) -> dict[str, Any]:
-    from accelbench.present.history import document
+    from accelbench.present.terminal.history import document
 
     same = same_jobs(all_series)
     return {

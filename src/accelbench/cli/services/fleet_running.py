@@ -33,8 +33,8 @@ from accelbench.fleet.session import FleetAddress
 from accelbench.hardware.detect import Detected, platforms_named
 from accelbench.judge.ranks import FEWEST_NODES, CaseSpread, Validation, validated
 from accelbench.models.selection import choose
-from accelbench.present.terminal.fleet import FleetWatch, node_line, print_nodes
 from accelbench.present.terminal.terminal import print_line
+from accelbench.present.terminal.watch import FleetWatch, node_line, print_nodes
 from accelbench.present.terminal.words import figure
 from accelbench.run.execute import fill
 from accelbench.run.plan import planning

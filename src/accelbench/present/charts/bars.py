@@ -1,8 +1,6 @@
-"""Bars along an axis: platforms, precisions, engines, modes. Pure.
+"""Bars along an axis: platforms, precisions, engines, modes, and costs. Pure.
 
 In each panel stands one question of one model, at every place of the axis where it was answered.
-
-Costs by the user's prices: beside each other, along batches, in training. Pure.
 """
 
 from __future__ import annotations
@@ -16,42 +14,17 @@ from accelbench.core.vocabulary import Quality
 from accelbench.judge.costs import PRICE, cost_notes, items_of
 from accelbench.judge.points import FigureInterval, Point, alike_of_each, alike_together
 from accelbench.judge.questions import AXES, ComparisonAxis
-from accelbench.present.charts import axes
+from accelbench.present.charts import axes, marks, words
 from accelbench.present.charts.axes import Spec, layer, named
 from accelbench.present.charts.by_batch import along_batches
 from accelbench.present.charts.chart import Chart, ChartBody, Subject, declare_chart
-from accelbench.present.charts.marks import (
-    MOST_PANELS,
-    PAINTED,
-    Panel,
-    Record,
-    arranged,
-    beyond,
-    cut_off,
-    haloed,
-    kind_legend,
-    record,
-    tooltip,
-    whiskers,
-)
-from accelbench.present.charts.words import (
-    EVERYTHING,
-    OF_A_STAND_IN,
-    PLACE,
-    Devices,
-    emulated,
-    figure,
-    left_out,
-    safe,
-    told,
-    unique,
-)
+from accelbench.present.charts.words import figure
 from accelbench.present.texts import phrase
 
 #: More bars in one panel are read by nobody.
 _MOST_BARS = 10
 #: A panel's model is its title.
-_TOLD = tuple(name for name in EVERYTHING if name != "model")
+_TOLD = tuple(name for name in words.EVERYTHING if name != "model")
 #: A bar's name, and what an unusable one says in it: a bar may be too short for its outline.
 _LONGEST_NAME, _USELESS = 40, f" ({Quality.UNUSABLE.value})"
 #: Beside the longest bar there has to be room for its figure.
@@ -91,7 +64,7 @@ class Comparison:
     @property
     def always(self) -> tuple[str, ...]:
         """What each bar says, even if something else tells it apart."""
-        return (PLACE if self.axis.name == "hardware" else self.axis.columns[0],)
+        return (words.PLACE if self.axis.name == "hardware" else self.axis.columns[0],)
 
     def question(self, point: Point) -> object:
         """What bars of a panel have in common; a rate of tokens is none beside one of images."""
@@ -178,7 +151,7 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
     groups = _beside_each_other(questions, comparison)
     if not groups:
         return None
-    shown = [_kept(group.points, comparison) for group in groups[:MOST_PANELS]]
+    shown = [_kept(group.points, comparison) for group in groups[: marks.MOST_PANELS]]
     drawn = [point for panel in shown for point in panel]
     devices = subject.devices
     records = [_bars(panel, comparison, drawn, devices) for panel in shown]
@@ -189,10 +162,12 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
     ]
     panels = []
     for panel, bars, scale in zip(shown, records, named, strict=True):
-        title = safe(panel[0].row.get("model"), 36)
-        about = told(panel, _TOLD, comparison.always, among=drawn, devices=devices).together
-        panels.append(Panel(title, [about], bars, _layers(bars, scale, scale.title), {"step": 21}))
-    fewer = sum(len(group.points) for group in groups[:MOST_PANELS]) - len(drawn)
+        title = words.safe(panel[0].row.get("model"), 36)
+        about = words.told(panel, _TOLD, comparison.always, among=drawn, devices=devices).together
+        panels.append(
+            marks.Panel(title, [about], bars, _layers(bars, scale, scale.title), {"step": 21})
+        )
+    fewer = sum(len(group.points) for group in groups[: marks.MOST_PANELS]) - len(drawn)
     # Of models of which one question was chosen, others that several places answered.
     chosen = {comparison.question(point) for group in groups for point in group.points}
     others = sum(one.places > 1 and one.key not in chosen for one in questions)
@@ -200,17 +175,19 @@ def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
     asked = {comparison.question(panel[0]) for panel in shown}
     bare = [point for point in subject.points if not point.timed and comparison.figure(point)]
     stand_ins = map(comparison.question, alike_of_each(bare, comparison.question))
-    why = [OF_A_STAND_IN] if comparison.of_memory else []
+    why = [words.OF_A_STAND_IN] if comparison.of_memory else []
     notes = [
         *axes.own_axes(scales),
-        *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
-        *left_out(len(groups) - len(shown), "panel", advice=phrase("charts.name-models")),
-        *left_out(fewer, "bar" if comparison.at_every_batch else "slower bar"),
-        *left_out(others, *_QUESTIONS),
-        *emulated(sum(question in asked for question in stand_ins), *why),
+        *marks.cut_off(marks.beyond(*pair) for pair in zip(records, scales, strict=True)),
+        *words.left_out(len(groups) - len(shown), "panel", advice=phrase("charts.name-models")),
+        *words.left_out(fewer, "bar" if comparison.at_every_batch else "slower bar"),
+        *words.left_out(others, *_QUESTIONS),
+        *words.emulated(sum(question in asked for question in stand_ins), *why),
     ]
     everything = [bar for bars in records for bar in bars]
-    return ChartBody(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
+    return ChartBody(
+        marks.arranged(panels, marks.kind_legend(everything, bars=True)), drawn, notes, everything
+    )
 
 
 def _kept(points: Sequence[Point], comparison: Comparison) -> list[Point]:
@@ -235,41 +212,43 @@ def _kept(points: Sequence[Point], comparison: Comparison) -> list[Point]:
 
 
 def _bars(
-    points: Sequence[Point], comparison: Comparison, drawn: Sequence[Point], devices: Devices
-) -> list[Record]:
+    points: Sequence[Point], comparison: Comparison, drawn: Sequence[Point], devices: words.Devices
+) -> list[marks.Record]:
     bad = [not point.usable and not comparison.of_memory for point in points]
     longest = _LONGEST_NAME - (len(_USELESS) if any(bad) else 0)
-    names = unique(told(points, _TOLD, comparison.always, longest, drawn, devices).apart)
+    names = words.unique(
+        words.told(points, _TOLD, comparison.always, longest, drawn, devices).apart
+    )
     bars = []
     for cell, name, useless in zip(points, names, bad, strict=True):
         span = comparison.figure(cell)
         assert span is not None
         label = f"{name}{_USELESS}".strip() if useless else name
         form = {"timed": not comparison.of_memory, "rate": comparison.more_is_better}
-        bars.append(record(cell, span, **form, bar=label, said=figure(span.value)))
+        bars.append(marks.record(cell, span, **form, bar=label, said=figure(span.value)))
     return bars
 
 
-def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartAxis]:
+def _scales(title: str, records: Sequence[Sequence[marks.Record]]) -> list[axes.ChartAxis]:
     longest = [_longest(bars) for bars in records]
     if max(longest) <= 4 * min(longest):
         longest = [max(longest)] * len(longest)
     return [axes.axis(title, [end], log=False) for end in longest]
 
 
-def _longest(bars: Sequence[Record]) -> float:
+def _longest(bars: Sequence[marks.Record]) -> float:
     value = float(max(bar["value"] for bar in bars))
     high = max(bar["high"] or 0.0 for bar in bars)
     return max(value * _ROOM, min(high, value * _FURTHEST))
 
 
-def _layers(records: Sequence[Record], scale: axes.ChartAxis, title: str) -> list[Spec]:
+def _layers(records: Sequence[marks.Record], scale: axes.ChartAxis, title: str) -> list[Spec]:
     y = named("bar", (bar["bar"] for bar in records), labelLimit=270)
     place = {"y": y, "x": scale.of("value")}
-    painted = {**place, **PAINTED, "tooltip": tooltip(title, records)}
+    painted = {**place, **marks.PAINTED, "tooltip": marks.tooltip(title, records)}
     area = layer("bar", painted, strokeWidth=1.5, height={"band": 0.74})
-    figures = haloed({**place, "text": {"field": "said"}}, dx=5, dy=-2)
-    return [area, *whiskers(records, "x", place, scale, yOffset=_BELOW), *figures]
+    figures = marks.haloed({**place, "text": {"field": "said"}}, dx=5, dy=-2)
+    return [area, *marks.whiskers(records, "x", place, scale, yOffset=_BELOW), *figures]
 
 
 _LATENCY = phrase("charts.axis-latency")
@@ -320,7 +299,7 @@ def _compared(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
 
 def _title(subject: Subject) -> str:
     counted = {items_of(point.row) for point in subject.points if point.cost}
-    items = safe(counted.pop(), 24) if len(counted) == 1 else "items"
+    items = words.safe(counted.pop(), 24) if len(counted) == 1 else "items"
     return phrase("charts.cost-of-million-items", items=items, sign=subject.sign.strip())
 
 
@@ -329,9 +308,9 @@ def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
         return None
     shown = [row for point in drawn.points for row in point.rows]
     bare = [row for row in subject.rows if PRICE not in row]
-    notes = [safe(note, 300) for note in cost_notes([*shown, *bare], subject.prices)]
+    notes = [words.safe(note, 300) for note in cost_notes([*shown, *bare], subject.prices)]
     # What ran on a stand-in has no cost, so that no chart of costs knows of it by itself.
-    stand_ins = emulated(sum(not point.timed for point in subject.points))
+    stand_ins = words.emulated(sum(not point.timed for point in subject.points))
     return replace(drawn, notes=[*notes, *drawn.notes, *stand_ins])
 
 

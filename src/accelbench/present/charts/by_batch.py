@@ -1,4 +1,7 @@
-"""What a larger batch does to latency, throughput and memory. Pure."""
+"""What a larger batch does, and one model everywhere it ran: a panel for each device. Pure.
+
+If most ways have one batch only, devices stand below each other, and a mark is a way of running.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,32 @@ from dataclasses import dataclass
 from math import ceil, floor, log2
 
 from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
+from accelbench.core.nouns import counted
 from accelbench.core.rows import number
 from accelbench.hardware.common import colour_of
-from accelbench.judge.points import FigureInterval, Point, alike_together
-from accelbench.judge.questions import AXES, Key
+from accelbench.judge.points import FigureInterval, Point, alike_of_each, alike_together
+from accelbench.judge.questions import AXES, Key, physical
+from accelbench.present.charts import words
 from accelbench.present.charts.axes import (
+    GROUP_COLOURS,
+    GROUP_SHAPES,
+    INK,
+    LINE_WIDTHS,
+    PANEL_WIDE,
+    PAPER,
+    REST_COLOUR,
     ChartAxis,
     Spec,
+    axis,
+    engine_dashes,
     grouped,
     in_their_unit,
     layer,
     legend,
+    named,
     own_axes,
     shared,
+    view,
 )
 from accelbench.present.charts.chart import Chart, ChartBody, Subject, declare_chart
 from accelbench.present.charts.marks import (
@@ -33,21 +49,11 @@ from accelbench.present.charts.marks import (
     cut_off,
     dots,
     ends,
+    hardware_legend,
     kind_legend,
     record,
     tooltip,
     whiskers,
-)
-from accelbench.present.charts.theme import INK, LINE_WIDTHS, PANEL_WIDE, engine_dashes
-from accelbench.present.charts.words import (
-    ALIKE,
-    OF_A_STAND_IN,
-    WAY,
-    Devices,
-    emulated,
-    left_out,
-    safe,
-    told,
 )
 from accelbench.present.texts import phrase
 
@@ -69,14 +75,14 @@ class Line:
     @property
     def panel(self) -> Key:
         """The work that it is of."""
-        return self.points[0].asked_in(ALIKE)
+        return self.points[0].asked_in(words.ALIKE)
 
 
 def lines_of(
     points: Sequence[Point],
-    devices: Devices | None = None,
+    devices: words.Devices | None = None,
     fewest: int = 2,
-    names_by: Sequence[str] = WAY,
+    names_by: Sequence[str] = words.WAY,
 ) -> list[Line]:
     """A single batch shows nothing of what a larger one does, and is no line.
 
@@ -91,7 +97,7 @@ def lines_of(
     ]
     if not ordered:
         return []
-    names = told([line[0] for line in ordered], names_by, longest=60, devices=devices).apart
+    names = words.told([line[0] for line in ordered], names_by, longest=60, devices=devices).apart
     return [Line(line, name) for line, name in zip(ordered, names, strict=True)]
 
 
@@ -176,9 +182,9 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
     notes = [
         *own_axes(axes),
         *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
-        *left_out(len(panels) - len(shown), "panel", advice=phrase("charts.name-models")),
-        *left_out(len(lines) - len(kept), "line"),
-        *emulated(like_these, *([OF_A_STAND_IN] if "memory" in title else [])),
+        *words.left_out(len(panels) - len(shown), "panel", advice=phrase("charts.name-models")),
+        *words.left_out(len(lines) - len(kept), "line"),
+        *words.emulated(like_these, *([words.OF_A_STAND_IN] if "memory" in title else [])),
     ]
     drawn = [point for panel in shown for line in panel for point in line.points]
     everything = [datum for several in records for datum in several]
@@ -225,15 +231,17 @@ def _body(
     shown: Sequence[Sequence[Line]],
     records: Sequence[Sequence[Record]],
     axes: Sequence[ChartAxis],
-    devices: Devices,
+    devices: words.Devices,
 ) -> Spec:
     everything = [datum for several in records for datum in several]
     x = batch_axis(everything)
     way = way_of(everything)
-    names = [safe(panel[0].points[0].row.get("model"), 36) for panel in shown]
+    names = [words.safe(panel[0].points[0].row.get("model"), 36) for panel in shown]
     drawn = [p for panel in shown for line in panel for p in line.points]
     abouts = [
-        told([p for line in panel for p in line.points], among=drawn, devices=devices).together
+        words.told(
+            [p for line in panel for p in line.points], among=drawn, devices=devices
+        ).together
         for panel in shown
     ]
     named = [
@@ -278,3 +286,154 @@ THROUGHPUT_BY_BATCH = _chart(
     "throughput-by-batch", lambda point: point.throughput, "throughput, items/s"
 )
 MEMORY_BY_BATCH = _chart("memory-by-batch", lambda point: point.memory, "peak memory, MB (2^20)")
+
+
+#: A panel is of one device: what is in it is told apart by how it ran.
+_WAY = tuple(name for name in words.WAY if name not in (words.PLACE, words.SOFTWARE, "machine"))
+#: A single figure is beside nothing.
+_FEWEST = 2
+#: More panels, or devices below each other, are no picture any more.
+_MOST_PANELS, _MOST_DEVICES = 12, 40
+_COLUMNS = 3
+_LATENCY = phrase("charts.axis-latency")
+
+
+def _drawn(subject: Subject) -> ChartBody | None:
+    known = [point for point in subject.points if point.latency and point.row.get("batch_size")]
+    works: dict[Key, list[Point]] = {}
+    for point in known:
+        if point.timed:
+            works.setdefault(point.asked_in(words.ALIKE), []).append(point)
+    work = max(works.values(), key=len, default=[])
+    if len(work) < _FEWEST:
+        return None
+    alike = alike_of_each(work, lambda _: "")
+    lines = lines_of(alike, subject.devices, 1, _WAY)
+    several = 2 * sum(len(line.points) > 1 for line in lines) >= len(lines)
+    body = _over_batches(lines, alike) if several else _below_each_other(subject, alike)
+    model = words.safe(work[0].row.get("model"), 48)
+    about = words.told(alike, words.ALIKE).together
+    notes = [
+        f"{model}: {about}." if about else f"{model}.",
+        *body.notes,
+        *words.left_out(len(works) - 1, "question", advice=phrase("charts.name-model-mode")),
+        *words.emulated(sum(not point.timed for point in known)),
+    ]
+    return ChartBody(body.body, body.points, notes, body.records)
+
+
+def _by_device(points: Sequence[Point]) -> dict[tuple[str, str], list[Point]]:
+    devices: dict[tuple[str, str], list[Point]] = {}
+    for point in sorted(points, key=_item_ms):
+        devices.setdefault((str(physical(point.row)), point.machine), []).append(point)
+    # Of devices that are alike, or without a usable figure, the order of rows says nothing.
+    return dict(sorted(devices.items(), key=lambda one: (min(map(_item_ms, one[1])), one[0])))
+
+
+def _item_ms(point: Point) -> float:
+    return point.item_ms if point.usable else float("inf")
+
+
+def _names(devices: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    several = Counter(device for device, _ in devices)
+    return {
+        (device, machine): words.safe(
+            f"{words.short_device(device)} · {machine.split(' (')[0]}"
+            if several[device] > 1
+            else words.short_device(device),
+            40,
+        )
+        for device, machine in devices
+    }
+
+
+def _over_batches(lines: Sequence[Line], points: Sequence[Point]) -> ChartBody:
+    kept = most_common(lines)
+    panels: dict[tuple[str, str], list[Line]] = {}
+    places = {id(point): place for place, some in _by_device(points).items() for point in some}
+    order = list(dict.fromkeys(places.values()))
+    for line in kept:
+        panels.setdefault(places[id(line.points[0])], []).append(line)
+    shown = [place for place in order if place in panels][:_MOST_PANELS]
+    records = {
+        place: [
+            record(point, point.latency, line=line.way)
+            for line in panels[place]
+            for point in line.points
+            if point.latency is not None
+        ]
+        for place in shown
+    }
+    everything = [datum for several in records.values() for datum in several]
+    scale = axis(_LATENCY, [end for some in records.values() for end in reach(some)], log=True)
+    x, way = batch_axis(everything), way_of(everything, in_panels=True)
+    names = _names(order)
+    views = [
+        Panel(names[place], [], side_by_side(some), line_layers(side_by_side(some), x, scale, way))
+        for place, some in records.items()
+    ]
+    legends = [*kind_legend(everything), *hardware_legend(everything)]
+    drawn = [p for place in shown for line in panels[place] for p in line.points]
+    notes = [
+        *cut_off([beyond(everything, scale)]),
+        *words.left_out(len(panels) - len(shown), "device"),
+        *words.left_out(len(lines) - len(kept), "line"),
+    ]
+    return ChartBody(arranged(views, legends, _COLUMNS), drawn, notes, everything)
+
+
+def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
+    devices = _by_device(points)
+    names = _names(list(devices))
+    shown = list(devices)[:_MOST_DEVICES]
+    drawn = [point for place in shown for point in devices[place]]
+    several = len({number(point.row, "batch_size") for point in drawn}) > 1
+    place_of = {
+        id(point): names[place] + (f" · batch {point.row['batch_size']}" if several else "")
+        for place in shown
+        for point in devices[place]
+    }
+    drawn.sort(key=lambda point: number(point.row, "batch_size") or 0)
+    ways = words.told(drawn, _WAY, longest=40, devices=subject.devices).apart
+    records = [
+        record(point, point.latency, cell=place_of[id(point)], way=way or point.kind)
+        for point, way in zip(drawn, ways, strict=True)
+        if point.latency is not None
+    ]
+    common = [way for way, _ in Counter(str(datum["way"]) for datum in records).most_common()]
+    colours = dict(zip(common, GROUP_COLOURS, strict=False))
+    shapes = dict(zip(common, GROUP_SHAPES, strict=False))
+    for datum in records:
+        colour = colours.get(str(datum["way"]), REST_COLOUR)
+        hollow = datum["kind"] == "imported" or "quality" in datum
+        datum |= {"colour": colour, "paint": PAPER if hollow else colour}
+        datum["form"] = shapes.get(str(datum["way"]), "circle")
+    scale = axis(_LATENCY, reach(records), log=True)
+    batches = {datum["batch"] for datum in records}
+    grey = len(common) - len(colours)
+    notes = [
+        *([phrase("charts.all-at-batch", batches=batches.pop())] if len(batches) == 1 else []),
+        *cut_off([beyond(records, scale)]),
+        *words.left_out(len(devices) - len(shown), "device"),
+        *([phrase("charts.ways-in-grey", grey=counted(grey, "way"))] if grey > 0 else []),
+    ]
+    return ChartBody(_strip(records, scale, colours, shapes), drawn, notes, records)
+
+
+def _strip(
+    records: Sequence[Record],
+    scale: ChartAxis,
+    colours: Mapping[str, str],
+    shapes: Mapping[str, str],
+) -> Spec:
+    y = named("cell", (datum["cell"] for datum in records), labelLimit=300, grid=True)
+    place: Spec = {"x": scale.of("value"), "y": y}
+    marks = dots({**place, "tooltip": tooltip(scale.title, records)}, 70)
+    shown = legend(symbolSize=90)
+    ways = {"stroke": grouped("way", colours, shown), "shape": grouped("way", shapes, shown)}
+    legends = [layer("point", ways, opacity=0, strokeWidth=1.8)] if len(colours) > 1 else []
+    layers = [*legends, *whiskers(records, "x", place, scale), marks]
+    return view(records, 420, {"step": 22}, *layers)
+
+
+MODEL_PANELS = declare_chart("model-panels", _drawn)

@@ -17,9 +17,9 @@ from accelbench.judge.history import Series
 from accelbench.judge.matrix import Matrix
 from accelbench.judge.points import Point
 from accelbench.judge.run_noise import Histories
+from accelbench.present.charts.axes import CONFIG, SCHEMA, wrapped
 from accelbench.present.charts.axes import Spec as Spec
 from accelbench.present.charts.palette import by_device, expected_size, narrowed
-from accelbench.present.charts.theme import CONFIG, SCHEMA, wrapped
 from accelbench.present.charts.words import Devices, days, devices_on, safe
 from accelbench.present.texts import catalogue, phrase
 

@@ -12,31 +12,8 @@ from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import FigureInterval, Point
-from accelbench.present.charts.axes import (
-    ChartAxis,
-    Spec,
-    as_stored,
-    grouped,
-    layer,
-    legend,
-    numbers,
-    words,
-)
+from accelbench.present.charts import axes
 from accelbench.present.charts.palette import device_colours
-from accelbench.present.charts.theme import (
-    HIGH,
-    INK,
-    PANEL_HIGH,
-    PANEL_TITLE,
-    PANEL_WIDE,
-    PAPER,
-    SHAPES,
-    WIDE,
-    hardware_scale,
-    kind_paint,
-    kind_scale,
-    paint,
-)
 from accelbench.present.charts.words import safe, short_device
 from accelbench.present.texts import phrase
 
@@ -46,7 +23,7 @@ Record = dict[str, Any]
 
 #: A mark of an unusable figure is hollow, and its outline is dashed.
 UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
-DASHED: Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
+DASHED: axes.Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
 
 
 def record(
@@ -59,7 +36,7 @@ def record(
     """
     row = point.row
     bad = timed and not point.usable
-    quality = {"quality": Quality.UNUSABLE.value, "paint": PAPER} if bad else {}
+    quality = {"quality": Quality.UNUSABLE.value, "paint": axes.PAPER} if bad else {}
     device = str(row.get("device_name") or "")
     devices = {"devices": devices_of(row)} if devices_beside(row, device) else {}
     return {
@@ -82,8 +59,8 @@ def record(
         "statistic": point.latency_by.value if point.latency_by else "",
         "kind": point.kind,
         "colour": colour_of(str(row.get("hardware"))),
-        "paint": paint(str(row.get("hardware")), point.kind),
-        "form": SHAPES[point.kind],
+        "paint": axes.paint(str(row.get("hardware")), point.kind),
+        "form": axes.SHAPES[point.kind],
         **quality,
         **more,
     }
@@ -96,10 +73,10 @@ def ends(records: Sequence[Row]) -> list[float | None]:
 
 #: Each platform in its colour, whatever else is drawn: the record has it. Panels would share a
 #: scale, and with it the colours of whichever panel comes first.
-COLOUR = as_stored("colour")
+COLOUR = axes.as_stored("colour")
 #: What says the kind of a figure: a filling, and a form.
-PAINT, FORM = as_stored("paint"), as_stored("form")
-PAINTED: Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
+PAINT, FORM = axes.as_stored("paint"), axes.as_stored("form")
+PAINTED: axes.Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
 
 
 def kinds(records: Sequence[Row]) -> set[str]:
@@ -107,7 +84,7 @@ def kinds(records: Sequence[Row]) -> set[str]:
     return {str(datum["kind"]) for datum in records}
 
 
-def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
+def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[axes.Spec]:
     """What filled, hollow, banded and hatched marks are: a layer of unseen marks, for its legend.
 
     Nothing where all was measured here.
@@ -115,25 +92,25 @@ def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
     drawn_kinds = kinds(records)
     if drawn_kinds <= {"measured"}:
         return []
-    shown = legend(symbolStrokeWidth=1.5, symbolSize=110)
+    shown = axes.legend(symbolStrokeWidth=1.5, symbolSize=110)
     form = {"field": "kind", "type": "nominal", "legend": shown}
-    fill = kind_paint(drawn_kinds)
-    outline = {"domain": fill["domain"], "range": [INK] * len(drawn_kinds)}
+    fill = axes.kind_paint(drawn_kinds)
+    outline = {"domain": fill["domain"], "range": [axes.INK] * len(drawn_kinds)}
     channels = {"fill": {**form, "scale": fill}, "stroke": {**form, "scale": outline}}
     if not bars:
-        channels["shape"] = {**form, "scale": kind_scale(drawn_kinds)}
-    shape: Spec = {"shape": "square"} if bars else {}
-    return [layer("point", channels, opacity=0, **shape)]
+        channels["shape"] = {**form, "scale": axes.kind_scale(drawn_kinds)}
+    shape: axes.Spec = {"shape": "square"} if bars else {}
+    return [axes.layer("point", channels, opacity=0, **shape)]
 
 
-def hardware_legend(records: Sequence[Row]) -> list[Spec]:
+def hardware_legend(records: Sequence[Row]) -> list[axes.Spec]:
     """Which colour is which platform's, and which shade which device's: unseen marks again.
 
     Nothing where there is one alone.
     """
     names = {str(datum["hardware"]) for datum in records}
     shades = device_colours(records)
-    scale = hardware_scale(names)
+    scale = axes.hardware_scale(names)
     places: dict[str, str] = {}
     for name, colour in zip(scale["domain"], scale["range"], strict=True):
         devices = {
@@ -146,9 +123,9 @@ def hardware_legend(records: Sequence[Row]) -> list[Spec]:
         } or {name: colour}
     if len(places) < 2:
         return []
-    form = {"color": grouped("place", places, legend(symbolSize=110))}
+    form = {"color": axes.grouped("place", places, axes.legend(symbolSize=110))}
     data = [{"place": name} for name in places]
-    return [layer("point", form, of=data, filled=True, opacity=0)]
+    return [axes.layer("point", form, of=data, filled=True, opacity=0)]
 
 
 _TOLD = (
@@ -159,61 +136,64 @@ _TOLD = (
 
 def tooltip(
     title: str, records: Sequence[Row], field: str = "value", level: str = "95 %"
-) -> list[Spec]:
+) -> list[axes.Spec]:
     """What is told of a mark that somebody points at, in a page that can."""
     fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
     ends = {"low": f"{level} from", "high": f"{level} to"}
     if any(datum.get("interval_of") for datum in records):
         ends = {"low": "from", "high": "to"}
     every = [
-        *words(*_TOLD),
-        *numbers(**{field: title}, **ends),
-        *numbers("launches", "samples"),
-        *words("interval_of", "statistic", "date"),
+        *axes.words(*_TOLD),
+        *axes.numbers(**{field: title}, **ends),
+        *axes.numbers("launches", "samples"),
+        *axes.words("interval_of", "statistic", "date"),
     ]
     return [channel for channel in every if channel["field"] in fields]
 
 
-def dots(encoding: Spec, size: int = 70) -> Spec:
+def dots(encoding: axes.Spec, size: int = 70) -> axes.Spec:
     """A mark for each figure: its outline has the platform's colour, its filling says the kind."""
     channels = {**encoding, **PAINTED, "shape": FORM}
-    return layer("point", channels, size=size, strokeWidth=1.8, opacity=1)
+    return axes.layer("point", channels, size=size, strokeWidth=1.8, opacity=1)
 
 
-def labels(encoding: Spec, **more: object) -> Spec:
+def labels(encoding: axes.Spec, **more: object) -> axes.Spec:
     """Figures or names beside their marks."""
-    form: Spec = {"fontSize": 11.5, "color": INK, **more}
-    return layer("text", encoding, **form)
+    form: axes.Spec = {"fontSize": 11.5, "color": axes.INK, **more}
+    return axes.layer("text", encoding, **form)
 
 
-def haloed(encoding: Spec, **more: object) -> list[Spec]:
+def haloed(encoding: axes.Spec, **more: object) -> list[axes.Spec]:
     """Labels right of their marks, on paper, so that no line crosses them out."""
     text = labels(encoding, align="left", **more)
-    return [{**text, "mark": {**text["mark"], "stroke": PAPER, "strokeWidth": 3}}, text]
+    return [{**text, "mark": {**text["mark"], "stroke": axes.PAPER, "strokeWidth": 3}}, text]
 
 
 def whiskers(
-    records: Sequence[Row], along: str, encoding: Spec, scale: ChartAxis, **more: object
-) -> list[Spec]:
+    records: Sequence[Row], along: str, encoding: axes.Spec, scale: axes.ChartAxis, **more: object
+) -> list[axes.Spec]:
     """The interval of each figure that has one; of a prediction it is a broad band.
 
     One that goes beyond its axis ends there in a triangle. `along` is the channel of the figure,
     `more` how lines and triangles look.
     """
     layers = []
-    line: Spec = {"strokeWidth": 1.4, "opacity": 0.7, **more}
-    band: Spec = {"strokeWidth": 9, "opacity": 0.28}
+    line: axes.Spec = {"strokeWidth": 1.4, "opacity": 0.7, **more}
+    band: axes.Spec = {"strokeWidth": 9, "opacity": 0.28}
     for other, mark in ((False, line), (True, band)):
         if not any(datum["low"] and (datum["kind"] == "predicted") is other for datum in records):
             continue
         test = f"isValid(datum.low) && (datum.kind === 'predicted') === {str(other).lower()}"
-        reach: Spec = {along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
-        form = {"color": INK, "clip": True, **mark}
-        layers.append(layer("rule", encoding | reach, where=test, **form))
+        reach: axes.Spec = {
+            along: {**encoding[along], "field": "low"},
+            f"{along}2": {"field": "high"},
+        }
+        form = {"color": axes.INK, "clip": True, **mark}
+        layers.append(axes.layer("rule", encoding | reach, where=test, **form))
     return [*layers, *_arrows(records, along, encoding, scale, more)]
 
 
-def beyond(records: Sequence[Row], scale: ChartAxis) -> bool:
+def beyond(records: Sequence[Row], scale: axes.ChartAxis) -> bool:
     """Whether an interval goes further than its axis."""
     return any(_leaves(datum, scale, high) for datum in records for high in (True, False))
 
@@ -223,7 +203,7 @@ def cut_off(flags: Iterable[bool]) -> list[str]:
     return [phrase("charts.interval-cut-off")] if any(flags) else []
 
 
-def _leaves(datum: Row, scale: ChartAxis, high: bool) -> bool:
+def _leaves(datum: Row, scale: axes.ChartAxis, high: bool) -> bool:
     least, most = number(datum, "low"), number(datum, "high")
     if not least or most is None:
         return False
@@ -231,8 +211,8 @@ def _leaves(datum: Row, scale: ChartAxis, high: bool) -> bool:
 
 
 def _arrows(
-    records: Sequence[Row], along: str, encoding: Spec, scale: ChartAxis, more: Spec
-) -> Iterable[Spec]:
+    records: Sequence[Row], along: str, encoding: axes.Spec, scale: axes.ChartAxis, more: axes.Spec
+) -> Iterable[axes.Spec]:
     edges = {"x": ("width", "triangle-right", 0), "y": (0, "triangle-up", "height")}
     end, form, begin = edges[along]
     forms = {True: (end, form), False: (begin, form.replace("right", "left").replace("up", "down"))}
@@ -240,8 +220,8 @@ def _arrows(
         gone = [datum for datum in records if _leaves(datum, scale, high)]
         if gone:
             usual = {"shape": shape, "size": 32, "strokeWidth": 0, "filled": True, "opacity": 0.9}
-            mark: Spec = {"color": INK, **more, **usual}
-            yield layer("point", {**encoding, along: {"value": place}}, of=gone, **mark)
+            mark: axes.Spec = {"color": axes.INK, **more, **usual}
+            yield axes.layer("point", {**encoding, along: {"value": place}}, of=gone, **mark)
 
 
 #: More panels than this are no picture.
@@ -259,29 +239,29 @@ class Panel:
     title: str  # above it; none where the picture's own says all
     about: Sequence[str]  # lines below the title: what all that is in it have in common
     records: Sequence[Row]  # its data
-    layers: Sequence[Spec]  # what is drawn of them
-    height: int | Spec | None = None  # where it is not the usual one
+    layers: Sequence[axes.Spec]  # what is drawn of them
+    height: int | axes.Spec | None = None  # where it is not the usual one
 
 
 def arranged(
-    panels: Sequence[Panel], legends: Sequence[Spec] = (), columns: int = _COLUMNS
-) -> Spec:
+    panels: Sequence[Panel], legends: Sequence[axes.Spec] = (), columns: int = _COLUMNS
+) -> axes.Spec:
     """All panels, side by side in columns; one alone is wider.
 
     The first view has the legends of all. In one column each is as wide as a picture.
     """
     first = replace(panels[0], layers=[*legends, *panels[0].layers])
     if len(panels) == 1 and not first.title:
-        return _view(first, WIDE, HIGH)
+        return _view(first, axes.WIDE, axes.HIGH)
     alone = min(len(panels), columns) == 1
-    wide, high = (WIDE, HIGH) if alone else (PANEL_WIDE, PANEL_HIGH)
+    wide, high = (axes.WIDE, axes.HIGH) if alone else (axes.PANEL_WIDE, axes.PANEL_HIGH)
     views = [{"title": _title(panel), **_view(panel, wide, high)} for panel in (first, *panels[1:])]
     return {"concat": views, "columns": min(len(panels), columns), "spacing": 26}
 
 
-def _title(panel: Panel) -> Spec:
+def _title(panel: Panel) -> axes.Spec:
     lines = [line for about in panel.about for line in _lines(about)]
-    return {**PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
+    return {**axes.PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
 
 
 def _lines(about: str) -> list[str]:
@@ -295,7 +275,7 @@ def _lines(about: str) -> list[str]:
     return lines
 
 
-def _view(panel: Panel, width: int, height: int) -> Spec:
+def _view(panel: Panel, width: int, height: int) -> axes.Spec:
     return {
         "data": {"values": list(panel.records)},
         "width": width,

@@ -18,8 +18,7 @@ from typing import Any
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.rows import Row
 from accelbench.hardware.common import SPARE, colour_of
-from accelbench.present.charts.axes import Spec
-from accelbench.present.charts.theme import HIGH, PANEL_HIGH, PANEL_WIDE, WIDE
+from accelbench.present.charts.axes import HIGH, PANEL_HIGH, PANEL_WIDE, WIDE, Spec
 
 Triple = tuple[float, float, float]
 

@@ -14,7 +14,12 @@ from accelbench.core.rows import number, record
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.questions import Key, values
 from accelbench.judge.ranks import ranks_of
+from accelbench.present.charts import marks
 from accelbench.present.charts.axes import (
+    DIM,
+    HIGH,
+    LINE_WIDTHS,
+    PANEL_HIGH,
     ChartAxis,
     Spec,
     axis,
@@ -25,22 +30,7 @@ from accelbench.present.charts.axes import (
     own_axes,
 )
 from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
-from accelbench.present.charts.marks import (
-    COLOUR,
-    MOST_PANELS,
-    Panel,
-    Record,
-    arranged,
-    beyond,
-    cut_off,
-    dots,
-    haloed,
-    kind_legend,
-    tooltip,
-    whiskers,
-)
 from accelbench.present.charts.marks import record as mark_of
-from accelbench.present.charts.theme import DIM, HIGH, LINE_WIDTHS, PANEL_HIGH
 from accelbench.present.charts.words import emulated, left_out, safe, told
 from accelbench.present.texts import phrase
 
@@ -129,7 +119,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     for line in lines:
         panels.setdefault(id(line.alone), []).append(line)
     ordered = sorted(panels.values(), key=lambda panel: -_most([panel]))
-    shown = ordered[:MOST_PANELS]
+    shown = ordered[: marks.MOST_PANELS]
     log = far([1.0, float(_most(shown))])
     records = [_records(panel) for panel in shown]
     axes = [axis(_TITLE, _reach(several), log=log) for several in records]
@@ -145,7 +135,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
         title = safe(panel[0].alone.row.get("model"), 36)
         across = _across(several, log)
         views.append(
-            Panel(title, [about], several, _layers(several, across, named, len(shown) == 1))
+            marks.Panel(title, [about], several, _layers(several, across, named, len(shown) == 1))
         )
     stand_ins = scaling_lines(point for point in subject.points if not point.timed)
     apart = [line for panel in shown for line in panel if not line.of_one_run]
@@ -153,18 +143,18 @@ def _drawn(subject: Subject) -> ChartBody | None:
         _MEANT,
         *([_APART] if apart else []),
         *own_axes(axes),
-        *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
+        *marks.cut_off(marks.beyond(*pair) for pair in zip(records, axes, strict=True)),
         *left_out(len(ordered) - len(shown), "panel", advice=phrase("charts.name-models")),
         *emulated(sum(len(line.together) for line in stand_ins)),
     ]
-    return ChartBody(arranged(views, kind_legend(everything)), drawn, notes, everything)
+    return ChartBody(marks.arranged(views, marks.kind_legend(everything)), drawn, notes, everything)
 
 
 def _most(panels: Iterable[Sequence[ScalingLine]]) -> int:
     return max(processes_of(line.points[-1]) for panel in panels for line in panel)
 
 
-def _records(lines: Sequence[ScalingLine]) -> list[Record]:
+def _records(lines: Sequence[ScalingLine]) -> list[marks.Record]:
     records = []
     for line in lines:
         base = line.alone.throughput
@@ -173,7 +163,7 @@ def _records(lines: Sequence[ScalingLine]) -> list[Record]:
             span, count = point.throughput, processes_of(point)
             assert span is not None
             efficiency = point.metric("scaling_efficiency") if count > 1 else None
-            more: Record = {
+            more: marks.Record = {
                 "strategy": safe(line.strategy),
                 "processes": count,
                 "ideal": base.value * count,
@@ -192,14 +182,14 @@ def _said(line: ScalingLine, efficiency: FigureInterval | None) -> str:
     return f"{name} {percent:.0f} %" if percent >= 1 else f"{name} {percent:.1g} %"
 
 
-def _reach(records: Sequence[Record]) -> list[float | None]:
+def _reach(records: Sequence[marks.Record]) -> list[float | None]:
     figures = [datum[name] for datum in records for name in ("value", "ideal")]
     least, most = min(figures) / _FURTHEST, max(figures) * _FURTHEST
     intervals = [datum[name] for datum in records for name in ("low", "high")]
     return [*figures, *(end and min(max(end, least), most) for end in intervals)]
 
 
-def _across(records: Sequence[Record], log: bool) -> Spec:
+def _across(records: Sequence[marks.Record], log: bool) -> Spec:
     counts = sorted({datum["processes"] for datum in records})
     reach = counts[-1] - 1
     # On the right there has to be room for the lines' names.
@@ -214,29 +204,29 @@ def _across(records: Sequence[Record], log: bool) -> Spec:
     }
 
 
-def _layers(records: Sequence[Record], x: Spec, scale: ChartAxis, alone: bool) -> list[Spec]:
+def _layers(records: Sequence[marks.Record], x: Spec, scale: ChartAxis, alone: bool) -> list[Spec]:
     y = scale.of("value")
     place = {"x": x, "y": y}
     names = dict.fromkeys(datum["strategy"] for datum in records)
     widths = grouped("strategy", dict(zip(names, cycle(LINE_WIDTHS[:3]), strict=False)), None)
     form: Spec = {"color": DIM, "strokeDash": [2, 3], "strokeWidth": 1.5}
-    coloured = {**place, "color": COLOUR}
+    coloured = {**place, "color": marks.COLOUR}
     ends = [datum for datum in records if datum["said"]]
     named = {"data": {"values": _apart(ends, scale, HIGH if alone else PANEL_HIGH)}}
-    text = haloed({"x": x, "y": {**y, "field": "label"}, "text": {"field": "said"}}, dx=9)
+    text = marks.haloed({"x": x, "y": {**y, "field": "label"}, "text": {"field": "said"}}, dx=9)
     return [
         layer("line", {"x": x, "y": {**y, "field": "ideal"}}, **form),
         layer("line", {**coloured, "strokeWidth": widths}),
-        *whiskers(records, "y", coloured, scale),
-        dots({**place, "tooltip": [*tooltip(scale.title, records), *_MORE_TOLD]}, 60),
+        *marks.whiskers(records, "y", coloured, scale),
+        marks.dots({**place, "tooltip": [*marks.tooltip(scale.title, records), *_MORE_TOLD]}, 60),
         *({**named, **one} for one in text),
     ]
 
 
-def _apart(ends: Sequence[Record], scale: ChartAxis, height: int) -> list[Record]:
+def _apart(ends: Sequence[marks.Record], scale: ChartAxis, height: int) -> list[marks.Record]:
     low, high = (_on(scale, end) for end in (scale.low, scale.high))
     least = _LINE_HEIGHT / height * (high - low)
-    placed: list[Record] = []
+    placed: list[marks.Record] = []
     above: dict[int, float] = {}
     for datum in sorted(ends, key=lambda datum: -datum["value"]):
         count = datum["processes"]

@@ -23,9 +23,8 @@ from accelbench.judge.matrices import LocalPlatforms
 from accelbench.present.charts.chart import Chart, Picture
 from accelbench.present.charts.palette import DARK, LIGHT, Look
 from accelbench.present.dashboard import words
-from accelbench.present.dashboard.entities.lists import address_of
+from accelbench.present.dashboard.entities.common_ground import address_of
 from accelbench.present.dashboard.history.changes import ChangesKeeper
-from accelbench.present.dashboard.kept_values import KeptValues
 from accelbench.present.dashboard.page_query import (
     BY_MODEL,
     FACETS,
@@ -37,14 +36,9 @@ from accelbench.present.dashboard.page_query import (
     exactly,
     one_of,
 )
-from accelbench.present.dashboard.pictures.pictures import Pictures
+from accelbench.present.dashboard.pictures.pictures import KeptValues, Pictures
 from accelbench.present.dashboard.runs.live import Journals
-from accelbench.present.dashboard.snapshots.cells import (
-    MOST_CHOICES,
-    choices,
-    interval,
-    latency_note,
-)
+from accelbench.present.dashboard.snapshots import cells
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot, SnapshotKeeper
 from accelbench.present.pages.rendering import environment
 from accelbench.store.database import Database
@@ -106,7 +100,7 @@ class Site:
         self._templates = environment(HERE / "templates")
         self._templates.filters.update(words.FILTERS)
         functions = (words.why_not, words.explain_cell, words.ends, words.ratio_ends)
-        more = (reason_unusable, address_of, exactly, latency_note)
+        more = (reason_unusable, address_of, exactly, cells.latency_note)
         self._templates.globals.update({one.__name__: one for one in (*functions, *more)})
         self._templates.globals.update(
             quality_said=QUALITY_SAID,
@@ -121,7 +115,7 @@ class Site:
             most_of_peak=MOST_OF_PEAK,
             query=lambda *pairs: f"?{urlencode(pairs)}" if pairs else "",
             number_fields=NUMBER_FIELDS,
-            sure=interval,
+            sure=cells.interval,
             named_figure=name_of,
             picked=lambda keys: [("cell", key) for key in keys],
             rest_of=lambda keys, but: [("cell", key) for key in keys if key != but],
@@ -170,8 +164,8 @@ class Site:
             200,
             None,
             snapshot=snapshot,
-            choices=choices(snapshot, query),
-            most_choices=MOST_CHOICES,
+            choices=cells.choices(snapshot, query),
+            most_choices=cells.MOST_CHOICES,
             facets=FACETS,
             **context,
         )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.padding import Padding
     from rich.text import Text
 
-    from accelbench.present.terminal.word_table import WordTable
+    from accelbench.present.terminal.console import WordTable
 
 #: The suffixes of files that hold a document.
 SUFFIXES = (".csv", ".json", ".md")
@@ -66,7 +66,7 @@ def _file_text(document: Document, suffix: str) -> str:
     if suffix == ".csv":
         import io
 
-        from accelbench.present.delimited import write_lines
+        from accelbench.present.table_export import write_lines
 
         stream = io.StringIO(newline="")
         records = list(document.records())
@@ -155,7 +155,7 @@ def _print_notes(notes: Notes, console: Console) -> None:
 
 
 def _hanging(text: Text) -> WordTable:
-    from accelbench.present.terminal.word_table import WordTable
+    from accelbench.present.terminal.console import WordTable
 
     grid = WordTable(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
@@ -168,8 +168,7 @@ def _pairs(facts: Facts, width: int) -> Padding:
     from rich.padding import Padding
     from rich.text import Text
 
-    from accelbench.present.terminal.console import in_lines
-    from accelbench.present.terminal.word_table import WordTable
+    from accelbench.present.terminal.console import WordTable, in_lines
 
     grid = WordTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
@@ -195,7 +194,7 @@ def _print_groups(table: GroupedTable, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from accelbench.present.terminal.word_table import WordTable
+    from accelbench.present.terminal.console import WordTable
 
     for group in table.groups:
         console.print()
@@ -236,8 +235,7 @@ def _parts(table: Table, width: int) -> Iterator[WordTable]:
 
 def _compact(table: Table, kept: Sequence[int]) -> WordTable:
 
-    from accelbench.present.terminal.console import in_lines
-    from accelbench.present.terminal.word_table import WordTable
+    from accelbench.present.terminal.console import WordTable, in_lines
 
     headed = any(column.label for column in table.columns)
     made = WordTable(
@@ -285,8 +283,7 @@ def _ruled(
 ) -> WordTable:
     from rich import box
 
-    from accelbench.present.terminal.console import in_lines
-    from accelbench.present.terminal.word_table import WordTable
+    from accelbench.present.terminal.console import WordTable, in_lines
 
     made = WordTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for number in kept:

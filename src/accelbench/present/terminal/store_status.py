@@ -1,20 +1,28 @@
-"""The summary of a database, and of an import."""
+"""The summaries of a database and of an import, and a store at a glance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.columns import step_ms
 from accelbench.core.device_facts import MOST_OF_PEAK, describe_rate
+from accelbench.core.devices import short_of
+from accelbench.core.figures import unit_beside, unit_of_all
 from accelbench.core.nouns import batch_text, counted, listed
+from accelbench.core.rows import ResultRow
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.present.document import Table, columns
+from accelbench.present.terminal.words import case_name, figure, shapes, spread, where
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
     from accelbench.exchange.imports.reading import ImportedResults
+    from accelbench.judge.overview import StoreOverview
     from accelbench.store.database import Database
 
 
@@ -180,3 +188,50 @@ def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"
+
+
+def fastest_by_task(rows: Sequence[ResultRow]) -> Table:
+    """Return a row a model, those of a task together, the fastest first."""
+    unit = unit_of_all(rows)
+    tasks = [_task(row) for row in rows]
+    changes = [task != before for before, task in pairwise(["", *tasks])]
+    cells = [
+        (
+            task if is_first else "",
+            str(row["model"]),
+            f"{short_of(str(row['runtime']))}/{where(row)} {row['precision']}",
+            str(row["batch_size"]),
+            shapes(row),
+            figure(step_ms(row)),
+            spread(row),
+            f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip(),
+        )
+        for row, task, is_first in zip(rows, tasks, changes, strict=True)
+    ]
+    heads = ("task", "model", "by", "batch", "size", "p50 ms", "95 %", unit)
+    ends = [at - 1 for at, is_first in enumerate(changes) if is_first and at]
+    return Table(columns(heads, (3, 4, 5, 6, 7)), cells, ends, intervals={6: 5})
+
+
+def _task(row: ResultRow) -> str:
+    return str(row.get("task") or row.get("family") or "task unknown").replace("_", " ")
+
+
+def unsteady_lines(found: StoreOverview) -> Iterator[str]:
+    """How much of what was measured last is of no use, and the newest of it."""
+    if not found.unsteady_count:
+        return
+    yield phrase(
+        "run.unsteady",
+        unsteady_count=found.unsteady_count,
+        series_count=counted(found.series_count, "figure"),
+    )
+    for row in found.unsteady:
+        quality = str(row.get("quality")).replace("_", " ")
+        interval = spread(row, " ms")
+        yield (
+            f"  {case_name(row)} batch {row['batch_size']}: {figure(step_ms(row))} ms"
+            f"{f' {interval}' if interval else ''}, {quality}"
+        )
+    if (more := found.unsteady_count - len(found.unsteady)) > 0:
+        yield phrase("run.more-unsteady", more=more)

@@ -27,7 +27,7 @@ from accelbench.judge.histories import histories_on
 from accelbench.judge.points import Point, points
 from accelbench.judge.stored_results import rows_of
 from accelbench.present.check import headline
-from accelbench.present.dashboard.entities.lists import DEVICE
+from accelbench.present.dashboard.entities.common_ground import DEVICE
 from accelbench.present.dashboard.page_base import SitePages
 from accelbench.present.dashboard.page_query import FACETS, address_of_pairs
 from accelbench.present.dashboard.runs.pages import progress_of

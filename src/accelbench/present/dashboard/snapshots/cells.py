@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from accelbench.core.figures import Spread, Statistic
 from accelbench.core.nouns import digits
 from accelbench.core.rows import Json, Row, number, text
-from accelbench.judge.accuracies import (
-    TaskAccuracy,
-    accuracy_against,
-    accuracy_of,
-    cost_sentence,
-    like_for_like,
-    place_of,
-)
+from accelbench.judge import accuracies
 from accelbench.judge.filters import marks
 from accelbench.judge.machines import chosen
 from accelbench.judge.questions import SHAPES, flat
@@ -332,7 +325,7 @@ _WHERE = "model = ? AND runtime = ? AND hardware = ? AND precision IN (?, ?) AND
 class CellAccuracy:
     """The newest task accuracy of a cell's model, engine and precision."""
 
-    known: TaskAccuracy
+    known: accuracies.TaskAccuracy
     cost: str = ""  # the difference to fp32 as a sentence, if it is known
     run_id: str = ""  # the run that measured it, if it is not the cell's own
     other_weights: bool = False  # whether its weights differ from those of the cell's launches
@@ -353,21 +346,21 @@ def cell_accuracy(
     where = f"{_WHERE} AND {column} IN ({marks(among)})"
     values = [*asked, _BASE, text(first, "provenance"), *among]
     places = accuracies_in(database, where, values, "")
-    place = place_of(first, "")
+    place = accuracies.place_of(first, "")
     of_place = sorted(places.get(place, ()), key=lambda row: text(row, "result_id") not in own)
     if not of_place:
         return None
     chosen = of_place[0]
-    known = accuracy_of(chosen)
+    known = accuracies.accuracy_of(chosen)
     assert known is not None  # else it were not among them
-    base = like_for_like(chosen, places.get(place.as_fp32(), ()))
+    base = accuracies.like_for_like(chosen, places.get(place.as_fp32(), ()))
     cost = None
     if base is not None and place.precision != _BASE:
-        cost = accuracy_against([chosen], [base])
+        cost = accuracies.accuracy_against([chosen], [base])
     run = text(chosen, "run_id")
     return CellAccuracy(
         known,
-        cost_sentence(place.precision, _BASE, cost) if cost is not None else "",
+        accuracies.cost_sentence(place.precision, _BASE, cost) if cost is not None else "",
         "" if run in {text(row, "run_id") for row in rows} else run,
         chosen.get("weights_digest") not in {row.get("weights_digest") for row in rows},
     )
