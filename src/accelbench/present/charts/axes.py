@@ -18,7 +18,7 @@ from accelbench.core.figures import ITEMS, unit_of_all
 from accelbench.core.rows import Json, Row
 from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.common import colour_of
-from accelbench.judge.points import KINDS
+from accelbench.judge.points import KINDS, Point
 from accelbench.present.charts.font_metrics import FONT
 from accelbench.present.texts import phrase
 
@@ -77,9 +77,15 @@ class ChartAxis:
         return replace(self, high=_round(self.low + (self.high - self.low) / (1 - share)))
 
 
-def in_their_unit(scale: ChartAxis, rows: Iterable[Row]) -> ChartAxis:
-    """An axis of rates with the unit that all of these have: tokens/s, images/s."""
-    return replace(scale, title=scale.title.replace(ITEMS, unit_of_all(rows)))
+def in_their_units(
+    scales: Sequence[ChartAxis], groups: Sequence[Sequence[Point]]
+) -> list[ChartAxis]:
+    """Axes of rates, each with the unit that its points have: tokens/s, images/s."""
+    units = (unit_of_all(point.row for point in points) for points in groups)
+    return [
+        replace(scale, title=scale.title.replace(ITEMS, unit))
+        for scale, unit in zip(scales, units, strict=True)
+    ]
 
 
 def far(values: Iterable[float | None]) -> bool:

@@ -6,15 +6,15 @@ If most ways have one batch only, devices stand below each other, and a mark is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2
 
-from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
+from accelbench.core.figures import kind_of_unit, unit_of
 from accelbench.core.nouns import counted
 from accelbench.core.rows import number
 from accelbench.hardware.common import colour_of
-from accelbench.judge.points import FigureInterval, Point, alike_of_each, alike_together
+from accelbench.judge.points import Point, alike_of_each, alike_together
 from accelbench.judge.questions import AXES, Key, physical
 from accelbench.present.charts import words
 from accelbench.present.charts.axes import (
@@ -30,27 +30,29 @@ from accelbench.present.charts.axes import (
     axis,
     engine_dashes,
     grouped,
-    in_their_unit,
+    in_their_units,
     layer,
     legend,
     named,
-    own_axes,
     shared,
     view,
 )
-from accelbench.present.charts.chart import Chart, ChartBody, Subject, declare_chart
+from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import (
     COLOUR,
+    LATENCY,
     MOST_PANELS,
     Panel,
+    Quantity,
     Record,
     arranged,
     beyond,
     cut_off,
     dots,
+    draw_panels,
     ends,
-    hardware_legend,
-    kind_legend,
+    legends,
+    panel_notes,
     record,
     tooltip,
     whiskers,
@@ -156,12 +158,10 @@ def way_of(records: Sequence[Record], *, in_panels: bool = False) -> dict[str, S
 #: An interval is drawn this many times further than all figures reach.
 _FURTHEST = 1.6
 
-Figure = Callable[[Point], FigureInterval | None]
 
-
-def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
+def along_batches(subject: Subject, quantity: Quantity = LATENCY) -> ChartBody | None:
     """A line for each way of running, along its batches; None where nothing has two."""
-    known = [point for point in subject.points if point.row.get("batch_size") and figure(point)]
+    known = [p for p in subject.points if p.row.get("batch_size") and quantity.figure(p)]
     lines = lines_of([point for point in known if point.timed], subject.devices)
     if not lines:
         return None
@@ -169,37 +169,37 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
     panels: dict[Key, list[Line]] = {}
     for line in kept:
         # A rate of tokens is none beside one of images; of a line all are of one unit.
-        kind = kind_of_unit(unit_of(line.points[0].row)) if ITEMS in title else ""
+        kind = kind_of_unit(unit_of(line.points[0].row)) if quantity.rate else ""
         panels.setdefault((kind, *line.panel), []).append(line)
     shown = sorted(panels.values(), key=lambda panel: -sum(len(line.points) for line in panel))
     shown = shown[:MOST_PANELS]
-    records = [_records(panel, figure, title) for panel in shown]
-    axes = shared(title, [reach(several) for several in records])
+    groups = [[point for line in panel for point in line.points] for panel in shown]
+    drawn = [point for points in groups for point in points]
+    records = [
+        side_by_side([quantity.record(p, line=line.way) for line in panel for p in line.points])
+        for panel in shown
+    ]
+    scales = shared(quantity.title, [reach(several) for several in records])
+    everything = [datum for several in records for datum in several]
+    x, way = batch_axis(everything), way_of(everything)
+    views = [
+        (
+            [words.told(points, among=drawn, devices=subject.devices).together],
+            line_layers(several, x, scale, way),
+        )
+        for points, several, scale in zip(
+            groups, records, in_their_units(scales, groups), strict=True
+        )
+    ]
     # Those that would be on lines of these panels, had their times a meaning.
     works = {line.panel for panel in shown for line in panel}
     stand_ins = lines_of([point for point in known if not point.timed])
-    like_these = sum(len(line.points) for line in stand_ins if line.panel in works)
     notes = [
-        *own_axes(axes),
-        *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
-        *words.left_out(len(panels) - len(shown), "panel", advice=phrase("charts.name-models")),
+        *panel_notes(scales, records, len(panels) - len(shown)),
         *words.left_out(len(lines) - len(kept), "line"),
-        *words.emulated(like_these, *([words.OF_A_STAND_IN] if "memory" in title else [])),
+        *quantity.stand_ins(sum(len(line.points) for line in stand_ins if line.panel in works)),
     ]
-    drawn = [point for panel in shown for line in panel for point in line.points]
-    everything = [datum for several in records for datum in several]
-    return ChartBody(_body(shown, records, axes, subject.devices), drawn, notes, everything)
-
-
-def _records(lines: Sequence[Line], figure: Figure, title: str) -> list[Record]:
-    timed, rate = "memory" not in title, title.endswith(ITEMS)
-    records = []
-    for line in lines:
-        for point in line.points:
-            span = figure(point)
-            assert span is not None
-            records.append(record(point, span, timed=timed, rate=rate, line=line.way))
-    return records
+    return draw_panels(groups, records, views, notes)
 
 
 def reach(records: Sequence[Record], furthest: float = _FURTHEST) -> list[float | None]:
@@ -227,36 +227,6 @@ def batch_axis(records: Sequence[Record], field: str = "at", *, powers: bool = F
     }
 
 
-def _body(
-    shown: Sequence[Sequence[Line]],
-    records: Sequence[Sequence[Record]],
-    axes: Sequence[ChartAxis],
-    devices: words.Devices,
-) -> Spec:
-    everything = [datum for several in records for datum in several]
-    x = batch_axis(everything)
-    way = way_of(everything)
-    names = [words.safe(panel[0].points[0].row.get("model"), 36) for panel in shown]
-    drawn = [p for panel in shown for line in panel for p in line.points]
-    abouts = [
-        words.told(
-            [p for line in panel for p in line.points], among=drawn, devices=devices
-        ).together
-        for panel in shown
-    ]
-    named = [
-        in_their_unit(axis, (point.row for line in lines for point in line.points))
-        for axis, lines in zip(axes, shown, strict=True)
-    ]
-    panels = [
-        Panel(name, [about], several, line_layers(several, x, axis, way))
-        for name, about, several, axis in zip(
-            names, abouts, map(side_by_side, records), named, strict=True
-        )
-    ]
-    return arranged(panels, kind_legend(everything))
-
-
 def line_layers(
     records: Sequence[Record], x: Spec, scale: ChartAxis, way: dict[str, Spec]
 ) -> list[Spec]:
@@ -275,19 +245,6 @@ def line_layers(
     return [*([band] if banded else []), line, *whiskers(solid, "y", coloured, scale), marks]
 
 
-def _chart(name: str, figure: Figure, title: str) -> Chart:
-    return declare_chart(name, lambda subject: along_batches(subject, figure, title))
-
-
-LATENCY_BY_BATCH = _chart(
-    "latency-by-batch", lambda point: point.latency, phrase("charts.axis-latency")
-)
-THROUGHPUT_BY_BATCH = _chart(
-    "throughput-by-batch", lambda point: point.throughput, "throughput, items/s"
-)
-MEMORY_BY_BATCH = _chart("memory-by-batch", lambda point: point.memory, "peak memory, MB (2^20)")
-
-
 #: A panel is of one device: what is in it is told apart by how it ran.
 _WAY = tuple(name for name in words.WAY if name not in (words.PLACE, words.SOFTWARE, "machine"))
 #: A single figure is beside nothing.
@@ -295,10 +252,10 @@ _FEWEST = 2
 #: More panels, or devices below each other, are no picture any more.
 _MOST_PANELS, _MOST_DEVICES = 12, 40
 _COLUMNS = 3
-_LATENCY = phrase("charts.axis-latency")
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_model(subject: Subject) -> ChartBody | None:
+    """The model with the most configurations of one question, everywhere it ran."""
     known = [point for point in subject.points if point.latency and point.row.get("batch_size")]
     works: dict[Key, list[Point]] = {}
     for point in known:
@@ -365,21 +322,20 @@ def _over_batches(lines: Sequence[Line], points: Sequence[Point]) -> ChartBody:
         for place in shown
     }
     everything = [datum for several in records.values() for datum in several]
-    scale = axis(_LATENCY, [end for some in records.values() for end in reach(some)], log=True)
+    scale = axis(LATENCY.title, [end for some in records.values() for end in reach(some)], log=True)
     x, way = batch_axis(everything), way_of(everything, in_panels=True)
     names = _names(order)
     views = [
         Panel(names[place], [], side_by_side(some), line_layers(side_by_side(some), x, scale, way))
         for place, some in records.items()
     ]
-    legends = [*kind_legend(everything), *hardware_legend(everything)]
     drawn = [p for place in shown for line in panels[place] for p in line.points]
     notes = [
         *cut_off([beyond(everything, scale)]),
         *words.left_out(len(panels) - len(shown), "device"),
         *words.left_out(len(lines) - len(kept), "line"),
     ]
-    return ChartBody(arranged(views, legends, _COLUMNS), drawn, notes, everything)
+    return ChartBody(arranged(views, legends(everything), _COLUMNS), drawn, notes, everything)
 
 
 def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
@@ -408,7 +364,7 @@ def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
         hollow = datum["kind"] == "imported" or "quality" in datum
         datum |= {"colour": colour, "paint": PAPER if hollow else colour}
         datum["form"] = shapes.get(str(datum["way"]), "circle")
-    scale = axis(_LATENCY, reach(records), log=True)
+    scale = axis(LATENCY.title, reach(records), log=True)
     batches = {datum["batch"] for datum in records}
     grey = len(common) - len(colours)
     notes = [
@@ -434,6 +390,3 @@ def _strip(
     legends = [layer("point", ways, opacity=0, strokeWidth=1.8)] if len(colours) > 1 else []
     layers = [*legends, *whiskers(records, "x", place, scale), marks]
     return view(records, 420, {"step": 22}, *layers)
-
-
-MODEL_PANELS = declare_chart("model-panels", _drawn)

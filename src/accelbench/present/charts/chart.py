@@ -102,11 +102,6 @@ def label_of(name: str) -> ChartLabel:
     return ChartLabel(name, **catalogue("chart_labels")[name])
 
 
-def declare_chart(name: str, draw: Callable[[Subject], ChartBody | None]) -> Chart:
-    """Return a chart that is called as the catalogue of labels says."""
-    return Chart(name, **catalogue("chart_labels")[name], draw=draw)
-
-
 #: Width and height in pixels, of the picture as it is and of the one in one column.
 Sizes = tuple[tuple[int, int], tuple[int, int]]
 
@@ -154,7 +149,7 @@ def _figures(record: Row) -> Row:
 
 
 _OF_DRAWING = frozenset(
-    (*("colour", "paint", "form", "line", "bar", "end", "place"), *("alone", "said", "piece"))
+    (*("colour", "paint", "form", "line", "bar", "end", "place"), *("alone", "said", "piece", "at"))
 )
 
 

@@ -14,7 +14,7 @@ from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.ranks import RankFigures, StepParts, ranks_of, step_parts
 from accelbench.measure.launch_verdicts import typical
 from accelbench.present.charts import axes, words
-from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
+from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import (
     MOST_PANELS,
     Panel,
@@ -38,7 +38,8 @@ _NAMED = (
 )
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_collectives(subject: Subject) -> ChartBody | None:
+    """Bandwidth and time over the size of the buffer."""
     every = list(subject.collectives)
     if not every:
         return None
@@ -153,9 +154,6 @@ def _layers(
     return [line, *whiskers(records, "y", coloured, scale, strokeWidth=2.4), marks]
 
 
-COLLECTIVES = declare_chart("collectives", _drawn)
-
-
 #: Parts in the order in which they are drawn, each with its colour: they are no platforms.
 _PARTS = {
     "computation": axes.REST_COLOUR,
@@ -170,7 +168,8 @@ _ROOM = 0.2
 _BAR = 24
 
 
-def _communication_drawn(subject: Subject) -> ChartBody | None:
+def draw_communication(subject: Subject) -> ChartBody | None:
+    """Computation and communication of a profiled step."""
     split = [(point, parts) for point in subject.points if (parts := step_parts(point.rows))]
     known = [(point, parts) for point, parts in split if point.timed]
     if not known:
@@ -232,9 +231,6 @@ def _body(records: Sequence[Record], scale: axes.ChartAxis) -> axes.Spec:
     )
 
 
-COMMUNICATION = declare_chart("communication", _communication_drawn)
-
-
 #: Figure → the head of its column; work first, as it is what tells a straggler.
 _FIGURES: Mapping[str, str] = {
     "work_ms": "own work, ms",
@@ -289,7 +285,8 @@ def _figures(launches: Sequence[RankFigures]) -> dict[str, float]:
     return figures
 
 
-def _draw_ranks(subject: Subject) -> ChartBody | None:
+def draw_ranks(subject: Subject) -> ChartBody | None:
+    """Every rank of a step beside the others, so that a slow one is seen."""
     of_all = [(point, rank_lines(point)) for point in subject.points]
     every = [entry for entry in of_all if sum(bool(line.figures) for line in entry[1]) > 1]
     known = [(point, lines) for point, lines in every if point.timed]
@@ -382,6 +379,3 @@ def _rank_layers(records: Sequence[Record]) -> list[axes.Spec]:
     fill = {**place, "fill": colour, "tooltip": tips}
     text = labels({**place, "text": {"field": "said"}})
     return [axes.layer("rect", fill, stroke=axes.PAPER, strokeWidth=2), text]
-
-
-RANKS = declare_chart("ranks", _draw_ranks)

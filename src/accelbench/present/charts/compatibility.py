@@ -8,7 +8,7 @@ from accelbench.core.worth import COMPARABLE
 from accelbench.judge.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.judge.points import EMULATED, Point
 from accelbench.present.charts.axes import Spec, grid, grouped, layer, view
-from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
+from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import Record, labels
 from accelbench.present.charts.words import figure, left_out, safe
 from accelbench.present.matrix import precisions
@@ -46,7 +46,8 @@ def _said(cell: MatrixCell) -> str:
     return "–" if level in ("not available", "not measured") else level
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_matrix(subject: Subject) -> ChartBody | None:
+    """The level of each model on each platform."""
     matrix = subject.matrix
     if matrix is None or not (matrix.models or matrix.families):
         return None
@@ -92,6 +93,3 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
     fields = layer("rect", channels, stroke="#ffffff", strokeWidth=2)
     text = labels({"text": {"field": "rating"}})
     return {"encoding": place, **view(records, {"step": 82}, {"step": 24}, fields, text)}
-
-
-COMPATIBILITY = declare_chart("compatibility", _drawn)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from accelbench.core.devices import devices_beside, devices_of
-from accelbench.core.figures import unit_of
+from accelbench.core.figures import ITEMS, unit_of
 from accelbench.core.rows import Row, number
 from accelbench.core.vocabulary import Quality
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import FigureInterval, Point
-from accelbench.present.charts import axes
+from accelbench.present.charts import axes, words
+from accelbench.present.charts.axes import Spec
+from accelbench.present.charts.chart import ChartBody
 from accelbench.present.charts.palette import device_colours
-from accelbench.present.charts.words import safe, short_device
 from accelbench.present.texts import phrase
 
 #: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
@@ -23,7 +24,7 @@ Record = dict[str, Any]
 
 #: A mark of an unusable figure is hollow, and its outline is dashed.
 UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
-DASHED: axes.Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
+DASHED: Spec = {"condition": {"test": UNUSABLE, "value": [2, 2]}, "value": [1, 0]}
 
 
 def record(
@@ -40,16 +41,16 @@ def record(
     device = str(row.get("device_name") or "")
     devices = {"devices": devices_of(row)} if devices_beside(row, device) else {}
     return {
-        "model": safe(row.get("model")),
-        "hardware": safe(row.get("hardware")),
-        "device": safe(device),
+        "model": words.safe(row.get("model")),
+        "hardware": words.safe(row.get("hardware")),
+        "device": words.safe(device),
         **devices,
-        "runtime": safe(row.get("runtime")),
-        "precision": safe(row.get("precision")),
-        "mode": safe(row.get("mode")),
+        "runtime": words.safe(row.get("runtime")),
+        "precision": words.safe(row.get("precision")),
+        "mode": words.safe(row.get("mode")),
         "batch": row.get("batch_size"),
         "value": figure.value,
-        **({"unit": safe(unit_of(row))} if rate else {}),
+        **({"unit": words.safe(unit_of(row))} if rate else {}),
         "low": figure.low,
         "high": figure.high,
         "interval_of": figure.interval_of,
@@ -66,6 +67,35 @@ def record(
     }
 
 
+@dataclass(frozen=True)
+class Quantity:
+    """A figure that charts draw."""
+
+    title: str  # of its axis, with its unit
+    figure: Callable[[Point], FigureInterval | None]
+    timed: bool = True  # only a time, or what is made of one, can be unusable
+    rate: bool = False  # it counts items: more is better, and its axis tells their unit
+
+    def of(self, point: Point) -> FigureInterval:
+        """The figure of a point that has it."""
+        known = self.figure(point)
+        assert known is not None
+        return known
+
+    def record(self, point: Point, **more: object) -> Record:
+        """What its mark shows."""
+        return record(point, self.of(point), timed=self.timed, rate=self.rate, **more)
+
+    def stand_ins(self, count: int) -> list[str]:
+        """That so many emulated configurations are not drawn, and why."""
+        return words.emulated(count, *([] if self.timed else [words.OF_A_STAND_IN]))
+
+
+LATENCY = Quantity(phrase("charts.axis-latency"), lambda point: point.latency)
+THROUGHPUT = Quantity(f"throughput, {ITEMS}", lambda point: point.throughput, rate=True)
+MEMORY = Quantity("peak memory, MB (2^20)", lambda point: point.memory, timed=False)
+
+
 def ends(records: Sequence[Row]) -> list[float | None]:
     """All that an axis has to hold: figures, and the ends of their intervals."""
     return [number(datum, name) for datum in records for name in ("value", "low", "high")]
@@ -76,7 +106,7 @@ def ends(records: Sequence[Row]) -> list[float | None]:
 COLOUR = axes.as_stored("colour")
 #: What says the kind of a figure: a filling, and a form.
 PAINT, FORM = axes.as_stored("paint"), axes.as_stored("form")
-PAINTED: axes.Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
+PAINTED: Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
 
 
 def kinds(records: Sequence[Row]) -> set[str]:
@@ -84,7 +114,7 @@ def kinds(records: Sequence[Row]) -> set[str]:
     return {str(datum["kind"]) for datum in records}
 
 
-def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[axes.Spec]:
+def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
     """What filled, hollow, banded and hatched marks are: a layer of unseen marks, for its legend.
 
     Nothing where all was measured here.
@@ -99,11 +129,11 @@ def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[axes.Spec
     channels = {"fill": {**form, "scale": fill}, "stroke": {**form, "scale": outline}}
     if not bars:
         channels["shape"] = {**form, "scale": axes.kind_scale(drawn_kinds)}
-    shape: axes.Spec = {"shape": "square"} if bars else {}
+    shape: Spec = {"shape": "square"} if bars else {}
     return [axes.layer("point", channels, opacity=0, **shape)]
 
 
-def hardware_legend(records: Sequence[Row]) -> list[axes.Spec]:
+def hardware_legend(records: Sequence[Row]) -> list[Spec]:
     """Which colour is which platform's, and which shade which device's: unseen marks again.
 
     Nothing where there is one alone.
@@ -118,7 +148,7 @@ def hardware_legend(records: Sequence[Row]) -> list[axes.Spec]:
         }
         alone = len(names) == 1
         places |= {
-            short_device(device) if alone else f"{name} {short_device(device)}": shade
+            words.short_device(device) if alone else f"{name} {words.short_device(device)}": shade
             for device, shade in devices.items()
         } or {name: colour}
     if len(places) < 2:
@@ -126,6 +156,11 @@ def hardware_legend(records: Sequence[Row]) -> list[axes.Spec]:
     form = {"color": axes.grouped("place", places, axes.legend(symbolSize=110))}
     data = [{"place": name} for name in places]
     return [axes.layer("point", form, of=data, filled=True, opacity=0)]
+
+
+def legends(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
+    """What kinds, platforms and devices look like."""
+    return [*kind_legend(records, bars=bars), *hardware_legend(records)]
 
 
 _TOLD = (
@@ -136,7 +171,7 @@ _TOLD = (
 
 def tooltip(
     title: str, records: Sequence[Row], field: str = "value", level: str = "95 %"
-) -> list[axes.Spec]:
+) -> list[Spec]:
     """What is told of a mark that somebody points at, in a page that can."""
     fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
     ends = {"low": f"{level} from", "high": f"{level} to"}
@@ -151,40 +186,40 @@ def tooltip(
     return [channel for channel in every if channel["field"] in fields]
 
 
-def dots(encoding: axes.Spec, size: int = 70) -> axes.Spec:
+def dots(encoding: Spec, size: int = 70) -> Spec:
     """A mark for each figure: its outline has the platform's colour, its filling says the kind."""
     channels = {**encoding, **PAINTED, "shape": FORM}
     return axes.layer("point", channels, size=size, strokeWidth=1.8, opacity=1)
 
 
-def labels(encoding: axes.Spec, **more: object) -> axes.Spec:
+def labels(encoding: Spec, **more: object) -> Spec:
     """Figures or names beside their marks."""
-    form: axes.Spec = {"fontSize": 11.5, "color": axes.INK, **more}
+    form: Spec = {"fontSize": 11.5, "color": axes.INK, **more}
     return axes.layer("text", encoding, **form)
 
 
-def haloed(encoding: axes.Spec, **more: object) -> list[axes.Spec]:
+def haloed(encoding: Spec, **more: object) -> list[Spec]:
     """Labels right of their marks, on paper, so that no line crosses them out."""
     text = labels(encoding, align="left", **more)
     return [{**text, "mark": {**text["mark"], "stroke": axes.PAPER, "strokeWidth": 3}}, text]
 
 
 def whiskers(
-    records: Sequence[Row], along: str, encoding: axes.Spec, scale: axes.ChartAxis, **more: object
-) -> list[axes.Spec]:
+    records: Sequence[Row], along: str, encoding: Spec, scale: axes.ChartAxis, **more: object
+) -> list[Spec]:
     """The interval of each figure that has one; of a prediction it is a broad band.
 
     One that goes beyond its axis ends there in a triangle. `along` is the channel of the figure,
     `more` how lines and triangles look.
     """
     layers = []
-    line: axes.Spec = {"strokeWidth": 1.4, "opacity": 0.7, **more}
-    band: axes.Spec = {"strokeWidth": 9, "opacity": 0.28}
+    line: Spec = {"strokeWidth": 1.4, "opacity": 0.7, **more}
+    band: Spec = {"strokeWidth": 9, "opacity": 0.28}
     for other, mark in ((False, line), (True, band)):
         if not any(datum["low"] and (datum["kind"] == "predicted") is other for datum in records):
             continue
         test = f"isValid(datum.low) && (datum.kind === 'predicted') === {str(other).lower()}"
-        reach: axes.Spec = {
+        reach: Spec = {
             along: {**encoding[along], "field": "low"},
             f"{along}2": {"field": "high"},
         }
@@ -211,8 +246,8 @@ def _leaves(datum: Row, scale: axes.ChartAxis, high: bool) -> bool:
 
 
 def _arrows(
-    records: Sequence[Row], along: str, encoding: axes.Spec, scale: axes.ChartAxis, more: axes.Spec
-) -> Iterable[axes.Spec]:
+    records: Sequence[Row], along: str, encoding: Spec, scale: axes.ChartAxis, more: Spec
+) -> Iterable[Spec]:
     edges = {"x": ("width", "triangle-right", 0), "y": (0, "triangle-up", "height")}
     end, form, begin = edges[along]
     forms = {True: (end, form), False: (begin, form.replace("right", "left").replace("up", "down"))}
@@ -220,7 +255,7 @@ def _arrows(
         gone = [datum for datum in records if _leaves(datum, scale, high)]
         if gone:
             usual = {"shape": shape, "size": 32, "strokeWidth": 0, "filled": True, "opacity": 0.9}
-            mark: axes.Spec = {"color": axes.INK, **more, **usual}
+            mark: Spec = {"color": axes.INK, **more, **usual}
             yield axes.layer("point", {**encoding, along: {"value": place}}, of=gone, **mark)
 
 
@@ -239,13 +274,13 @@ class Panel:
     title: str  # above it; none where the picture's own says all
     about: Sequence[str]  # lines below the title: what all that is in it have in common
     records: Sequence[Row]  # its data
-    layers: Sequence[axes.Spec]  # what is drawn of them
-    height: int | axes.Spec | None = None  # where it is not the usual one
+    layers: Sequence[Spec]  # what is drawn of them
+    height: int | Spec | None = None  # where it is not the usual one
 
 
 def arranged(
-    panels: Sequence[Panel], legends: Sequence[axes.Spec] = (), columns: int = _COLUMNS
-) -> axes.Spec:
+    panels: Sequence[Panel], legends: Sequence[Spec] = (), columns: int = _COLUMNS
+) -> Spec:
     """All panels, side by side in columns; one alone is wider.
 
     The first view has the legends of all. In one column each is as wide as a picture.
@@ -259,7 +294,46 @@ def arranged(
     return {"concat": views, "columns": min(len(panels), columns), "spacing": 26}
 
 
-def _title(panel: Panel) -> axes.Spec:
+def draw_panels(
+    groups: Sequence[Sequence[Point]],
+    records: Sequence[Sequence[Record]],
+    views: Iterable[tuple[Sequence[str], Sequence[Spec]]],
+    notes: Sequence[str],
+    legend_of: Callable[[Sequence[Record]], list[Spec]] = kind_legend,
+    height: Spec | None = None,
+) -> ChartBody:
+    """A panel for each group of points, with the model as its title.
+
+    Args:
+        groups: the points of each panel.
+        records: what their marks show.
+        views: of each panel what stands below its title, and its layers.
+        notes: what is said of all.
+        legend_of: the legends of all records.
+        height: of a panel, if it is not the usual one.
+    """
+    panels = [
+        Panel(words.safe(points[0].row.get("model"), 36), about, several, layers, height)
+        for points, several, (about, layers) in zip(groups, records, views, strict=True)
+    ]
+    everything = [datum for several in records for datum in several]
+    drawn = {id(point): point for points in groups for point in points}
+    body = arranged(panels, legend_of(everything))
+    return ChartBody(body, list(drawn.values()), notes, everything)
+
+
+def panel_notes(
+    scales: Sequence[axes.ChartAxis], records: Sequence[Sequence[Row]], left: int
+) -> list[str]:
+    """What has to be said of the axes of panels, and that so many panels are left out."""
+    return [
+        *axes.own_axes(scales),
+        *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
+        *words.left_out(left, "panel", advice=phrase("charts.name-models")),
+    ]
+
+
+def _title(panel: Panel) -> Spec:
     lines = [line for about in panel.about for line in _lines(about)]
     return {**axes.PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
 
@@ -275,7 +349,7 @@ def _lines(about: str) -> list[str]:
     return lines
 
 
-def _view(panel: Panel, width: int, height: int) -> axes.Spec:
+def _view(panel: Panel, width: int, height: int) -> Spec:
     return {
         "data": {"values": list(panel.records)},
         "width": width,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from math import inf, log
 
 from accelbench.core.devices import devices_of, sharing
@@ -12,28 +10,31 @@ from accelbench.core.figures import kind_of_unit, unit_of
 from accelbench.core.nouns import listed
 from accelbench.core.worth import COMPARABLE
 from accelbench.hardware.common import colour_of
-from accelbench.judge.points import FigureInterval, Point
+from accelbench.judge.points import Point
 from accelbench.judge.questions import Key
 from accelbench.present.charts import axes, words
 from accelbench.present.charts.axes import axis, numbers
-from accelbench.present.charts.chart import ChartBody, Roof, Subject, declare_chart
+from accelbench.present.charts.chart import ChartBody, Roof, Subject
 from accelbench.present.charts.marks import (
     COLOUR,
+    LATENCY,
     MOST_PANELS,
+    THROUGHPUT,
     UNUSABLE,
     Panel,
+    Quantity,
     Record,
     arranged,
     dots,
-    hardware_legend,
-    kind_legend,
+    draw_panels,
     labels,
+    legends,
+    panel_notes,
     record,
     tooltip,
 )
 from accelbench.present.texts import phrase
 
-_LATENCY = phrase("charts.axis-latency")
 #: A front of more has its fastest named.
 _MOST_NAMED = 6
 #: Numbers nearer to each other than this, in pixels, would lie on each other.
@@ -46,22 +47,6 @@ _RAN = tuple(name for name in words.WAY if name != "machine")
 #: A hatching or a hollow mark that is pale is none, and what was predicted is pale already.
 _CLEAR = f"datum.front || datum.kind === 'simulated' || datum.kind === 'predicted' || {UNUSABLE}"
 _TOLD = tuple(name for name in words.EVERYTHING if name != "model")
-
-
-@dataclass(frozen=True)
-class Tradeoff:
-    """What stands against latency."""
-
-    figure: Callable[[Point], FigureInterval | None]
-    title: str  # of its axis, with the unit
-    lower_is_better: bool = False
-    rate: bool = False  # it counts items, whose unit its axis tells
-
-    def of(self, point: Point) -> FigureInterval:
-        """The figure of a point that has it."""
-        known = self.figure(point)
-        assert known is not None
-        return known
 
 
 def front(places: Sequence[tuple[float, float]]) -> list[bool]:
@@ -77,59 +62,52 @@ def front(places: Sequence[tuple[float, float]]) -> list[bool]:
     return flags
 
 
-def _drawn(tradeoff: Tradeoff, subject: Subject) -> ChartBody | None:
-    known = [point for point in subject.points if point.latency and tradeoff.figure(point)]
-    timed = [point for point in known if point.timed]
+def draw_front(subject: Subject, quantity: Quantity = THROUGHPUT) -> ChartBody | None:
+    """A panel for each work, with latency along and the quantity up."""
+    known = [point for point in subject.points if point.latency and quantity.figure(point)]
     by_work: dict[Key, list[Point]] = {}
-    for cell in timed:
-        by_work.setdefault(_work(cell), []).append(cell)
+    for point in known:
+        if point.timed:
+            by_work.setdefault(_work(point), []).append(point)
     # If they differ in their batch only, a single line beats nothing and is unbeaten.
     several = [panel for panel in by_work.values() if len(panel) > 2 and words.vary(panel, _RAN)]
     if not several:
         return None
     shown = sorted(several, key=lambda panel: -len(panel))[:MOST_PANELS]
-    groups = [_records(panel, tradeoff) for panel in shown]
-    across = axes.shared(_LATENCY, [[datum["ms"] for datum in group] for group in groups])
-    up = axes.shared(tradeoff.title, [[datum["value"] for datum in group] for group in groups])
+    records = [_records(panel, quantity) for panel in shown]
+    across = axes.shared(LATENCY.title, [[datum["ms"] for datum in group] for group in records])
+    up = axes.shared(quantity.title, [[datum["value"] for datum in group] for group in records])
     jobs = {_work(panel[0]) for panel in shown}
-    titles = [words.safe(panel[0].row.get("model"), 36) for panel in shown]
     drawn = [point for panel in shown for point in panel]
-    named = [
-        axes.in_their_unit(scale, (point.row for point in panel))
-        for scale, panel in zip(up, shown, strict=True)
-    ]
-    panels = [
-        Panel(
-            title,
-            _named(panel, records, drawn, subject.devices),
-            records,
-            _layers(records, x, y, falling=tradeoff.lower_is_better),
+    named = axes.in_their_units(up, shown)
+    views = [
+        (
+            _named(panel, group, drawn, subject.devices),
+            _layers(group, x, y, falling=not quantity.rate),
         )
-        for title, panel, records, x, y in zip(titles, shown, groups, across, named, strict=True)
+        for panel, group, x, y in zip(shown, records, across, named, strict=True)
     ]
+    own = across if axes.own_axes(across) else up
     notes = [
         phrase("charts.front-legend"),
-        *(axes.own_axes(across) or axes.own_axes(up)),
-        *words.left_out(len(several) - len(shown), "panel", advice=phrase("charts.name-models")),
+        *panel_notes(own, records, len(several) - len(shown)),
         *words.emulated(sum(not point.timed and _work(point) in jobs for point in known)),
     ]
-    everything = [datum for group in groups for datum in group]
-    legends = [*kind_legend(everything), *hardware_legend(everything)]
-    return ChartBody(arranged(panels, legends), drawn, notes, everything)
+    return draw_panels(shown, records, views, notes, legends)
 
 
 def _work(point: Point) -> Key:
     return (point.machine, kind_of_unit(unit_of(point.row)), *point.asked_in(words.ALIKE))
 
 
-def _records(points: Sequence[Point], tradeoff: Tradeoff) -> list[Record]:
+def _records(points: Sequence[Point], quantity: Quantity) -> list[Record]:
     records = []
     for point in points:
         assert point.latency is not None
         more = {"ms": point.latency.value, "low": None, "high": None}
-        records.append(record(point, tradeoff.of(point), rate=tradeoff.rate) | more)
+        records.append(quantity.record(point) | more)
     real = [i for i, point in enumerate(points) if point.kind in COMPARABLE and point.usable]
-    sign = -1 if tradeoff.lower_is_better else 1
+    sign = 1 if quantity.rate else -1
     best = front([(records[i]["ms"], sign * records[i]["value"]) for i in real])
     on_it = [i for i, good in zip(real, best, strict=True) if good]
     ranks = {i: n for n, i in enumerate(sorted(on_it, key=lambda i: records[i]["ms"]), 1)}
@@ -162,7 +140,7 @@ def _layers(
     place = {"x": across.of("ms"), "y": up.of("value")}
     form: axes.Spec = {"interpolate": "step-after", "color": axes.INK, "strokeWidth": 1.2}
     line = axes.layer("line", place, where="datum.front", **form)
-    tips = [*tooltip(up.title, records), *numbers(ms=_LATENCY)]
+    tips = [*tooltip(up.title, records), *numbers(ms=LATENCY.title)]
     clear = {"condition": {"test": _CLEAR, "value": 1}, "value": 0.35}
     marks = dots({**place, "tooltip": tips, "opacity": clear}, 60)
     return [line, marks, *_numbers(records, place, across, up, falling=falling)]
@@ -215,15 +193,7 @@ def _pixel(value: float, axis: axes.ChartAxis) -> float:
     return (value - axis.low) / (axis.high - axis.low)
 
 
-PARETO = declare_chart(
-    "pareto",
-    partial(_drawn, Tradeoff(lambda point: point.throughput, "throughput, items/s", rate=True)),
-)
-_ENERGY = Tradeoff(
-    lambda point: point.energy_per_item, phrase("charts.axis-energy"), lower_is_better=True
-)
-ENERGY_LATENCY = declare_chart("energy-latency", partial(_drawn, _ENERGY))
-
+ENERGY = Quantity(phrase("charts.axis-energy"), lambda point: point.energy_per_item)
 
 _X, _Y = phrase("charts.axis-intensity"), phrase("charts.axis-operations")
 _MOST = 400
@@ -231,7 +201,8 @@ _MOST = 400
 _MOST_NUMBERED = 8
 
 
-def _draw_roofline(subject: Subject) -> ChartBody | None:
+def draw_roofline(subject: Subject) -> ChartBody | None:
+    """Operations a second against intensity, under the limits of their device."""
     known = [
         point
         for point in subject.points
@@ -320,8 +291,7 @@ def _body(records: Sequence[Record], lines: Sequence[Record]) -> axes.Spec:
     text = labels({**place, "text": {"field": "number"}}, dx=10, fontWeight=600)
     numbers = {"transform": [{"filter": f"datum.number <= {_MOST_NUMBERED}"}], **text}
     layers = [*_roofs(lines, x, up.of("limit")), marks, numbers]
-    legends = [*kind_legend(records), *hardware_legend(records)]
-    return arranged([Panel("", (), records, layers)], legends)
+    return arranged([Panel("", (), records, layers)], legends(records))
 
 
 def _roofs(lines: Sequence[Record], x: axes.Spec, y: axes.Spec) -> list[axes.Spec]:
@@ -334,6 +304,3 @@ def _roofs(lines: Sequence[Record], x: axes.Spec, y: axes.Spec) -> list[axes.Spe
     ends = {"data": {"values": [datum for datum in lines if datum["end"]]}}
     line = {**place, "stroke": COLOUR, "strokeDash": dash}
     return [axes.layer("line", line, of=lines, strokeWidth=2), {**ends, **label}]
-
-
-ROOFLINE = declare_chart("roofline", _draw_roofline)

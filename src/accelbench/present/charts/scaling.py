@@ -8,7 +8,6 @@ from itertools import cycle
 from math import log10
 
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import ITEMS
 from accelbench.core.identity import canonical
 from accelbench.core.rows import number, record
 from accelbench.judge.points import FigureInterval, Point
@@ -25,18 +24,15 @@ from accelbench.present.charts.axes import (
     axis,
     far,
     grouped,
-    in_their_unit,
+    in_their_units,
     layer,
-    own_axes,
 )
-from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
-from accelbench.present.charts.marks import record as mark_of
-from accelbench.present.charts.words import emulated, left_out, safe, told
+from accelbench.present.charts.chart import ChartBody, Subject
+from accelbench.present.charts.words import emulated, safe, told
 from accelbench.present.texts import phrase
 
 _MEANT = phrase("charts.scaling-legend")
 _APART = phrase("charts.scaling-other-run")
-_TITLE = f"throughput, {ITEMS}"
 #: Of options, how processes share the work; threads are compared by how many each has.
 _OF_SHARING = frozenset(("strategy", "accumulate", "threads"))
 _WORK = tuple(name for name in ASKED if name not in ("world_size", "threads", "options"))
@@ -111,7 +107,8 @@ def _threads_of_each(point: Point) -> int | None:
     return None if threads is None else int(threads) // processes_of(point)
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_scaling(subject: Subject) -> ChartBody | None:
+    """A panel for each work that one process and several did."""
     lines = scaling_lines(point for point in subject.points if point.timed)
     if not lines:
         return None
@@ -121,33 +118,28 @@ def _drawn(subject: Subject) -> ChartBody | None:
     ordered = sorted(panels.values(), key=lambda panel: -_most([panel]))
     shown = ordered[: marks.MOST_PANELS]
     log = far([1.0, float(_most(shown))])
+    groups = [[point for line in panel for point in line.points] for panel in shown]
+    drawn = [point for points in groups for point in points]
     records = [_records(panel) for panel in shown]
-    axes = [axis(_TITLE, _reach(several), log=log) for several in records]
-    everything = [datum for several in records for datum in several]
-    drawn = list(
-        {id(p): p for panel in shown for line in panel for p in line.points}.values()
-    )  # one process is of several lines
-    views = []
-    for panel, several, scale in zip(shown, records, axes, strict=True):
-        points = [point for line in panel for point in line.points]
-        named = in_their_unit(scale, (point.row for point in points))
-        about = told(points, among=drawn, devices=subject.devices).together
-        title = safe(panel[0].alone.row.get("model"), 36)
-        across = _across(several, log)
-        views.append(
-            marks.Panel(title, [about], several, _layers(several, across, named, len(shown) == 1))
+    scales = [axis(marks.THROUGHPUT.title, _reach(several), log=log) for several in records]
+    views = [
+        (
+            [told(points, among=drawn, devices=subject.devices).together],
+            _layers(several, _across(several, log), scale, len(shown) == 1),
         )
+        for points, several, scale in zip(
+            groups, records, in_their_units(scales, groups), strict=True
+        )
+    ]
     stand_ins = scaling_lines(point for point in subject.points if not point.timed)
-    apart = [line for panel in shown for line in panel if not line.of_one_run]
+    apart = any(not line.of_one_run for panel in shown for line in panel)
     notes = [
         _MEANT,
         *([_APART] if apart else []),
-        *own_axes(axes),
-        *marks.cut_off(marks.beyond(*pair) for pair in zip(records, axes, strict=True)),
-        *left_out(len(ordered) - len(shown), "panel", advice=phrase("charts.name-models")),
+        *marks.panel_notes(scales, records, len(ordered) - len(shown)),
         *emulated(sum(len(line.together) for line in stand_ins)),
     ]
-    return ChartBody(marks.arranged(views, marks.kind_legend(everything)), drawn, notes, everything)
+    return marks.draw_panels(groups, records, views, notes)
 
 
 def _most(panels: Iterable[Sequence[ScalingLine]]) -> int:
@@ -170,7 +162,7 @@ def _records(lines: Sequence[ScalingLine]) -> list[marks.Record]:
                 "efficiency": None if efficiency is None else efficiency.value,
                 "said": _said(line, efficiency) if point is line.points[-1] else "",
             }
-            records.append(mark_of(point, span, rate=True, **more))
+            records.append(marks.record(point, span, rate=True, **more))
     return records
 
 
@@ -246,5 +238,3 @@ _MORE_TOLD: list[Spec] = [
     {"field": "processes", "type": "quantitative"},
     {"field": "efficiency", "type": "quantitative", "format": ".0%"},
 ]
-
-SCALING = declare_chart("scaling", _drawn)

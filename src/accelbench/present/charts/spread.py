@@ -36,6 +36,7 @@ from accelbench.present.charts.marks import (
     ends,
     hardware_legend,
     kind_legend,
+    legends,
     record,
     tooltip,
 )
@@ -156,7 +157,8 @@ def _architecture(point: Point) -> str:
     )
 
 
-def _draw_architectures(subject: chart.Subject) -> chart.ChartBody | None:
+def draw_architectures(subject: chart.Subject) -> chart.ChartBody | None:
+    """Every model of each architecture, on each platform."""
     timed = [point for point in subject.points if point.timed and point.latency]
     best = _best_of_models(timed)
     if len({_architecture(point) for point in best}) < 2:
@@ -194,9 +196,7 @@ def _draw_architectures(subject: chart.Subject) -> chart.ChartBody | None:
             )
         )
     )
-    return chart.ChartBody(
-        arranged(panels, [*kind_legend(records), *hardware_legend(records)]), best, notes, records
-    )
+    return chart.ChartBody(arranged(panels, legends(records)), best, notes, records)
 
 
 def _model_record(point: Point, alone: bool) -> Record:
@@ -223,9 +223,6 @@ def _model_layers(records: Sequence[Record], x: axes.Spec) -> list[axes.Spec]:
     middles = [{"line": name, "middle": median(of)} for name, of in known.items() if of]
     place = {"x": {**x, "field": "middle"}, "y": y}
     return [marks, axes.layer("tick", place, of=middles, **axes.MIDDLE_TICK)]
-
-
-ARCHITECTURES = chart.declare_chart("architecture", _draw_architectures)
 
 
 SPEED_UPS = chart.label_of("speed-ups")
@@ -378,7 +375,8 @@ def _countable(point: Point) -> int:
     return sum(n is None or n > 1 for n in counts)
 
 
-def _drawn(subject: chart.Subject) -> chart.ChartBody | None:
+def draw_samples(subject: chart.Subject) -> chart.ChartBody | None:
+    """Every sample of a launch, outliers, and the interval of their median."""
     everything = _launches(subject)
     known = [launch for launch in everything if launch[0].timed]
     if not known:
@@ -505,8 +503,6 @@ _SAID = {
     "samples": "samples",
 }
 
-DISTRIBUTION = chart.declare_chart("latency-distribution", _drawn)
-
 
 #: Column → what people call it and its form. None has a colour: colours are platforms'.
 _PHASES = {
@@ -521,7 +517,8 @@ _WARM = ("steady step", "circle")
 _MOST_CONFIGURATIONS = 20
 
 
-def _draw_cold_warm(subject: chart.Subject) -> chart.ChartBody | None:
+def draw_cold_warm(subject: chart.Subject) -> chart.ChartBody | None:
+    """What the first time costs: building, loading, compiling, a first step; then steady ones."""
     first = [
         point
         for point in subject.points
@@ -586,5 +583,3 @@ def _phases_body(records: Sequence[Record]) -> axes.Spec:
 
 
 _PHASE_TOOLTIP = axes.words("cell", "phase", "kind", "quality")
-
-COLD_WARM = chart.declare_chart("cold-warm", _draw_cold_warm)

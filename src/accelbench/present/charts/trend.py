@@ -15,7 +15,7 @@ from accelbench.judge.points import Point
 from accelbench.judge.verdicts import Judgement
 from accelbench.judge.versions import in_short
 from accelbench.present.charts import axes
-from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
+from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.font_metrics import width
 from accelbench.present.charts.marks import (
     COLOUR,
@@ -24,8 +24,7 @@ from accelbench.present.charts.marks import (
     Panel,
     Record,
     arranged,
-    hardware_legend,
-    kind_legend,
+    legends,
 )
 from accelbench.present.charts.words import COMMON, EVERYTHING, emulated, left_out, safe, told
 from accelbench.present.texts import phrase
@@ -145,7 +144,8 @@ _SOFTWARE = "software"
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_trend(subject: Subject) -> ChartBody | None:
+    """A panel for each series, with its levels and steps."""
     # Where nothing is apart in time, there is no axis of it.
     several = [series_ for series_ in subject.series if _is_apart_in_time(series_)]
     known = [series_ for series_ in several if not series_.row.get("emulated")]
@@ -180,8 +180,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
         notes.append(phrase("charts.spikes-legend"))
     notes += left_out(len(known) - len(shown), "panel", advice=phrase("charts.name-models"))
     notes += emulated(len(several) - len(known))
-    legends = [*kind_legend(records, bars=True), *hardware_legend(records)]
-    return ChartBody(arranged(panels, legends), (), notes, records)
+    return ChartBody(arranged(panels, legends(records, bars=True)), (), notes, records)
 
 
 def _is_apart_in_time(series: Series) -> bool:
@@ -386,6 +385,3 @@ def _sizes(steps: Sequence[Record], x: axes.Spec) -> list[axes.Spec]:
         ),
         axes.layer("text", {**place, "color": COLOUR}, of=steps, **form),
     ]
-
-
-TREND = declare_chart("trend", _drawn)

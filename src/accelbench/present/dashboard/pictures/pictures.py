@@ -18,12 +18,8 @@ from accelbench.judge.points import points
 from accelbench.present.chart_data import collectives_of, matrix_of, roofs_of
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.chart import Chart, Picture, Subject, picture
-from accelbench.present.charts.collectives import COLLECTIVES
-from accelbench.present.charts.compatibility import COMPATIBILITY
 from accelbench.present.charts.palette import DARK, LIGHT, Look, repainted
-from accelbench.present.charts.pareto import ROOFLINE
-from accelbench.present.charts.spread import DISTRIBUTION, MOST_LAUNCHES
-from accelbench.present.charts.trend import TREND
+from accelbench.present.charts.spread import MOST_LAUNCHES
 from accelbench.present.dashboard.history.changes import (
     ChangesKeeper,
     JudgedLines,
@@ -206,18 +202,18 @@ class Pictures:
     def _subject(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Subject:
         # With a million results each question is slow: what one chart needs is read only for it.
         chosen, rows, common = self._once_common(snapshot, page_query)
-        if chart is TREND:
+        if chart.name == "trend":
             series = trend_lines(self._database, snapshot, chosen, self._changes)
             return replace(common, series=series)
-        if chart is DISTRIBUTION:
+        if chart.name == "latency-distribution":
             timed = [str(row["result_id"]) for p in common.points if p.timed for row in p.rows]
             return replace(common, samples=step_samples(self._database, timed[:MOST_LAUNCHES]))
-        if chart is ROOFLINE:
+        if chart.name == "roofline":
             return replace(common, roofs=roofs_of(self._database, rows))
-        if chart is COLLECTIVES and common.machine:
+        if chart.name == "collectives" and common.machine:
             timed_there = collectives_of(self._database, common.machine, rows)
             return replace(common, collectives=timed_there)
-        if chart is COMPATIBILITY and len({cell["machine"] for cell in chosen}) == 1:
+        if chart.name == "compatibility" and len({cell["machine"] for cell in chosen}) == 1:
             machine = snapshot.machines.get(str(chosen[0]["machine"]))
             return replace(common, matrix=matrix_of(rows, machine, self._local))
         return common
