@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from starlette.requests import Request
@@ -332,12 +332,9 @@ COLUMNS: Mapping[str, str] = {
 
 def rows_of_table(snapshot: Snapshot) -> list[Row]:
     """Every cell as its row of the table, in the order of the dashboard's own."""
-    cells = cast(
-        "list[Cell]",
-        snapshot.ask(f"SELECT * EXCLUDE (results, series) FROM cell ORDER BY {AS_THEY_LIE}"),  # noqa: S608
-    )
+    sql = f"SELECT * EXCLUDE (results, series) FROM cell ORDER BY {AS_THEY_LIE}"  # noqa: S608
     shown = _Shown()
-    return [_row(cast("Row", cell), snapshot, shown) for cell in told_apart(cells)]
+    return [_row(cell, snapshot, shown) for cell in told_apart(snapshot.ask(sql))]
 
 
 class _Shown(dict[str, str]):
@@ -346,7 +343,7 @@ class _Shown(dict[str, str]):
         return made
 
 
-def _row(cell: Row, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
+def _row(cell: Cell, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
     machine = snapshot.machines.get(str(cell["machine"]))
     cost = cell.get("cost_per_million")
     told = {
@@ -356,11 +353,11 @@ def _row(cell: Row, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
         "devices": words.devices(cell),
         "machine": machine.name if machine else "",
         "machine_id": cell["machine"],
-        "latency_note": latency_note(cast("Cell", cell)),
+        "latency_note": latency_note(cell),
         "size": words.size(cell),
         "unit": words.unit(cell),
         "moment": words.day(cell["moment"]) if cell["moment"] else None,
-        "cost": money(cast("float", cost)) if cost is not None else None,
+        "cost": money(cost) if cost is not None else None,
         **{f"{name}_spread": _spread(cell, name) for name in ("latency", "throughput")},
         "why_unusable": words.why_not(cell) if cell["quality"] == "unusable" else None,
     }
@@ -370,12 +367,12 @@ def _row(cell: Row, snapshot: Snapshot, shown: _Shown) -> dict[str, Any]:
         if kind == "text":
             row[name] = shown[str(value)] if value not in (None, "") else None
         elif kind == "number":
-            row[name] = None if value is None else float(cast("float", value))
+            row[name] = None if value is None else float(value)
     return row
 
 
-def _spread(cell: Row, figure: str) -> str:
-    known = interval(cast("Cell", cell), figure)
+def _spread(cell: Cell, figure: str) -> str:
+    known = interval(cell, figure)
     return known.text if known else ""
 
 
@@ -482,7 +479,7 @@ def chosen_pages(snapshot: Snapshot, most: int) -> ChosenPages:
         rows = snapshot.ask(sql, [most])
         named = (_link(kind, str(row["name"])) for row in rows)
         addresses[kind] = [address for link in named if (address := address_of(link)) is not None]
-        counts[kind] = int(str(rows[0]["every"])) if rows else 0
+        counts[kind] = rows[0]["every"] if rows else 0
     return ChosenPages(addresses, counts)
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 from urllib.parse import quote
 
 from accelbench.core.nouns import counted, digits
-from accelbench.core.rows import Row, number, text
+from accelbench.core.rows import Row, text
 from accelbench.core.vocabulary import Quality
 from accelbench.judge.baselines import COLUMNS
 from accelbench.judge.comparison import Compared
@@ -106,7 +105,7 @@ def listed(snapshot: Snapshot, query: PageQuery, kind: str) -> tuple[list[Entity
     )
     best = {cell["key"]: cell for cell in named(snapshot, [str(row["best"]) for row in rows])}
     entities = [Entity(text(row, "name"), row, best.get(str(row["best"]))) for row in rows]
-    return entities, int(number(rows[0], "every") or 0) if rows else 0
+    return entities, rows[0]["every"] if rows else 0
 
 
 def about(snapshot: Snapshot, kind: str, name: str) -> Row | None:
@@ -171,7 +170,7 @@ def of_model(snapshot: Snapshot, name: str, mode: str) -> list[Cell]:
         [name, mode],
         "* EXCLUDE (series)",
     )
-    return told_apart(cast("list[Cell]", rows))
+    return told_apart(rows)
 
 
 def page_of_model(snapshot: Snapshot, name: str, mode: str, page: int) -> tuple[list[Cell], int]:
@@ -189,7 +188,7 @@ def page_of_model(snapshot: Snapshot, name: str, mode: str, page: int) -> tuple[
         "* EXCLUDE (series, results)",
     )
     count = snapshot.count(f"SELECT count(*) FROM ({_OF_MODEL})", [name, mode])  # noqa: S608
-    return told_apart(cast("list[Cell]", rows)), count
+    return told_apart(rows), count
 
 
 def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int]:
@@ -204,7 +203,7 @@ def of_device(snapshot: Snapshot, name: str, page: int) -> tuple[list[Cell], int
         "* EXCLUDE (series, results)",
     )
     sql = f"SELECT count(DISTINCT model) FROM cell WHERE {condition}"  # noqa: S608
-    return told_apart(cast("list[Cell]", rows)), snapshot.count(sql, [name]) if rows else 0
+    return told_apart(rows), snapshot.count(sql, [name]) if rows else 0
 
 
 #: Launches of each cell: a sweep has five, an import any number.
@@ -359,9 +358,9 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
     condition, values = two.where()
     words = {"side": two.column, "alike": two.alike, "way": ", ".join(two.axis.along)}
     sql = _COMMON.format(condition=condition, launches=_MOST_LAUNCHES, most=MOST_READ, **words)
-    found = cast("list[Cell]", snapshot.ask(sql, [*values, *values]))
-    count = int(number(cast("Row", found[0]), "every") or 0) if found else 0
-    held = len({str(cast("Row", cell)["question"]) for cell in found})
+    found = snapshot.ask(sql, [*values, *values])
+    count = found[0]["every"] if found else 0
+    held = len({cell["question"] for cell in found})
     by_result = {result: cell["key"] for cell in found for result in cell["results"]}
     ids = list(by_result)
     with database.asking():

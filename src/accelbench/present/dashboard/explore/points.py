@@ -8,7 +8,7 @@ from math import ceil, floor, isfinite, log10
 
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import NO_DATA, counted
-from accelbench.core.rows import Row, number, text
+from accelbench.core.rows import Row, number
 from accelbench.core.visible import in_quotes
 from accelbench.present.charts.axes import ChartAxis, axis, decades, far
 from accelbench.present.charts.chart import ChartLabel, Picture
@@ -20,6 +20,7 @@ from accelbench.present.dashboard.page_query import (
     address_of_pairs,
     one_of,
 )
+from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 
 
@@ -220,16 +221,14 @@ def spread_of(
     return spread_picture(label, title, [_group(row) for row in rows], notes)
 
 
-def _group(row: Row) -> SpreadGroup:
-    quantiles = row["quantiles"]
-    assert isinstance(quantiles, list)
+def _group(row: Cell) -> SpreadGroup:
     return SpreadGroup(
         str(row["name"] or NO_DATA),
-        text(row, "hardware") if row["platforms"] == 1 else "",
-        int(number(row, "cells") or 0),
-        int(number(row, "models") or 0),
-        [float(value) for value in quantiles],
-        bool(row["imported"]),
+        str(row["hardware"] or "") if row["platforms"] == 1 else "",
+        row["cells"],
+        row["models"],
+        row["quantiles"],
+        row["imported"],
         str(row["first"] or "")[:10],
         str(row["last"] or "")[:10],
     )
@@ -240,7 +239,7 @@ def summaries(snapshot: Snapshot, query: PageQuery) -> list[tuple[str, str, Pict
     where, values = query.where()
     counts = ", ".join(f'count(DISTINCT {FIELDS[name][1]}) AS "{name}"' for name in _BY)
     (row,) = snapshot.ask(f"SELECT {counts} FROM cell WHERE {where} AND {COUNTED_SQL}", values)  # noqa: S608
-    by = next((name for name in _BY if (number(row, name) or 0) <= MOST_GROUPS), _BY[-1])
+    by = next((name for name in _BY if row[name] <= MOST_GROUPS), _BY[-1])
     made = ((name, spread_of(snapshot, query, FIGURES[name], by)) for name in SUMMARIES)
     return [(name, by, picture) for name, picture in made if picture is not None]
 
@@ -284,7 +283,7 @@ def points_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> Exp
         f"SELECT count(*) AS n, min({x}) AS x0, max({x}) AS x1, min({y}) AS y0, max({y}) AS y1"  # noqa: S608
         " FROM {cells}"
     )
-    count = int(number(about, "n") or 0)
+    count = about["n"]
     if not count:
         return None
     across, up = _axis(chosen, "x", chosen.x, about), _axis(chosen, "y", chosen.y, about)
@@ -316,7 +315,7 @@ def figures_there(snapshot: Snapshot, query: PageQuery) -> dict[str, int]:
         f'count(*) FILTER ({usable_sql(figure)}) AS "{name}"' for name, figure in FIGURES.items()
     )
     (row,) = snapshot.ask(f"SELECT {counts} FROM cell WHERE {where}", values)  # noqa: S608
-    return {name: int(number(row, name) or 0) for name in FIGURES}
+    return {name: row[name] for name in FIGURES}
 
 
 class _Selection:
@@ -335,10 +334,10 @@ class _Selection:
             f" {self._colour} AS colour_by, {', '.join(_COLUMNS)}"
         )
 
-    def ask(self, sql: str, more: str = "", values: Sequence[object] = ()) -> list[Row]:
+    def ask(self, sql: str, more: str = "", values: Sequence[object] = ()) -> list[Cell]:
         """Return the rows of a question in which `{cells}` stands for the configurations."""
         cells = f"cell WHERE {self._where}{more}"
-        return [*self._snapshot.ask(sql.format(cells=cells), [*self._values, *values])]
+        return self._snapshot.ask(sql.format(cells=cells), [*self._values, *values])
 
     def groups(self) -> list[tuple[str, int]]:
         """Return the colours with their counts, the largest first."""
@@ -346,7 +345,7 @@ class _Selection:
             f"SELECT {self._colour} AS name, count(*) AS n"  # noqa: S608
             " FROM {cells} GROUP BY 1 ORDER BY 2 DESC, 1"
         )
-        return [(str(row["name"]), int(number(row, "n") or 0)) for row in rows]
+        return [(str(row["name"]), row["n"]) for row in rows]
 
     def rows(
         self,
@@ -354,12 +353,12 @@ class _Selection:
         order: str = "lower(model)",
         more: str = "",
         values: Sequence[object] = (),
-    ) -> list[Row]:
+    ) -> list[Cell]:
         """Return the configurations in an order, at most so many."""
         sql = f"SELECT {self._columns} FROM {{cells}} ORDER BY {order}, key LIMIT {most}"  # noqa: S608
         return self.ask(sql, more, values)
 
-    def matches(self) -> list[Row]:
+    def matches(self) -> list[Cell]:
         """Return the configurations whose names have each word of the search."""
         words = self._chosen.find.lower().split()
         text = "lower(concat_ws(' ', model, hardware, device_name, runtime, precision))"
@@ -373,9 +372,9 @@ class _Selection:
         rows = self.ask(
             f"SELECT {column} AS c, {row} AS r, count(*) AS n FROM {{cells}} GROUP BY 1, 2"  # noqa: S608
         )
-        return [tuple(int(number(one, name) or 0) for name in "crn") for one in rows]  # type: ignore[misc]
+        return [(one["c"], one["r"], one["n"]) for one in rows]
 
-    def front(self) -> list[Row]:
+    def front(self) -> list[Cell]:
         """Return the configurations that none beats in both, or the best of the figure up."""
         x, y = self._chosen.x, self._chosen.y
         if not y.better:

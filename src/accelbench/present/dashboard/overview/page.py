@@ -119,7 +119,7 @@ def find(database: Database, snapshot: Snapshot) -> OverviewFindings:
         check, unjudged = check_or_why(database, {}, here.id)
     every = points(rows)
     made = findings_of(rows, every, older, check, snapshot.sign)
-    many = int(str(chosen[0]["many"])) if chosen else 0
+    many = chosen[0]["many"] if chosen else 0
     return OverviewFindings(str(here), made, every, keys, (len(chosen), many), unjudged)
 
 

@@ -69,7 +69,7 @@ class ChartPages(SitePages):
             "launches": [
                 {**row, "samples_ms": samples.get(str(row["result_id"]), [])} for row in rows
             ],
-            "run": vars(run) if run else None,
+            "run": run,
         }
         body = json.dumps(whole, indent=1, default=str)
         headers = {"content-disposition": f'attachment; filename="cell-{cell["key"]}.json"'}

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.figures import kind_sql
 from accelbench.core.precision import not_exact
-from accelbench.core.rows import Row, number, text, texts
+from accelbench.core.rows import number, text, texts
 from accelbench.core.vocabulary import Quality
 from accelbench.evidence.launches import with_reported_outputs
 from accelbench.judge.matrices import matrix_on
@@ -136,7 +136,7 @@ def _list(snapshot: Snapshot, query: table_query.TableQuery, groups: Sequence[st
         f" LIMIT {page_query.PAGE} OFFSET {(query.page - 1) * page_query.PAGE}",
         values,
     )
-    count = int(number(rows[0], "all_groups") or 0) if rows else 0
+    count = rows[0]["all_groups"] if rows else 0
     if not rows:  # beyond the last page
         count = snapshot.count(f"SELECT count(*) FROM ({sql})", values)  # noqa: S608
     of_rows = [_group(query, row, groups) for row in rows]
@@ -153,7 +153,7 @@ def _pivot(snapshot: Snapshot, query: table_query.TableQuery, names: Sequence[st
     sizes: dict[str, int] = {}
     for one in of_each:
         name = str(one["value"])
-        sizes[name] = sizes.get(name, 0) + int(number(one, "cells") or 0)
+        sizes[name] = sizes.get(name, 0) + one["cells"]
     kept = sorted(sizes, key=lambda value: (-sizes[value], value))[:MOST_ACROSS]
     columns = sorted(
         (one["value"] for one in of_each if str(one["value"]) in kept), key=_place_across
@@ -188,7 +188,7 @@ def _lines(
     )
     if not rows:  # beyond the last page
         return [], snapshot.count(f"SELECT count(*) FROM ({distinct})", values)  # noqa: S608
-    return [(row["value"], text(row, "mode")) for row in rows], int(number(rows[0], "every") or 0)
+    return [(row["value"], row["mode"]) for row in rows], rows[0]["every"]
 
 
 def _figures(
@@ -247,18 +247,18 @@ def _sql(
     return sql, values
 
 
-def _group(query: table_query.TableQuery, row: Row, names: Sequence[str]) -> ResultGroup:
+def _group(query: table_query.TableQuery, row: Cell, names: Sequence[str]) -> ResultGroup:
     units = sorted(texts(row, "units")) if query.figure in _COUNTED else []
     several = len(units) > 1
     figures = {
-        name: None if several or row[name] is None else float(number(row, name) or 0.0)
+        name: None if several or row[name] is None else row[name]
         for name in ("best", "middle", "low", "high")
     }
     statistics = sorted(texts(row, "statistics")) if query.figure == "latency" else []
     return ResultGroup(
         {name: row[f"value_{n}"] for n, name in enumerate(names)},
-        int(number(row, "n") or 0),
-        int(number(row, "known") or 0),
+        row["n"],
+        row["known"],
         "" if several else text(row, "best_key"),
         figures["best"],
         figures["middle"],

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.rows import Json, Row, number
+from accelbench.core.rows import Row, number
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.judge.filters import marks
 from accelbench.judge.histories import OF_NO_CHECK_SQL
@@ -41,19 +41,6 @@ _FAILED = (
 )
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """A run."""
-
-    run_id: str
-    label: str
-    command: str
-    status: str
-    started_at: str
-    git_commit: str
-    environment: Json
-
-
 def launches_in(database: Database, results: Sequence[str]) -> list[Row]:
     """Return the launches with these ids, every column, in order of time."""
     if not results:
@@ -68,18 +55,17 @@ def _moment(row: Row) -> tuple[bool, str, bool, float]:
     return moment is None, str(moment or ""), launch is None, launch or 0.0
 
 
-def run_of(database: Database, run_id: str) -> RunSummary | None:
+def run_of(database: Database, run_id: str) -> dict[str, Any] | None:
     """Return a run with its recorded environment, or None."""
-    _, rows = database.query(
-        "SELECT run_id, label, command, status, started_at::VARCHAR, git_commit,"
-        " environment::VARCHAR FROM benchmark_runs WHERE run_id = ?",
+    names, rows = database.query(
+        "SELECT run_id, label, command, status, started_at::VARCHAR AS started_at, git_commit,"
+        " environment::VARCHAR AS environment FROM benchmark_runs WHERE run_id = ?",
         [run_id],
     )
-    for *words, environment in rows:
-        facts = json.loads(str(environment)) if environment else {}
-        known = facts if isinstance(facts, Mapping) else {}
-        run, label, command, status, started_at, commit = (str(word or "") for word in words)
-        return RunSummary(run, label, command, status, started_at, commit, known)
+    for row in rows:
+        known = {name: str(value or "") for name, value in zip(names, row, strict=True)}
+        facts = json.loads(known["environment"] or "{}")
+        return {**known, "environment": facts if isinstance(facts, Mapping) else {}}
     return None
 
 
@@ -251,10 +237,6 @@ def lines_of(
     )
     if not here:
         (count,) = snapshot.ask(f"SELECT count(*) AS every FROM ({lines})", values)  # noqa: S608
-        return [], _whole(count, "every")
-    rows = snapshot.lying([_whole(row, "spot") for row in here], "* EXCLUDE (results)")
-    return cast("list[Cell]", rows), _whole(here[0], "every")
-
-
-def _whole(row: Row, name: str) -> int:
-    return int(number(row, name) or 0)
+        return [], count["every"]
+    rows = snapshot.lying([row["spot"] for row in here], "* EXCLUDE (results)")
+    return rows, here[0]["every"]

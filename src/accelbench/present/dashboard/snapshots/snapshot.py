@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from accelbench.core import worth
 from accelbench.core.columns import ASKED
@@ -357,7 +357,7 @@ class Snapshot:
         """What stands before an amount of money."""
         return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
 
-    def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, object]]:
+    def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Rows by column name; each question has a connection of its own."""
         with self.memory.cursor() as cursor:
             done = cursor.execute(sql, list(values) or None)
@@ -371,19 +371,19 @@ class Snapshot:
     def count(self, sql: str, values: Sequence[object] = ()) -> int:
         """The number that is the only answer to a question."""
         ((number,),) = (row.values() for row in self.ask(sql, values))
-        return int(str(number or 0))
+        return int(number or 0)
 
     def whole(
         self, sql: str, values: Sequence[object] = (), columns: str = "*"
-    ) -> list[dict[str, object]]:
+    ) -> list[dict[str, Any]]:
         """The cells that a question names by where they lie (`rowid AS place`), in its order.
 
         A question over few columns finds a page of two hundred thousand cells in a quarter of the
         time that it takes over all ninety, and the rows of a page are read by where they lie.
         """
-        return self.lying([int(str(row["place"])) for row in self.ask(sql, values)], columns)
+        return self.lying([row["place"] for row in self.ask(sql, values)], columns)
 
-    def lying(self, places: Sequence[int], columns: str = "*") -> list[dict[str, object]]:
+    def lying(self, places: Sequence[int], columns: str = "*") -> list[dict[str, Any]]:
         """The cells at some places, in their order."""
         if not places:
             return []
