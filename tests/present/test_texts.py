@@ -15,7 +15,7 @@ SOURCES = Path(__file__).parents[2] / "src" / "accelbench"
 CATALOGUES = SOURCES / "present" / "texts"
 SUBJECTS = sorted(file.stem for file in CATALOGUES.glob("*.toml"))
 #: Tables of labels, not of templates.
-LABELS = {"chart_labels"}
+LABELS = {"chart_labels", "column_labels", "explore_labels", "question_forms"}
 
 
 def calls() -> Iterator[tuple[str, set[str], str]]:

@@ -16,7 +16,6 @@ from zlib import crc32
 from accelbench.core.devices import cards
 from accelbench.core.figures import ITEMS, unit_of_all
 from accelbench.core.rows import Json, Row
-from accelbench.core.vocabulary import HARDWARE
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import KINDS, Point
 from accelbench.present.charts.font_metrics import FONT
@@ -25,6 +24,9 @@ from accelbench.present.texts import phrase
 #: A specification of Vega-Lite, or a part of one: a tree of plain values that charts write down as
 #: literals and put together by their names; its form is Vega-Lite's, and no type of ours.
 Spec = dict[str, Any]
+#: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
+#: by names of its own, so no type knows them all.
+Record = dict[str, Any]
 
 #: 0.01, 100, 1,500: neither exponents nor thousandths called "m".
 NUMBER = ",.4~r"
@@ -272,7 +274,7 @@ PANEL_TITLE: Json = {
 
 #: A mark tells by its form too what a figure is, and by its dashes how it ran.
 SHAPES = dict(zip(KINDS, ("circle", "diamond", "square", "triangle-up", "cross"), strict=True))
-_DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 5], [6, 2, 1, 2, 1, 2])
+DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 5], [6, 2, 1, 2, 1, 2])
 
 #: Groups that are no platforms, told apart without red and green too (Okabe
 #: and Ito, its pale ones darker: a mark has a contrast of 3 with its paper); and the rest.
@@ -294,48 +296,23 @@ def wrapped(text: str) -> list[str]:
     return wrap(text, _LONGEST_LINE) or [""]
 
 
-def hardware_scale(names: Iterable[str]) -> Spec:
-    """Each platform in its own colour, in the design's order."""
-    order = {name: place for place, name in enumerate(HARDWARE)}
-    domain = sorted(set(names), key=lambda name: (order.get(name, len(order)), name))
-    return {"domain": domain, "range": [colour_of(name) for name in domain]}
-
-
-def dash_scale(names: Sequence[str]) -> Spec:
-    """Lines told apart without colour."""
-    return {"domain": list(names), "range": [_DASHES[i % len(_DASHES)] for i in range(len(names))]}
-
-
 def engine_dashes(engine: str) -> list[int]:
     """An engine's own, by its card, the same in every chart; drawn by lot where none says any."""
     card = cards().get(engine)
     own = card.dashes if card else _IMPORTED.get(engine, ())
-    return [*own] or _DASHES[crc32(engine.encode()) % len(_DASHES)]
+    return [*own] or DASHES[crc32(engine.encode()) % len(DASHES)]
 
 
-def kind_scale(kinds: Iterable[str]) -> Spec:
-    """The forms of those kinds that are there."""
-    domain = [kind for kind in KINDS if kind in set(kinds)]
-    return {"domain": domain, "range": [SHAPES[kind] for kind in domain]}
+def filled(colour: str, kind: str) -> str:
+    """What a mark is filled with: imported is hollow, simulated hatched, predicted pale.
+
+    `draw` puts the pattern of a hatching into the file.
+    """
+    hatch = f"url(#hatch-{colour[1:]})"
+    return {"imported": PAPER, "simulated": hatch, "predicted": f"{colour}44"}.get(kind, colour)
 
 
-def kind_paint(kinds: Iterable[str]) -> Spec:
-    """The fillings of those kinds, for a legend."""
-    domain = [kind for kind in KINDS if kind in set(kinds)]
-    return {"domain": domain, "range": [_filled(INK, kind) for kind in domain]}
-
-
-def paint(hardware: str, kind: str) -> str:
-    """What a mark is filled with: imported is hollow, simulated hatched, predicted pale."""
-    return _filled(colour_of(hardware), kind)
-
-
-def _filled(colour: str, kind: str) -> str:
-    return {"imported": PAPER, "simulated": hatch(colour), "predicted": f"{colour}44"}.get(
-        kind, colour
-    )
-
-
-def hatch(colour: str) -> str:
-    """A pattern of that colour, which `draw` puts into the file."""
-    return f"url(#hatch-{colour[1:]})"
+def look_of(hardware: str, kind: str) -> Record:
+    """The colour of a platform, and the filling and form of a kind of figure."""
+    colour = colour_of(hardware)
+    return {"colour": colour, "paint": filled(colour, kind), "form": SHAPES[kind]}

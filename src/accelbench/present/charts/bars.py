@@ -197,7 +197,7 @@ def _kept(points: Sequence[Point], comparison: Comparison) -> list[Point]:
 
 def _bars(
     points: Sequence[Point], comparison: Comparison, drawn: Sequence[Point], devices: words.Devices
-) -> list[marks.Record]:
+) -> list[axes.Record]:
     quantity = comparison.quantity
     bad = [not point.usable and quantity.timed for point in points]
     longest = _LONGEST_NAME - (len(_USELESS) if any(bad) else 0)
@@ -210,20 +210,20 @@ def _bars(
     return bars
 
 
-def _scales(title: str, records: Sequence[Sequence[marks.Record]]) -> list[axes.ChartAxis]:
+def _scales(title: str, records: Sequence[Sequence[axes.Record]]) -> list[axes.ChartAxis]:
     longest = [_longest(bars) for bars in records]
     if max(longest) <= 4 * min(longest):
         longest = [max(longest)] * len(longest)
     return [axes.axis(title, [end], log=False) for end in longest]
 
 
-def _longest(bars: Sequence[marks.Record]) -> float:
+def _longest(bars: Sequence[axes.Record]) -> float:
     value = float(max(bar["value"] for bar in bars))
     high = max(bar["high"] or 0.0 for bar in bars)
     return max(value * _ROOM, min(high, value * _FURTHEST))
 
 
-def _layers(records: Sequence[marks.Record], scale: axes.ChartAxis) -> list[Spec]:
+def _layers(records: Sequence[axes.Record], scale: axes.ChartAxis) -> list[Spec]:
     y = named("bar", (bar["bar"] for bar in records), labelLimit=270)
     place = {"y": y, "x": scale.of("value")}
     painted = {**place, **marks.PAINTED, "tooltip": marks.tooltip(scale.title, records)}

@@ -18,7 +18,6 @@ from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import (
     MOST_PANELS,
     Panel,
-    Record,
     arranged,
     labels,
     record,
@@ -91,7 +90,7 @@ def _rests_on(shown: Sequence[TimedCollectives]) -> str:
     )
 
 
-def _about(timed: TimedCollectives, entry: ProbeFigure) -> Record:
+def _about(timed: TimedCollectives, entry: ProbeFigure) -> axes.Record:
     return {
         "device": _device(timed),
         "ranks": timed.ranks,
@@ -101,17 +100,17 @@ def _about(timed: TimedCollectives, entry: ProbeFigure) -> Record:
     }
 
 
-def _rate(entry: ProbeFigure) -> Record:
+def _rate(entry: ProbeFigure) -> axes.Record:
     low, high = (end and end / 1e9 for end in (entry.low, entry.high))
     return {"value": entry.value / 1e9, "low": low, "high": high}
 
 
-def _time(entry: ProbeFigure) -> Record:
+def _time(entry: ProbeFigure) -> axes.Record:
     low, high = (end and entry.spec.work / end * 1e6 for end in (entry.high, entry.low))
     return {"value": entry.step_seconds * 1e6, "low": low, "high": high}
 
 
-def _row(rate: Record, time: Record) -> Record:
+def _row(rate: axes.Record, time: axes.Record) -> axes.Record:
     plain = {name: rate[name] for name in ("device", "ranks", "collective", "bytes")}
     ends = {"GB/s": rate, "µs": time}
     return plain | {
@@ -121,7 +120,7 @@ def _row(rate: Record, time: Record) -> Record:
     }
 
 
-def _ends(records: Sequence[Record]) -> list[float | None]:
+def _ends(records: Sequence[axes.Record]) -> list[float | None]:
     return [datum[name] for datum in records for name in ("value", "low", "high")]
 
 
@@ -142,7 +141,7 @@ def _lines(names: Sequence[str]) -> dict[str, axes.Spec]:
 
 
 def _layers(
-    records: Sequence[Record], x: axes.Spec, scale: axes.ChartAxis, lines: dict[str, axes.Spec]
+    records: Sequence[axes.Record], x: axes.Spec, scale: axes.ChartAxis, lines: dict[str, axes.Spec]
 ) -> list[axes.Spec]:
     place = {"x": x, "y": scale.of("value")}
     coloured = {**place, "color": lines["color"]}
@@ -200,13 +199,13 @@ def _place(point: Point) -> tuple[object, ...]:
     return (*what, *sizes, str(row.get("options")))
 
 
-def _records(point: Point, parts: StepParts, name: str) -> list[Record]:
+def _records(point: Point, parts: StepParts, name: str) -> list[axes.Record]:
     figures = (parts.computation, parts.overlapped, parts.exposed)
     shares = f"{words.figure(parts.exposed)} ms exposed, {100 * parts.exposed / parts.step:.0f} %"
     begin, records = 0.0, []
     for place, (part, value) in enumerate(zip(_PARTS, figures, strict=True)):
         last = place == len(_PARTS) - 1
-        more: Record = {"bar": name, "part": part, "place": begin, "end": begin + value}
+        more: axes.Record = {"bar": name, "part": part, "place": begin, "end": begin + value}
         # The times are a profiler's own, and as steady as any: their interval is not the step's.
         datum = record(point, FigureInterval(value), timed=False, **more)
         records.append({**datum, "said": shares if last else ""})
@@ -214,7 +213,7 @@ def _records(point: Point, parts: StepParts, name: str) -> list[Record]:
     return records
 
 
-def _body(records: Sequence[Record], scale: axes.ChartAxis) -> axes.Spec:
+def _body(records: Sequence[axes.Record], scale: axes.ChartAxis) -> axes.Spec:
     y = axes.named("bar", (datum["bar"] for datum in records), labelLimit=480)
     parts = axes.grouped("part", _PARTS, {"title": None, "symbolType": "square", "columns": 3})
     tips = [
@@ -324,14 +323,14 @@ def _straggler(point: Point, lines: Sequence[RankLine]) -> str:
     return f"slowest: rank {slowest} · straggler ratio {ratio.value:.2f}"
 
 
-def _rank_records(lines: Sequence[RankLine], name: str) -> list[Record]:
+def _rank_records(lines: Sequence[RankLine], name: str) -> list[axes.Record]:
     middles = {
         figure_name: median(known)
         for figure_name in _FIGURES
         if (known := [n.figures[figure_name] for n in lines if figure_name in n.figures])
     }
     kept = sorted(lines, key=lambda line: -line.figures.get("work_ms", 0.0))[:_MOST_RANKS]
-    records: list[Record] = []
+    records: list[axes.Record] = []
     for line in sorted(kept, key=lambda line: line.rank):
         # To the median rank; 1 if that has nothing of it.
         ratios = {n: value / (middles[n] or value or 1.0) for n, value in line.figures.items()}
@@ -353,7 +352,7 @@ def _rank_records(lines: Sequence[RankLine], name: str) -> list[Record]:
     return records
 
 
-def _rank_layers(records: Sequence[Record]) -> list[axes.Spec]:
+def _rank_layers(records: Sequence[axes.Record]) -> list[axes.Spec]:
     heads = [head for head in _FIGURES.values() if any(r["figure"] == head for r in records)]
     place = axes.grid(
         "figure", heads, "line", (r["line"] for r in records), labelFontSize=11.5, labelLimit=130

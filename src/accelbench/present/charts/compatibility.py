@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from accelbench.core.worth import COMPARABLE
 from accelbench.judge.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.judge.points import EMULATED, Point
-from accelbench.present.charts.axes import Spec, grid, grouped, layer, view
+from accelbench.present.charts.axes import Record, Spec, grid, grouped, layer, view
 from accelbench.present.charts.chart import ChartBody, Subject
-from accelbench.present.charts.marks import Record, labels
+from accelbench.present.charts.marks import labels
 from accelbench.present.charts.words import figure, left_out, safe
 from accelbench.present.matrix import precisions
 from accelbench.present.texts import phrase

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from accelbench.core.devices import devices_beside, devices_of
 from accelbench.core.figures import ITEMS, unit_of
 from accelbench.core.rows import Row, number
-from accelbench.core.vocabulary import Quality
+from accelbench.core.vocabulary import HARDWARE, Quality
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.present.charts import axes, words
-from accelbench.present.charts.axes import Spec
+from accelbench.present.charts.axes import Record, Spec
 from accelbench.present.charts.chart import ChartBody
 from accelbench.present.charts.palette import device_colours
 from accelbench.present.texts import phrase
-
-#: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
-#: by names of its own, so no type knows them all.
-Record = dict[str, Any]
 
 #: A mark of an unusable figure is hollow, and its outline is dashed.
 UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
@@ -59,9 +54,7 @@ def record(
         "date": str(row.get("started_at") or "")[:10],
         "statistic": point.latency_by.value if point.latency_by else "",
         "kind": point.kind,
-        "colour": colour_of(str(row.get("hardware"))),
-        "paint": axes.paint(str(row.get("hardware")), point.kind),
-        "form": axes.SHAPES[point.kind],
+        **axes.look_of(str(row.get("hardware")), point.kind),
         **quality,
         **more,
     }
@@ -109,27 +102,23 @@ PAINT, FORM = axes.as_stored("paint"), axes.as_stored("form")
 PAINTED: Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
 
 
-def kinds(records: Sequence[Row]) -> set[str]:
-    """What their figures are: measured, imported and so on."""
-    return {str(datum["kind"]) for datum in records}
-
-
 def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
     """What filled, hollow, banded and hatched marks are: a layer of unseen marks, for its legend.
 
     Nothing where all was measured here.
     """
-    drawn_kinds = kinds(records)
-    if drawn_kinds <= {"measured"}:
+    known = {str(datum["kind"]) for datum in records}
+    if known <= {"measured"}:
         return []
+    kinds = [kind for kind in axes.SHAPES if kind in known]
+    looks = {
+        "fill": {kind: axes.filled(axes.INK, kind) for kind in kinds},
+        "stroke": dict.fromkeys(kinds, axes.INK),
+        "shape": {kind: axes.SHAPES[kind] for kind in kinds},
+    }
+    shape: Spec = {"shape": "square"} if bars and looks.pop("shape") else {}
     shown = axes.legend(symbolStrokeWidth=1.5, symbolSize=110)
-    form = {"field": "kind", "type": "nominal", "legend": shown}
-    fill = axes.kind_paint(drawn_kinds)
-    outline = {"domain": fill["domain"], "range": [axes.INK] * len(drawn_kinds)}
-    channels = {"fill": {**form, "scale": fill}, "stroke": {**form, "scale": outline}}
-    if not bars:
-        channels["shape"] = {**form, "scale": axes.kind_scale(drawn_kinds)}
-    shape: Spec = {"shape": "square"} if bars else {}
+    channels = {channel: axes.grouped("kind", look, shown) for channel, look in looks.items()}
     return [axes.layer("point", channels, opacity=0, **shape)]
 
 
@@ -138,19 +127,17 @@ def hardware_legend(records: Sequence[Row]) -> list[Spec]:
 
     Nothing where there is one alone.
     """
-    names = {str(datum["hardware"]) for datum in records}
     shades = device_colours(records)
-    scale = axes.hardware_scale(names)
+    order = [*HARDWARE, *sorted({str(datum["hardware"]) for datum in records} - {*HARDWARE})]
+    names = [name for name in order if any(datum["hardware"] == name for datum in records)]
     places: dict[str, str] = {}
-    for name, colour in zip(scale["domain"], scale["range"], strict=True):
-        devices = {
-            device: shade for (platform, device), shade in shades.items() if platform == name
-        }
-        alone = len(names) == 1
+    for name in names:
+        before = f"{name} " if len(names) > 1 else ""
         places |= {
-            words.short_device(device) if alone else f"{name} {words.short_device(device)}": shade
-            for device, shade in devices.items()
-        } or {name: colour}
+            f"{before}{words.short_device(device)}": shade
+            for (platform, device), shade in shades.items()
+            if platform == name
+        } or {name: colour_of(name)}
     if len(places) < 2:
         return []
     form = {"color": axes.grouped("place", places, axes.legend(symbolSize=110))}
@@ -169,9 +156,7 @@ _TOLD = (
 )
 
 
-def tooltip(
-    title: str, records: Sequence[Row], field: str = "value", level: str = "95 %"
-) -> list[Spec]:
+def tooltip(title: str, records: Sequence[Row], level: str = "95 %") -> list[Spec]:
     """What is told of a mark that somebody points at, in a page that can."""
     fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
     ends = {"low": f"{level} from", "high": f"{level} to"}
@@ -179,7 +164,7 @@ def tooltip(
         ends = {"low": "from", "high": "to"}
     every = [
         *axes.words(*_TOLD),
-        *axes.numbers(**{field: title}, **ends),
+        *axes.numbers(value=title, **ends),
         *axes.numbers("launches", "samples"),
         *axes.words("interval_of", "statistic", "date"),
     ]

@@ -13,7 +13,7 @@ from accelbench.hardware.common import colour_of
 from accelbench.judge.points import Point
 from accelbench.judge.questions import Key
 from accelbench.present.charts import axes, words
-from accelbench.present.charts.axes import axis, numbers
+from accelbench.present.charts.axes import Record, axis, numbers
 from accelbench.present.charts.chart import ChartBody, Roof, Subject
 from accelbench.present.charts.marks import (
     COLOUR,
@@ -23,7 +23,6 @@ from accelbench.present.charts.marks import (
     UNUSABLE,
     Panel,
     Quantity,
-    Record,
     arranged,
     dots,
     draw_panels,
@@ -298,7 +297,8 @@ def _roofs(lines: Sequence[Record], x: axes.Spec, y: axes.Spec) -> list[axes.Spe
     if not lines:
         return []
     names = list(dict.fromkeys(datum["roof"] for datum in lines))
-    dash = {**axes.as_stored("roof"), "scale": axes.dash_scale(names), "legend": None}
+    dashes = [axes.DASHES[place % len(axes.DASHES)] for place in range(len(names))]
+    dash = {**axes.as_stored("roof"), "scale": {"domain": names, "range": dashes}, "legend": None}
     place = {"x": x, "y": y}
     label = labels({**place, "text": {"field": "roof"}}, align="right", dy=-7)
     ends = {"data": {"values": [datum for datum in lines if datum["end"]]}}

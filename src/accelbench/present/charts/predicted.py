@@ -14,9 +14,8 @@ from accelbench.core.axes import AXES
 from accelbench.core.figures import ITEMS
 from accelbench.core.nouns import counted, digits
 from accelbench.core.vocabulary import Provenance
-from accelbench.hardware.common import colour_of
 from accelbench.present.charts import axes
-from accelbench.present.charts.axes import axis, words
+from accelbench.present.charts.axes import Record, axis, words
 from accelbench.present.charts.axes import legend as legend_of
 from accelbench.present.charts.by_batch import batch_axis, reach, way_of
 from accelbench.present.charts.chart import ChartBody, Picture, label_of, pictured
@@ -25,7 +24,6 @@ from accelbench.present.charts.marks import (
     MOST_PANELS,
     PAINT,
     Panel,
-    Record,
     arranged,
     beyond,
     dots,
@@ -111,9 +109,7 @@ def _mark_record(
         "low": low,
         "high": high,
         "basis": safe(entry["basis"]) if kind == Provenance.PREDICTED else "",
-        "colour": colour_of(hardware),
-        "paint": axes.paint(hardware, kind),
-        "form": axes.SHAPES[kind],
+        **axes.look_of(hardware, kind),
     }
 
 
@@ -186,13 +182,13 @@ def kind_notes(records: Sequence[Record], *, cut: bool = False) -> list[str]:
     return [_PREDICTED_NOTE, *([_BEYOND_NOTE] if cut else []), *([_MEASURED_NOTE] if known else [])]
 
 
-def kind_dots(place: axes.Spec, tooltip: Sequence[axes.Spec], size: int = 55) -> list[axes.Spec]:
+def kind_dots(place: axes.Spec, tooltip: Sequence[axes.Spec]) -> list[axes.Spec]:
     """Pale squares of predictions; on them circles of measurements, with a paper edge."""
     told = {**place, "tooltip": tooltip}
-    form: axes.Spec = {"size": size, "stroke": axes.PAPER, "strokeWidth": 1.2, "opacity": 1}
+    form: axes.Spec = {"size": 55, "stroke": axes.PAPER, "strokeWidth": 1.2, "opacity": 1}
     circle = {"shape": axes.SHAPES["measured"], **form}
     return [
-        {"transform": [{"filter": _IS_PREDICTED}], **dots(told, size)},
+        {"transform": [{"filter": _IS_PREDICTED}], **dots(told, 55)},
         axes.layer("point", {**told, "fill": PAINT}, where="datum.kind === 'measured'", **circle),
     ]
 

@@ -20,6 +20,7 @@ from accelbench.present.charts.axes import (
     LINE_WIDTHS,
     PANEL_HIGH,
     ChartAxis,
+    Record,
     Spec,
     axis,
     far,
@@ -146,7 +147,7 @@ def _most(panels: Iterable[Sequence[ScalingLine]]) -> int:
     return max(processes_of(line.points[-1]) for panel in panels for line in panel)
 
 
-def _records(lines: Sequence[ScalingLine]) -> list[marks.Record]:
+def _records(lines: Sequence[ScalingLine]) -> list[Record]:
     records = []
     for line in lines:
         base = line.alone.throughput
@@ -155,7 +156,7 @@ def _records(lines: Sequence[ScalingLine]) -> list[marks.Record]:
             span, count = point.throughput, processes_of(point)
             assert span is not None
             efficiency = point.metric("scaling_efficiency") if count > 1 else None
-            more: marks.Record = {
+            more: Record = {
                 "strategy": safe(line.strategy),
                 "processes": count,
                 "ideal": base.value * count,
@@ -174,14 +175,14 @@ def _said(line: ScalingLine, efficiency: FigureInterval | None) -> str:
     return f"{name} {percent:.0f} %" if percent >= 1 else f"{name} {percent:.1g} %"
 
 
-def _reach(records: Sequence[marks.Record]) -> list[float | None]:
+def _reach(records: Sequence[Record]) -> list[float | None]:
     figures = [datum[name] for datum in records for name in ("value", "ideal")]
     least, most = min(figures) / _FURTHEST, max(figures) * _FURTHEST
     intervals = [datum[name] for datum in records for name in ("low", "high")]
     return [*figures, *(end and min(max(end, least), most) for end in intervals)]
 
 
-def _across(records: Sequence[marks.Record], log: bool) -> Spec:
+def _across(records: Sequence[Record], log: bool) -> Spec:
     counts = sorted({datum["processes"] for datum in records})
     reach = counts[-1] - 1
     # On the right there has to be room for the lines' names.
@@ -196,7 +197,7 @@ def _across(records: Sequence[marks.Record], log: bool) -> Spec:
     }
 
 
-def _layers(records: Sequence[marks.Record], x: Spec, scale: ChartAxis, alone: bool) -> list[Spec]:
+def _layers(records: Sequence[Record], x: Spec, scale: ChartAxis, alone: bool) -> list[Spec]:
     y = scale.of("value")
     place = {"x": x, "y": y}
     names = dict.fromkeys(datum["strategy"] for datum in records)
@@ -215,10 +216,10 @@ def _layers(records: Sequence[marks.Record], x: Spec, scale: ChartAxis, alone: b
     ]
 
 
-def _apart(ends: Sequence[marks.Record], scale: ChartAxis, height: int) -> list[marks.Record]:
+def _apart(ends: Sequence[Record], scale: ChartAxis, height: int) -> list[Record]:
     low, high = (_on(scale, end) for end in (scale.low, scale.high))
     least = _LINE_HEIGHT / height * (high - low)
-    placed: list[marks.Record] = []
+    placed: list[Record] = []
     above: dict[int, float] = {}
     for datum in sorted(ends, key=lambda datum: -datum["value"]):
         count = datum["processes"]

@@ -21,7 +21,7 @@ from accelbench.judge import speed_ups
 from accelbench.judge.comparison import Compared
 from accelbench.judge.points import Point
 from accelbench.present.charts import axes, chart, words
-from accelbench.present.charts.axes import named
+from accelbench.present.charts.axes import Record, named
 from accelbench.present.charts.marks import (
     COLOUR,
     DASHED,
@@ -30,7 +30,6 @@ from accelbench.present.charts.marks import (
     PAINTED,
     UNUSABLE,
     Panel,
-    Record,
     arranged,
     dots,
     ends,

@@ -22,7 +22,6 @@ from accelbench.present.charts.marks import (
     MOST_PANELS,
     PAINT,
     Panel,
-    Record,
     arranged,
     legends,
 )
@@ -234,9 +233,10 @@ def _panel(series: Series, name: str, about: str, moments: Sequence[str], wide: 
     return Panel(name, [about], records, [*_drawn_steps(steps, x), *_layers(series, scale, x)])
 
 
-def _points(series: Series) -> list[Record]:
+def _points(series: Series) -> list[axes.Record]:
     spikes = {spike.at for spike in series.came_back}
     kind = str(series.row.get("provenance") or "measured")
+    colour = colour_of(str(series.row.get("hardware")))
     software = {at: safe(in_short(what), _LONGEST) for at, what in series.software_changes}
     return [
         {
@@ -251,16 +251,16 @@ def _points(series: Series) -> list[Record]:
             "alone": place in spikes,
             "software": software.get(place, ""),
             "kind": kind,
-            "colour": colour_of(str(series.row.get("hardware"))),
-            "paint": axes.paint(str(series.row.get("hardware")), kind),
+            "colour": colour,
+            "paint": axes.filled(colour, kind),
         }
         for place, point in enumerate(series.points)
     ]
 
 
-def _levels(series: Series) -> list[Record]:
+def _levels(series: Series) -> list[axes.Record]:
     steps = series.course.steps if series.course else ()
-    levels: list[Record] = []
+    levels: list[axes.Record] = []
     edges = sorted({0, *(step.at for step in steps), *(part.at for part in series.partings)})
     for begin, end in pairwise([*edges, len(series.points)]):
         part = series.points[begin:end]
@@ -304,8 +304,8 @@ def _layers(series: Series, scale: axes.ChartAxis, x: axes.Spec) -> list[axes.Sp
     ]
 
 
-def _steps(series: Series, moments: Sequence[str], wide: int) -> list[Record]:
-    records: list[Record] = []
+def _steps(series: Series, moments: Sequence[str], wide: int) -> list[axes.Record]:
+    records: list[axes.Record] = []
     rows: list[float] = []
     for at, mark in sorted([*_changes(series), *_of_versions(series)], key=lambda pair: pair[0]):
         point = series.points[at]
@@ -330,7 +330,7 @@ def _steps(series: Series, moments: Sequence[str], wide: int) -> list[Record]:
     return records
 
 
-def _changes(series: Series) -> Iterable[tuple[int, Record]]:
+def _changes(series: Series) -> Iterable[tuple[int, axes.Record]]:
     for step in series.course.steps if series.course else ():
         worse = (step.share > 0) == series.metric.lower_is_better
         verdict, colour = ("worse", axes.ALERT) if worse else ("better", axes.BETTER)
@@ -339,7 +339,7 @@ def _changes(series: Series) -> Iterable[tuple[int, Record]]:
         yield step.at, {"verdict": verdict, "colour": colour, "step": f"{step.share:+.0%}"}
 
 
-def _of_versions(series: Series) -> Iterable[tuple[int, Record]]:
+def _of_versions(series: Series) -> Iterable[tuple[int, axes.Record]]:
     for parting in series.partings[-_MOST_MARKS:]:
         text = safe(parting.said, _LONGEST)
         yield parting.at, {"verdict": _SOFTWARE, "colour": axes.INK, "step": text}
@@ -356,7 +356,7 @@ def _share(moment: str, moments: Sequence[str]) -> float:
     return (known[1] - known[0]) / (known[-1] - known[0])
 
 
-def _drawn_steps(steps: Sequence[Record], x: axes.Spec) -> list[axes.Spec]:
+def _drawn_steps(steps: Sequence[axes.Record], x: axes.Spec) -> list[axes.Spec]:
     if not steps:
         return []
     sized: axes.Spec = {"strokeDash": [4, 3], "strokeWidth": 1.3}
@@ -374,7 +374,7 @@ def _drawn_steps(steps: Sequence[Record], x: axes.Spec) -> list[axes.Spec]:
     return layers
 
 
-def _sizes(steps: Sequence[Record], x: axes.Spec) -> list[axes.Spec]:
+def _sizes(steps: Sequence[axes.Record], x: axes.Spec) -> list[axes.Spec]:
     row, left = steps[0]["row"], steps[0]["left"]
     side: axes.Spec = {"dx": -_GAP, "align": "right"} if left else {"dx": _GAP, "align": "left"}
     place = {"x": x, "y": {"value": 8 + row * _ROW}, "text": {"field": "said"}}

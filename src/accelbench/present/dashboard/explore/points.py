@@ -22,6 +22,7 @@ from accelbench.present.dashboard.page_query import (
 )
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
+from accelbench.present.texts import catalogue
 
 
 @dataclass(frozen=True)
@@ -35,53 +36,12 @@ class ExploreFigure:
     better: int = 0  # -1 if less is better, 1 if more is, else 0
 
 
-FIGURES: Mapping[str, ExploreFigure] = {
-    figure.name: figure
-    for figure in (
-        ExploreFigure("latency", "latency of a step (median, else mean), ms", "latency", better=-1),
-        ExploreFigure("throughput", "throughput, items/s", "throughput", better=1),
-        ExploreFigure("tail", "latency that 90 % to 99 % keep, ms", "tail", better=-1),
-        ExploreFigure("memory", "peak memory, MB", "memory", timed=False, better=-1),
-        ExploreFigure("cost", "cost of a million items", "cost_per_million", better=-1),
-        ExploreFigure("energy", "energy of an item, J", "energy_per_item", better=-1),
-        ExploreFigure(
-            "error", "largest error of the outputs, parts of one", "error", timed=False, better=-1
-        ),
-        ExploreFigure("ttft", "time to first token (mean), ms", "ttft", better=-1),
-        ExploreFigure("token-rate", "tokens a second for a user", "token_rate", better=1),
-        ExploreFigure("parameters", "parameters, millions", "parameters / 1e6", timed=False),
-        ExploreFigure("flops", "operations of a step, GFLOP", "flops / 1e9", timed=False),
-        ExploreFigure("batch", "batch size", "batch_size", timed=False),
-    )
-}
+_LABELS = catalogue("explore_labels")
+FIGURES = {name: ExploreFigure(name, **about) for name, about in _LABELS["figures"].items()}
 #: Fields of colours and distributions: the name in an address → label and SQL.
-FIELDS: Mapping[str, tuple[str, str]] = {
-    "hardware": ("platform", "hardware"),
-    "device": ("device", "concat_ws(' ', hardware, device_name)"),
-    "runtime": ("engine", "runtime"),
-    "place": (
-        "device and engine",
-        "concat_ws(' · ', concat_ws(' ', hardware, device_name), runtime)",
-    ),
-    "precision": ("precision", "precision"),
-    "family": ("family", "family"),
-    "mode": ("mode", "mode"),
-    "batch": ("batch size", "batch_size::VARCHAR"),
-    "provenance": ("provenance", "kind"),
-}
-
+FIELDS: Mapping[str, Sequence[str]] = _LABELS["fields"]
 #: Usual questions: title, figure along, figure up. The first with figures is shown.
-PRESETS = (
-    ("Latency against throughput", "latency", "throughput"),
-    ("First token against tokens a second for a user", "ttft", "token-rate"),
-    ("Latency against parameters", "parameters", "latency"),
-    ("Latency against operations", "flops", "latency"),
-    ("Throughput against cost", "cost", "throughput"),
-    ("Latency against error", "error", "latency"),
-    ("Latency against energy", "energy", "latency"),
-    ("Throughput against batch size", "batch", "throughput"),
-    ("Latency against memory", "memory", "latency"),
-)
+PRESETS: Sequence[Sequence[str]] = _LABELS["presets"]["every"]
 
 
 def figure_named(name: str) -> ExploreFigure:
@@ -418,11 +378,11 @@ def share_along(scale: ChartAxis, value: float) -> float:
     return (value - scale.low) / (scale.high - scale.low)
 
 
-def ticks_of(scale: ChartAxis, most: int = 6) -> list[float]:
+def ticks_of(scale: ChartAxis) -> list[float]:
     """Return round numbers along an axis."""
     if scale.log:
         return decades(scale.low, scale.high)
-    rough = (scale.high - scale.low) / most
+    rough = (scale.high - scale.low) / 6
     power = 10.0 ** floor(log10(rough))
     step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= rough)
     first, last = ceil(scale.low / step - 1e-9), floor(scale.high / step + 1e-9)

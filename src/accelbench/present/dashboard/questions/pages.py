@@ -17,7 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
@@ -41,6 +41,7 @@ from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.present.dashboard.words import number
 from accelbench.present.full_report.parts import CAPTION, HEADERS, score_rows
 from accelbench.present.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
+from accelbench.present.texts import catalogue
 from accelbench.store.scratch import temporary_folder
 
 #: The longest value of a field.
@@ -65,18 +66,6 @@ class FormField:
         return self.option or "model"
 
 
-_MODEL = FormField(
-    "", "Model", "a name, an alias or a hub id; several with commas", (), suggested="models"
-)
-_HARDWARE = FormField("hardware", "Hardware", "any", suggested="hardware")
-_MODES = ("inference", "training")
-_USUAL = "the model's own"
-
-
-def _limit(option: str, label: str) -> FormField:
-    return FormField(option, label, "no limit", number=True)
-
-
 @dataclass(frozen=True)
 class QuestionForm:
     """A command as a form."""
@@ -85,7 +74,7 @@ class QuestionForm:
     title: str  # of its page
     about: str  # its answer, in a sentence
     fields: Sequence[FormField]
-    groups: Mapping[str, Sequence[FormField]] = field(default_factory=dict)  # more, by heading
+    groups: Mapping[str, Sequence[FormField]]  # more, by heading
 
     @property
     def every(self) -> Sequence[FormField]:
@@ -128,77 +117,16 @@ def models_of(values: Mapping[str, str]) -> list[str]:
     return list(model_words([named], files_here=False)) if named else []
 
 
-RECOMMEND = QuestionForm(
-    "recommend",
-    "Recommend",
-    "Which hardware for a model: measured before estimated before ruled, each named.",
-    (
-        _MODEL,
-        FormField("batch-size", "Batch size", "1", number=True),
-        FormField("mode", "Mode", "inference", _MODES),
-        FormField(
-            "task",
-            "Task",
-            "any",
-            ("classification", "generation", "embedding", "speech_recognition", "fine_tuning",
-             "training"),
-        ),
-        _HARDWARE,
-        FormField("precision", "Precision", "any", suggested="precisions"),
-        FormField("deployment", "Deployment", "browser, mobile, edge …; anywhere"),
-        FormField("machine", "Machine or source", "any; a host name, an id or a source"),
-    ),
-    {
-        "Limits that have to be kept": (
-            _limit("max-latency-ms", "Latency of a step, ms, at most"),
-            _limit("min-throughput", "Items a second, at least"),
-            _limit("memory-mb", "Memory, MB, at most"),
-            _limit("max-error", "Error of the outputs, at most"),
-            FormField(
-                "max-cost", "Cost of a million items, at most", "no limit", number=True, priced=True
-            ),
-            _limit("max-power", "Power, W, at most"),
-            _limit("max-energy", "Energy of an item, J, at most"),
-        ),
-        "Sizes, and several devices": (
-            FormField("sequence-length", "Tokens in one item", "as measured", number=True),
-            FormField("image-size", "Side of an image, pixels", "as measured", number=True),
-            FormField("gpu-count", "Devices together", "1", number=True),
-            FormField("max-memory-gb", "Memory of each, GB", "no limit", number=True),
-            FormField(
-                "model-family",
-                "Family of an unknown model",
-                "known by itself",
-                ("embedding", "text_generation", "vision", "audio", "multimodal"),
-            ),
-        ),
-    },
-)  # fmt: skip
-PREDICT = QuestionForm(
-    "predict",
-    "Predict",
-    "Latency, throughput and memory of what was not measured, each with its interval.",
-    (
-        _MODEL,
-        FormField(
-            "hardware", "Hardware", "what was measured; H100, cuda, cpu …", suggested="hardware"
-        ),
-        FormField("framework", "Engine", "those that were measured", suggested="runtimes"),
-        FormField("batch-sizes", "Batch sizes", "1; several with commas, or 1..64"),
-        FormField("precision", "Precision", "those that were measured", suggested="precisions"),
-        FormField("mode", "Mode", "inference", _MODES),
-    ),
-    {
-        "Sizes of one item": (
-            FormField("sequence-lengths", "Tokens", _USUAL),
-            FormField("image-sizes", "Side of an image, pixels", _USUAL),
-            FormField("prompt-tokens", "Tokens read before it writes", _USUAL),
-            FormField("new-tokens", "Tokens that it writes", f"{_USUAL}; 0: one forward pass"),
-            FormField("audio-seconds", "Seconds of sound", _USUAL),
-            FormField("denoising-steps", "Passes of a denoiser", _USUAL),
-        )
-    },
-)
+def _form(command: str) -> QuestionForm:
+    form = catalogue("question_forms")[command]
+    groups = {
+        heading: [FormField(**one) for one in group] for heading, group in form["groups"].items()
+    }
+    fields = [FormField(**one) for one in form["fields"]]
+    return QuestionForm(command, form["title"], form["about"], fields, groups)
+
+
+RECOMMEND, PREDICT = _form("recommend"), _form("predict")
 
 
 Document = Mapping[str, Any]
