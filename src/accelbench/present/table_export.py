@@ -236,7 +236,12 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     for entry in newest(rows):
         name, launches, measured = entry
         worst = next((row for row in launches if row.get("status") != Status.OK), launches[0])
-        case = ET.SubElement(suite, "testcase", name=visible(name), classname=_model(worst))
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            name=visible(name),
+            classname=visible(str(worst.get("model") or UNKNOWN_MODEL)),
+        )
         counts["tests"] += 1
         latency = value(measured, MEASURES[0])
         if latency is not None:  # a throughput, or a failure, took no time that is known
@@ -277,10 +282,6 @@ def _properties(case: ET.Element, measured: RunMeasurement) -> None:
         if figure is not None:
             name = f"{measure.name} ({measure.unit})"
             ET.SubElement(listed, "property", name=name, value=f"{figure.median:.6g}")
-
-
-def _model(row: Mapping[str, Any]) -> str:
-    return visible(str(row.get("model") or UNKNOWN_MODEL))
 
 
 def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:

@@ -11,7 +11,7 @@ from accelbench.core.figures import Statistic
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
 from accelbench.core.worth import REASON_TEXTS, UnusableReason, launches_failed, why_unusable
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.exchange.prices import Prices, sign_in
 from accelbench.judge.accuracies import AccuracyPlace
 from accelbench.judge.history import Series
 from accelbench.judge.matrix import Matrix
@@ -67,7 +67,7 @@ class Subject:
     @property
     def sign(self) -> str:
         """What stands before an amount of money."""
-        return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
+        return sign_in(self.prices)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from accelbench.core.worth import COMPARABLE
 from accelbench.judge.matrix import UNRATED, MatrixCell, MatrixLine, Rating
-from accelbench.judge.points import EMULATED, Point
+from accelbench.judge.points import EMULATED
 from accelbench.present.charts.axes import Record, Spec, grid, grouped, layer, view
 from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import labels
@@ -74,13 +74,13 @@ def draw_matrix(subject: Subject) -> ChartBody | None:
     column = "model" if matrix.models else "family"
     names = {line.name for line in lines[:_MOST_LINES]}
     rated = [
-        point for point in subject.points if _rated(point) and str(point.row.get(column)) in names
+        point
+        for point in subject.points
+        if point.row.get("mode") == "inference"
+        and point.kind in (*COMPARABLE, EMULATED)
+        and str(point.row.get(column)) in names
     ]
     return ChartBody(_body(records, matrix.hardware), rated, notes, records)
-
-
-def _rated(point: Point) -> bool:
-    return point.row.get("mode") == "inference" and point.kind in (*COMPARABLE, EMULATED)
 
 
 def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:

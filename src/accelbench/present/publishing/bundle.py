@@ -517,7 +517,11 @@ def check_folder(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise UsageError(f"{folder} is a file.", phrase("publish.use-folder"))
-    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if _holds(path)}
+    there = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_symlink() or not path.is_dir() or not any(path.iterdir())
+    }
     if not there and not any(folder.iterdir()):
         return
     advice = phrase("publish.use-empty-folder")
@@ -538,10 +542,6 @@ def check_folder(folder: Path) -> None:
             ),
             advice,
         )
-
-
-def _holds(path: Path) -> bool:
-    return path.is_symlink() or not path.is_dir() or not any(path.iterdir())
 
 
 def publish(

@@ -13,7 +13,7 @@ from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number, record, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
 from accelbench.core.worth import launches_failed, mostly_failed, why_unusable
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.exchange.prices import Prices, sign_in
 from accelbench.judge.accuracies import (
     accuracy_against,
     accuracy_among,
@@ -380,8 +380,7 @@ def _costs(tables: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
     rows = [row for lines in tables for line in lines for row in line.side.rows]
     counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
     if counted:
-        sign = sign_of(USUAL_CURRENCY) if prices is None else prices.sign
-        yield phrase("compare.cost-unit", sign=sign, counted=" or ".join(counted))
+        yield phrase("compare.cost-unit", sign=sign_in(prices), counted=" or ".join(counted))
     yield from cost_notes(rows, prices)
 
 
@@ -543,7 +542,7 @@ def comparison(
         DocumentSection(
             heading,
             (
-                _table(lines, axis, labels, _sign(prices)),
+                _table(lines, axis, labels, sign_in(prices)),
                 Notes(under_table(lines, axis, labels, alone=of_one)),
             ),
         )
@@ -558,10 +557,6 @@ def comparison(
         data=lambda: {**about, "comparisons": document(tables, axis, prices)},
         records=lambda: document(tables, axis, prices),
     )
-
-
-def _sign(prices: Prices | None) -> str:
-    return sign_of(USUAL_CURRENCY) if prices is None else prices.sign
 
 
 def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: str) -> Table:

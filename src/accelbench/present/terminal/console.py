@@ -218,7 +218,12 @@ class WordTable(Table):
         """Return the columns above and below, and the widths below; None if they do not fit."""
         above: list[int] = []
         below = list(range(len(self.columns)))
-        for place in [place for place in below if _is_of_words(self.columns[place])]:
+        of_words = [
+            place
+            for place, column in enumerate(self.columns)
+            if column.justify == "left" and not column.no_wrap
+        ]
+        for place in of_words:
             above.append(place)
             below.remove(place)
             widths = self._widths(below, room - _INDENT, drawn=False) if below else None
@@ -269,15 +274,9 @@ class WordTable(Table):
 
 
 def _names(cells: Cells, places: Sequence[int], style: StyleType) -> Text:
-    return Text(_DOT.join(filter(None, (_in_one_line(cells[place]) for place in places))), style)
-
-
-def _in_one_line(cell: RenderableType) -> str:
-    return " ".join(_lines(cell))
-
-
-def _is_of_words(column: Column) -> bool:
-    return column.justify == "left" and not column.no_wrap
+    return Text(
+        _DOT.join(filter(None, (" ".join(_lines(cells[place])) for place in places))), style
+    )
 
 
 def _texts(column: Column, headed: bool) -> list[str]:

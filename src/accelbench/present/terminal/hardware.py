@@ -376,6 +376,11 @@ def size(bytes_: int | None) -> str:
 
 def _cpu(device: Device) -> list[tuple[str, str]]:
     facts = device.details
+    usable = phrase(
+        "hardware.cpus-memory",
+        effective_cpus=facts["effective_cpus"],
+        size=size(facts["effective_memory"]),
+    )
     return [
         ("model", f"{facts['model']} ({facts['architecture']})"),
         ("cores", _cores(facts["topology"])),
@@ -389,7 +394,7 @@ def _cpu(device: Device) -> list[tuple[str, str]]:
         *_scaling(facts["scaling"]),
         ("virtualisation", facts["virtualisation"] or "none seen"),
         ("container limits", _limits(facts)),
-        ("usable here", _usable(facts)),
+        ("usable here", usable),
         ("fingerprint", device.fingerprint),
     ]
 
@@ -453,26 +458,15 @@ def _limits(facts: Mapping[str, Any]) -> str:
     return (", ".join(parts) or "none") + kind
 
 
-def _usable(facts: Mapping[str, Any]) -> str:
-    return phrase(
-        "hardware.cpus-memory",
-        effective_cpus=facts["effective_cpus"],
-        size=size(facts["effective_memory"]),
-    )
-
-
 def _details(device: Device) -> list[tuple[str, str]]:
+    watts = device.power_limit_watts
     rows = [
         ("driver", device.driver or "not told"),
-        ("power limit", _watts(device.power_limit_watts)),
+        ("power limit", "not told" if watts is None else f"{watts:g} W"),
         ("memory", size(device.memory_bytes)),
     ]
     rows += [(key.replace("_", " "), _plain(value)) for key, value in device.details.items()]
     return [*rows, ("fingerprint", device.fingerprint)]
-
-
-def _watts(watts: float | None) -> str:
-    return "not told" if watts is None else f"{watts:g} W"
 
 
 def _plain(value: Any) -> str:

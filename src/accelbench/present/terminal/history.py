@@ -125,7 +125,7 @@ def _heading(series: Series) -> str:
 
 
 def _lines(series: Series) -> Iterable[str]:
-    yield _capital(series.said)
+    yield series.said[:1].upper() + series.said[1:]
     course = series.course
     if course is not None:
         yield from _happened(series, course)
@@ -155,10 +155,6 @@ def _of_same_jobs(others: Sequence[Series]) -> Iterable[str]:
             str(series_.row.get("device_name") or title(series_.row)) for series_ in others
         )
         yield phrase("history.same-jobs", names=", ".join(names))
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
 
 
 def _happened(series: Series, course: Course) -> Iterable[str]:

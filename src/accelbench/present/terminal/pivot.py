@@ -12,7 +12,6 @@ from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import FAILED, LAUNCHED, launches_failed
 from accelbench.judge.pivot import Pivot, PivotLine
-from accelbench.judge.sides import Side
 from accelbench.judge.versions import engine_version, versions_apart
 from accelbench.present.comparison import OF_A_SIDE
 from accelbench.present.document import Document, DocumentSection, Notes, Table, TableColumn
@@ -117,7 +116,7 @@ def _table(pivot: Pivot) -> Table:
 
 
 def _heading(pivot: Pivot) -> str:
-    row, unit = pivot.row, _unit(pivot)
+    row, unit = pivot.row, _rates(pivot.lines) or "ms an item"
     parts = [
         str(row.get("model")),
         str(row.get("device_name") or row.get("hardware")),
@@ -130,19 +129,12 @@ def _heading(pivot: Pivot) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _unit(pivot: Pivot) -> str:
-    return _rates(pivot.lines) or "ms an item"
-
-
 def _rates(lines: Iterable[PivotLine]) -> str:
     sides = [side for line in lines for side in line.cells.values()]
     if any(side.throughput is None for side in sides):
         return ""
-    return unit_of_all(side.row for side in sides) if _alike(sides) else ""
-
-
-def _alike(sides: Sequence[Side]) -> bool:
-    return len({unit_of(side.row) for side in sides}) == 1
+    is_one = len({unit_of(side.row) for side in sides}) == 1
+    return unit_of_all(side.row for side in sides) if is_one else ""
 
 
 def _cell(line: PivotLine, batch: int, rates: bool) -> str:

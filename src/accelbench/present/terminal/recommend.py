@@ -180,9 +180,8 @@ def _answers_notes(answers: Sequence[Answer]) -> Iterator[str]:
     missing = [answer for answer in answers if answer["missing"] and not is_measured(_best(answer))]
     if missing:
         yield phrase("recommend.without-measurement", missing=len(missing), answers=len(answers))
-        first = min(filter(None, map(_to_measure_it, missing)), key=_is_elsewhere, default=None)
-        if first:
-            yield first
+        advice = list(filter(None, map(_to_measure_it, missing)))
+        yield from sorted(advice, key=lambda sentence: sentence.startswith(_ELSEWHERE))[:1]
     aside = [
         answer
         for answer in answers
@@ -381,10 +380,6 @@ def _to_measure_it(answer: Answer) -> str | None:
     return _to_measure({**answer, "missing": named} if named else answer)
 
 
-def _is_elsewhere(sentence: str) -> bool:
-    return sentence.startswith(_ELSEWHERE)
-
-
 def _moment(moment: str) -> str:
     return moment[:16].replace("T", " ")
 
@@ -515,7 +510,8 @@ def limits_section(answer: Mapping[str, Any], explain: bool) -> DocumentSection:
     notes += [f"  {_searched(search)}" for search in answer.get("searched", ())]
     misfits = answer["does_not_fit"]
     notes += [
-        f"  {_way(case, ways)}, batch {case['batch_size']}: {'; '.join(case['why'])}"
+        f"  {where(case['hardware'], case)} {_engine(case, ways)},"
+        f" batch {case['batch_size']}: {'; '.join(case['why'])}"
         for case in (misfits if explain else misfits[:_NAMED])
     ]
     if len(misfits) > _NAMED and not explain:
@@ -662,10 +658,6 @@ def _named(option: Option) -> tuple[Any, ...]:
 
 def _engine(option: Option, ways: _Ways) -> str:
     return way(option, ways[_named(option)])
-
-
-def _way(option: Option, ways: _Ways) -> str:
-    return f"{where(option['hardware'], option)} {_engine(option, ways)}"
 
 
 def _is_known(case: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:

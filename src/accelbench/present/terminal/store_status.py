@@ -193,7 +193,8 @@ def _counted(counts: dict[str, int]) -> str:
 def fastest_by_task(rows: Sequence[ResultRow]) -> Table:
     """Return a row a model, those of a task together, the fastest first."""
     unit = unit_of_all(rows)
-    tasks = [_task(row) for row in rows]
+    told = (row.get("task") or row.get("family") or "task unknown" for row in rows)
+    tasks = [str(task).replace("_", " ") for task in told]
     changes = [task != before for before, task in pairwise(["", *tasks])]
     cells = [
         (
@@ -211,10 +212,6 @@ def fastest_by_task(rows: Sequence[ResultRow]) -> Table:
     heads = ("task", "model", "by", "batch", "size", "p50 ms", "95 %", unit)
     ends = [at - 1 for at, is_first in enumerate(changes) if is_first and at]
     return Table(columns(heads, (3, 4, 5, 6, 7)), cells, ends, intervals={6: 5})
-
-
-def _task(row: ResultRow) -> str:
-    return str(row.get("task") or row.get("family") or "task unknown").replace("_", " ")
 
 
 def unsteady_lines(found: StoreOverview) -> Iterator[str]:

@@ -35,6 +35,7 @@ from accelbench.present.document import Document, Notes, Table, TableColumn
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.terminal import print_lines
 from accelbench.present.terminal.words import (
+    batch_and_shapes,
     case_name,
     figure,
     marks,
@@ -231,10 +232,8 @@ def print_profiles(profiles: Sequence[Mapping[str, Any]], stream: IO[str]) -> No
 
 def heading(row: Mapping[str, Any]) -> list[str]:
     """Which case, and what is known of it as a whole, in lines."""
-    size = f"batch {row['batch_size']} {shapes(row)}".strip()
-    case = (
-        f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}{marks(row)} {size}"
-    )
+    way = f"{row['runtime']}/{row['hardware']} {row['precision']}{marks(row)}"
+    case = f"{row['model']} {way} {batch_and_shapes(row)}"
     if row["why_not"] is not None:
         return [phrase("run.no-profile", case=case, why_not=row["why_not"])]
     steps = "1 step" if row["steps"] == 1 else f"{row['steps']} steps"
@@ -298,7 +297,13 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     for row in launches_of(measured_of(rows)):
         counts = row["answered"] and not row.get("emulated") and statistic_of(row) is not None
         if row["runtime"] in pair and counts:
-            key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
+            key = (
+                row["model"],
+                row["hardware"],
+                row["precision"],
+                row["mode"],
+                batch_and_shapes(row),
+            )
             groups.setdefault(key, {}).setdefault(str(row["runtime"]), []).append(row)
     for (model, hardware, precision, mode, size), launched in groups.items():
         if first not in launched or second not in launched:
@@ -338,10 +343,6 @@ def _said(known: Ratio, first: str, second: str) -> str:
         first=first,
         about="; ".join(about),
     )
-
-
-def _size(row: Row) -> str:
-    return f"batch {row['batch_size']} {shapes(row)}".strip()
 
 
 def total_line(rows: Sequence[Row], counts: Mapping[str, int]) -> str:

@@ -107,8 +107,7 @@ class ProgressLine:
 def case_line(row: Mapping[str, Any]) -> list[str]:
     """What became of a case, for people. What it is warned of stands below the run's table."""
     launch = f" launch {row['launch']}" if (row.get("launch") or 1) > 1 else ""
-    size = f"batch {row['batch_size']} {words.shapes(row)}".strip()
-    head = f"{words.case_name(row)} {size}{launch}"
+    head = f"{words.case_name(row)} {words.batch_and_shapes(row)}{launch}"
     if row["status"] != "ok":
         lines = [f"{head}: {row['status']} — {row.get('message') or row.get('reason')}"]
         if row.get("advice"):

@@ -82,6 +82,11 @@ def shapes(row: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (first, *sizes.values())))
 
 
+def batch_and_shapes(row: Mapping[str, Any]) -> str:
+    """The batch, and the size beside it."""
+    return f"batch {row['batch_size']} {shapes(row)}".strip()
+
+
 def where(row: Mapping[str, Any]) -> str:
     """The platform; of one that is simulated the device as well, of which there may be several."""
     if simulation_of(row) is None:

@@ -26,7 +26,7 @@ from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.rows import Json, Row
 from accelbench.evidence.launches import VERSION_SQL
 from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_in
 from accelbench.judge import costs
 from accelbench.judge.costs import unmatched_prices
 from accelbench.judge.histories import is_of_a_check
@@ -355,7 +355,7 @@ class Snapshot:
     @property
     def sign(self) -> str:
         """What stands before an amount of money."""
-        return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
+        return sign_in(self.prices)
 
     def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Rows by column name; each question has a connection of its own."""
