@@ -12,7 +12,7 @@ from accelbench.judge.history import Gap, HistoryPoint, Series, same_jobs
 from accelbench.judge.versions import in_short
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.present.document import Document, DocumentSection, Notes
-from accelbench.present.other_series import left_out_text
+from accelbench.present.series import left_out_text
 from accelbench.present.terminal.console import console
 from accelbench.present.terminal.words import figure
 from accelbench.present.texts import phrase

@@ -22,8 +22,15 @@ from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.runs.live import LISTED
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
-from accelbench.present.other_series import QUESTION, VARIED, with_others
-from accelbench.present.series import Line, nothing_in, points_in, told
+from accelbench.present.series import (
+    QUESTION,
+    VARIED,
+    Line,
+    nothing_in,
+    points_in,
+    told,
+    with_others,
+)
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
