@@ -144,7 +144,6 @@ def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
     ]  # fmt: skip
     store(database, "r", *rows)
     monkeypatch.setattr("accelbench.present.dashboard.entities.common_ground.MOST_CELLS", 2)
-    monkeypatch.setattr("accelbench.present.dashboard.entities.pages.MOST_CELLS", 2)
     page = visitor(database).get("/model/bert-tiny").text
     assert "C card" in answers(page)
     assert "are of 2 of 3 configurations, the quickest of each device" in text(page)
@@ -169,7 +168,6 @@ def test_the_table_of_a_model_turns_its_pages_and_leaves_answers_and_pictures_wh
     visited: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(common_ground, "CONFIGURATIONS", 2)
-    monkeypatch.setattr("accelbench.present.dashboard.entities.pages.CONFIGURATIONS", 2)
     first = visited.get("/model/bert-tiny").text
     assert "4 configurations" in text(first)
     assert "Page 1 of 2" in text(first)
@@ -209,7 +207,6 @@ def test_what_pictures_and_answers_leave_out_is_said_and_stands_in_the_table(
     visited: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(common_ground, "MOST_CELLS", 2)
-    monkeypatch.setattr("accelbench.present.dashboard.entities.pages.MOST_CELLS", 2)
     page = visited.get("/model/bert-tiny").text
     assert len(rows_of(page, "Table of configurations")) == 4
     assert "pictures and outputs are of 2 of 4 configurations" in text(page)
