@@ -263,12 +263,7 @@ class KindsRead:
         return kinds, known
 
     def of_all(self, count: int, row: Sequence[object]) -> KindsAndOutputs | None:
-        """What every run of a series is of; None where they differ.
-
-        Args:
-            count: how many launches it has.
-            row: of `sql_of_all`.
-        """
+        """What every run of a series of `count` launches is of; None where they differ."""
         least, most, counts = row[::3], row[1::3], row[2::3]
         if any(number not in (0, count) for number in counts) or list(least) != list(most):
             return None

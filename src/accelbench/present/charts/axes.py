@@ -99,10 +99,7 @@ def far(values: Iterable[float | None]) -> bool:
 def axis(
     title: str, values: Iterable[float | None], *, log: bool | None = None, zero: bool = True
 ) -> ChartAxis:
-    """An axis for these values: logarithmic if they are far apart, else from zero.
-
-    `log` and `zero` decide it instead.
-    """
+    """An axis for these values, by default from zero, or logarithmic if they are far apart."""
     known = _known(values) or [1.0]
     low, high = min(known), max(known)
     if far(known) if log is None else log:

@@ -86,10 +86,7 @@ def lines_of(
     fewest: int = 2,
     names_by: Sequence[str] = words.WAY,
 ) -> list[Line]:
-    """A single batch shows nothing of what a larger one does, and is no line.
-
-    Lines have `fewest` batches or more: of 1 a mark may stand alone.
-    """
+    """Lines along batches, each of `fewest` or more: a single batch shows no effect of size."""
     batch = AXES["batch"]
     groups = alike_together(points, lambda one: (one.kind, one.question(batch)), only=True)
     ordered = [
@@ -210,10 +207,7 @@ def reach(records: Sequence[Record], furthest: float = _FURTHEST) -> list[float 
 
 
 def batch_axis(records: Sequence[Record], field: str = "at", *, powers: bool = False) -> Spec:
-    """The channel of batches, of all panels alike: each doubles.
-
-    Its lines are at the batches, or at the powers of two among them.
-    """
+    """The channel of batches, with lines at the batches, or at the powers of two among them."""
     batches = sorted({datum["batch"] for datum in records})
     ticks = [2**n for n in range(ceil(log2(batches[0])), floor(log2(batches[-1])) + 1)]
     lines = ticks if powers and len(ticks) > 1 else batches

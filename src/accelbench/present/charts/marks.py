@@ -103,10 +103,7 @@ PAINTED: Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
 
 
 def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
-    """What filled, hollow, banded and hatched marks are: a layer of unseen marks, for its legend.
-
-    Nothing where all was measured here.
-    """
+    """What filled, hollow, banded and hatched marks are, unless all was measured here."""
     known = {str(datum["kind"]) for datum in records}
     if known <= {"measured"}:
         return []
@@ -123,10 +120,7 @@ def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
 
 
 def hardware_legend(records: Sequence[Row]) -> list[Spec]:
-    """Which colour is which platform's, and which shade which device's: unseen marks again.
-
-    Nothing where there is one alone.
-    """
+    """Which colour is which platform's, and which shade which device's, if there are several."""
     shades = device_colours(records)
     order = [*HARDWARE, *sorted({str(datum["hardware"]) for datum in records} - {*HARDWARE})]
     names = [name for name in order if any(datum["hardware"] == name for datum in records)]
@@ -266,10 +260,7 @@ class Panel:
 def arranged(
     panels: Sequence[Panel], legends: Sequence[Spec] = (), columns: int = _COLUMNS
 ) -> Spec:
-    """All panels, side by side in columns; one alone is wider.
-
-    The first view has the legends of all. In one column each is as wide as a picture.
-    """
+    """All panels, side by side in columns; the first view has the legends of all."""
     first = replace(panels[0], layers=[*legends, *panels[0].layers])
     if len(panels) == 1 and not first.title:
         return _view(first, axes.WIDE, axes.HIGH)
@@ -287,16 +278,7 @@ def draw_panels(
     legend_of: Callable[[Sequence[Record]], list[Spec]] = kind_legend,
     height: Spec | None = None,
 ) -> ChartBody:
-    """A panel for each group of points, with the model as its title.
-
-    Args:
-        groups: the points of each panel.
-        records: what their marks show.
-        views: of each panel what stands below its title, and its layers.
-        notes: what is said of all.
-        legend_of: the legends of all records.
-        height: of a panel, if it is not the usual one.
-    """
+    """A panel for each group of points, with its model as title, and its own lines and layers."""
     panels = [
         Panel(words.safe(points[0].row.get("model"), 36), about, several, layers, height)
         for points, several, (about, layers) in zip(groups, records, views, strict=True)

@@ -199,11 +199,7 @@ _FIRST = ("figure ", "unit ")
 def under_table(
     lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], *, alone: bool
 ) -> list[str]:
-    """What is of one table.
-
-    Args:
-        alone: all tables are by one figure, which is said below them.
-    """
+    """Return the notes on one table; `alone` if all tables are by one figure, said below them."""
     held = [line.ratio for line in lines if line.ratio is not None]
     return [
         *_unlike(lines, axis, labels),
@@ -530,11 +526,7 @@ def comparison(
     about: Mapping[str, Any],
     prices: Prices | None = None,
 ) -> Document:
-    """Return a comparison as a document.
-
-    Args:
-        about: the machine, other machines, the labels of runs by their ids, and further notes.
-    """
+    """Return a comparison as a document; `about` has the machine, other machines, labels, notes."""
     labels = about.get("labels", {})
     of_one = of_one_figure(tables)
     titles = headings([[line.side.row for line in lines] for lines in tables], axis)

@@ -36,16 +36,7 @@ def history_document(
     notes: Sequence[str] = (),
     data: Callable[[], Mapping[str, object]] = dict,
 ) -> Document:
-    """Return series as a document: for each its course in a line and what happened.
-
-    Args:
-        shown: the series with a section.
-        answers: how many series have each answer.
-        left: how many series have no section.
-        machine: the machine of the results.
-        notes: sentences below the counts.
-        data: returns the same for programs.
-    """
+    """Return series as a document: for each its course in a line and what happened."""
     same = same_jobs(shown)
     widest = max(min(_WIDEST, console().width - 2), 1)
     sections = [
@@ -99,11 +90,7 @@ def _level(series: Series) -> str:
 
 
 def spark(values: Sequence[float], least: float = 0.0) -> str:
-    """A course in one line: the newest points, low to high.
-
-    Args:
-        least: what is no further apart than this share is flat.
-    """
+    """Return the newest points as a line from low to high; a smaller share than `least` is flat."""
     newest = values[-_WIDEST:]
     low, high = min(newest), max(newest)
     if high <= low * (1.0 + least):

@@ -346,12 +346,7 @@ def _said(known: Ratio, first: str, second: str) -> str:
 
 
 def total_line(rows: Sequence[Row], counts: Mapping[str, int]) -> str:
-    """Return how many results a run has, by status, and how many of the `ok` ones are unusable.
-
-    Args:
-        rows: the results.
-        counts: how many of each status.
-    """
+    """Return how many results a run has, by status, and how many `ok` ones are unusable."""
     by_status = [f"{n} {status.replace('_', ' ')}" for status, n in sorted(counts.items())]
     useless = sum(bool(row["answered"]) and not row["times_usable"] for row in launches_of(rows))
     parts = [*by_status, *([f"{useless} unusable"] if useless else [])]

@@ -32,11 +32,7 @@ _WIPE = "\r\x1b[2K"
 
 
 class StatusLine:
-    """The line below all others, drawn anew as things move on, no wider than the terminal.
-
-    Args:
-        stream: of a terminal, unguarded; what is drawn is made visible before.
-    """
+    """The line below all others on a terminal, drawn anew as things move on, no wider than it."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -77,11 +73,7 @@ def time_left(seconds: float, done: int, left: int) -> str:
 
 
 class ProgressLine:
-    """Line that says what is being done.
-
-    Args:
-        stream: where to; what is no terminal gets a line for each thing.
-    """
+    """Line that says what is being done; what is no terminal gets a line for each thing."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -280,12 +272,7 @@ _DRAWN_EVERY, _SAID_EVERY = 0.5, 30.0
 
 
 class StatusOfPages:
-    """What is told of the pages while they are made.
-
-    Args:
-        stream: where to.
-        now: a clock of seconds.
-    """
+    """What is told of the pages while they are made, by a clock of seconds."""
 
     def __init__(self, stream: IO[str], now: Callable[[], float] = time.monotonic) -> None:
         self._line, self._now = ProgressLine(stream), now

@@ -326,17 +326,11 @@ def cell_accuracy(
 
 @dataclass(frozen=True)
 class LaunchInterval:
-    """The interval of a value.
+    """The interval of a value."""
 
-    Attributes:
-        middle: the value.
-        spread: the ends that are shown.
-        sure: the 95 % interval, which comparisons use.
-    """
-
-    middle: float
-    spread: Spread
-    sure: tuple[float, float]
+    middle: float  # the value
+    spread: Spread  # the ends that are shown
+    sure: tuple[float, float]  # the 95 % interval, which comparisons use
 
     @property
     def text(self) -> str:

@@ -197,17 +197,11 @@ _BY_NAME = "lower(model), model, hardware, device_name, runtime, precision, batc
 
 @dataclass(frozen=True)
 class LineOrder:
-    """A selection of lines and their order.
+    """A selection of lines and their order."""
 
-    Attributes:
-        words: each must be in the name of the model, engine, platform, device or precision.
-        changed: series and machine of those that come first; the newest follow.
-        by_name: order by name instead.
-    """
-
-    words: str = ""
-    changed: Sequence[tuple[str, str]] = ()
-    by_name: bool = False
+    words: str = ""  # each is in the name of the model, engine, platform, device or precision
+    changed: Sequence[tuple[str, str]] = ()  # series and machine of the first; the newest follow
+    by_name: bool = False  # order by name instead
 
 
 EVERY_LINE = LineOrder()

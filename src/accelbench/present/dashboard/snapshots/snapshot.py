@@ -80,11 +80,7 @@ _FEW_RUNS = 500
 
 
 def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
-    """Return every cell of the store.
-
-    Args:
-        con: of the store, with a table `ran` of each run's machine.
-    """
+    """Return every cell of a store that has a table `ran` of each run's machine."""
     needed = (*MEASUREMENT_COLUMNS, "status", "verification", *worth.OF_WORTH)
     current = configurations_sql(_IDENTITY, f"({_launches(needed)})")
     con.execute(
