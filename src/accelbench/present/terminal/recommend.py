@@ -444,13 +444,7 @@ def ranking_document(
 def _unknown(names: Sequence[str], task: str) -> Iterator[str]:
     if names:
         listed = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-        yield phrase(
-            "recommend.unknown-families",
-            names=counted(len(names), "model"),
-            task=task,
-            words="is" if len(names) == 1 else "are",
-            listed=listed,
-        )
+        yield phrase("recommend.unknown-families", count=len(names), task=task, listed=listed)
 
 
 Measured = Mapping[str, Any]

@@ -72,42 +72,7 @@ def told(summary: ImportSummary) -> Iterator[str]:
         word = "Machine" if len(summary.machines) == 1 else "Machines"
         yield f"{word}, by --machine: {named(summary.machines)}"
     if summary.undated:
-        say, are, have, them = "say", "they are", "have", "them"
-        if summary.undated == 1:
-            say, are, have, them = "says", "it is", "has", "it"
-        yield phrase(
-            "store.undated",
-            undated=counted(summary.undated, "result"),
-            say=say,
-            are=are,
-            have=have,
-            them=them,
-        )
-
-
-def kept_theirs(number: int) -> str:
-    """The sentence about results for which a source was named, and that have one."""
-    say, they_are, keep = ("says", "it is", "keeps") if number == 1 else ("say", "they are", "keep")
-    return phrase(
-        "store.source-kept",
-        number=counted(number, "result"),
-        say=say,
-        they_are=they_are,
-        keep=keep,
-    )
-
-
-def copies_kept(number: int) -> str:
-    """Return the sentence about measured results of which imported copies came first."""
-    are, copies = ("is", "an imported copy") if number == 1 else ("are", "imported copies")
-    stay = "stays" if number == 1 else "stay"
-    return phrase(
-        "store.copies-kept",
-        number=counted(number, "measured result"),
-        are=are,
-        copies=copies,
-        stay=stay,
-    )
+        yield phrase("store.undated", count=summary.undated)
 
 
 def samples_left(files: Sequence[Path]) -> str:
@@ -116,22 +81,9 @@ def samples_left(files: Sequence[Path]) -> str:
     return phrase("store.samples-not-read", named=named)
 
 
-def without_figures(number: int) -> str:
-    """The sentence about lines of a table that have no figure, and are no results."""
-    have, are, they = ("has", "is", "it") if number == 1 else ("have", "are", "they")
-    lines = counted(number, "more line", "more lines")
-    return phrase("store.lines-without-result", lines=lines, have=have, they=they, are=are)
-
-
-def repeated(number: int) -> str:
-    """The sentence about what stands in the files more than once, equal in everything."""
-    say, are = ("repeats", "is") if number == 1 else ("repeat", "are")
-    return phrase("store.repeated-lines", number=counted(number, "line"), say=say, are=are)
-
-
 def known_already(number: int, *, dated: bool) -> str:
     """The sentence about what was found here, where a moment was given perhaps."""
-    sentence = phrase("store.already-stored", number=number, words="was" if number == 1 else "were")
+    sentence = phrase("store.already-stored", count=number)
     return phrase("store.moment-kept", sentence=sentence) if dated else sentence
 
 
