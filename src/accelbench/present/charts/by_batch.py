@@ -16,28 +16,7 @@ from accelbench.core.rows import number
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import Point, alike_of_each, alike_together
 from accelbench.judge.questions import AXES, Key, physical
-from accelbench.present.charts import words
-from accelbench.present.charts.axes import (
-    GROUP_COLOURS,
-    GROUP_SHAPES,
-    INK,
-    LINE_WIDTHS,
-    PANEL_WIDE,
-    PAPER,
-    REST_COLOUR,
-    ChartAxis,
-    Record,
-    Spec,
-    axis,
-    engine_dashes,
-    grouped,
-    in_their_units,
-    layer,
-    legend,
-    named,
-    shared,
-    view,
-)
+from accelbench.present.charts import axes, words
 from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import (
     COLOUR,
@@ -107,12 +86,12 @@ def most_common(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.way in known]
 
 
-def side_by_side(records: Sequence[Record]) -> list[Record]:
+def side_by_side(records: Sequence[axes.Record]) -> list[axes.Record]:
     """Lines a little beside each other, so that their intervals do not lie on each other."""
     names = list(dict.fromkeys(record["line"] for record in records))
     batches = [record["batch"] for record in records]
     wide = max(batches) / min(batches) * MARGIN**2
-    apart = min(_BESIDE, _TOGETHER / len(names)) / PANEL_WIDE
+    apart = min(_BESIDE, _TOGETHER / len(names)) / axes.PANEL_WIDE
     return [
         {**record, "at": record["batch"] * wide ** (apart * (place - (len(names) - 1) / 2))}
         for record in records
@@ -120,7 +99,7 @@ def side_by_side(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def way_of(records: Sequence[Record], *, in_panels: bool = False) -> dict[str, Spec]:
+def way_of(records: Sequence[axes.Record], *, in_panels: bool = False) -> dict[str, axes.Spec]:
     """How a line ran, by its platform's colour, its engine's dashes and a width, in one legend.
 
     In panels of one device each the marks have that device's colour, and the legend has none.
@@ -132,18 +111,18 @@ def way_of(records: Sequence[Record], *, in_panels: bool = False) -> dict[str, S
     widths = {}
     for name, engine in engines.items():
         kind = ("" if in_panels else str(first[name]["hardware"]), engine)
-        widths[name] = LINE_WIDTHS[seen[kind] % len(LINE_WIDTHS)]
+        widths[name] = axes.LINE_WIDTHS[seen[kind] % len(axes.LINE_WIDTHS)]
         seen[kind] += 1
-    ink = {"symbolStrokeColor": INK} if in_panels else {}
-    strokes = legend(symbolType="stroke", symbolSize=700, **ink) if len(names) > 1 else None
+    ink = {"symbolStrokeColor": axes.INK} if in_panels else {}
+    strokes = axes.legend(symbolType="stroke", symbolSize=700, **ink) if len(names) > 1 else None
 
-    def channel(values: Mapping[str, object]) -> Spec:
-        return grouped("line", values, strokes) | {"sort": names}
+    def channel(values: Mapping[str, object]) -> axes.Spec:
+        return axes.grouped("line", values, strokes) | {"sort": names}
 
     width = channel(widths)
     width["scale"]["type"] = "ordinal"
     ways = {
-        "strokeDash": channel({name: engine_dashes(one) for name, one in engines.items()}),
+        "strokeDash": channel({name: axes.engine_dashes(one) for name, one in engines.items()}),
         "strokeWidth": width,
     }
     if in_panels:
@@ -176,7 +155,7 @@ def along_batches(subject: Subject, quantity: Quantity = LATENCY) -> ChartBody |
         side_by_side([quantity.record(p, line=line.way) for line in panel for p in line.points])
         for panel in shown
     ]
-    scales = shared(quantity.title, [reach(several) for several in records])
+    scales = axes.shared(quantity.title, [reach(several) for several in records])
     everything = [datum for several in records for datum in several]
     x, way = batch_axis(everything), way_of(everything)
     views = [
@@ -185,7 +164,7 @@ def along_batches(subject: Subject, quantity: Quantity = LATENCY) -> ChartBody |
             line_layers(several, x, scale, way),
         )
         for points, several, scale in zip(
-            groups, records, in_their_units(scales, groups), strict=True
+            groups, records, axes.in_their_units(scales, groups), strict=True
         )
     ]
     # Those that would be on lines of these panels, had their times a meaning.
@@ -199,14 +178,16 @@ def along_batches(subject: Subject, quantity: Quantity = LATENCY) -> ChartBody |
     return draw_panels(groups, records, views, notes)
 
 
-def reach(records: Sequence[Record], furthest: float = _FURTHEST) -> list[float | None]:
+def reach(records: Sequence[axes.Record], furthest: float = _FURTHEST) -> list[float | None]:
     """What an axis has to hold: figures, and of their intervals what is not too far from them."""
     least = min(datum["value"] for datum in records) / furthest
     most = max(datum["value"] for datum in records) * furthest
     return [end and min(max(end, least), most) for end in ends(records)]
 
 
-def batch_axis(records: Sequence[Record], field: str = "at", *, powers: bool = False) -> Spec:
+def batch_axis(
+    records: Sequence[axes.Record], field: str = "at", *, powers: bool = False
+) -> axes.Spec:
     """The channel of batches, with lines at the batches, or at the powers of two among them."""
     batches = sorted({datum["batch"] for datum in records})
     ticks = [2**n for n in range(ceil(log2(batches[0])), floor(log2(batches[-1])) + 1)]
@@ -222,16 +203,16 @@ def batch_axis(records: Sequence[Record], field: str = "at", *, powers: bool = F
 
 
 def line_layers(
-    records: Sequence[Record], x: Spec, scale: ChartAxis, way: dict[str, Spec]
-) -> list[Spec]:
+    records: Sequence[axes.Record], x: axes.Spec, scale: axes.ChartAxis, way: dict[str, axes.Spec]
+) -> list[axes.Spec]:
     """Lines over batches with their intervals, and a band around what was predicted."""
     y = scale.of("value")
     place = {"x": x, "y": y}
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     where = "datum.kind === 'predicted' && isValid(datum.low)"
     channels = {"x": x, **ends, "color": way["color"]}
-    band = layer("area", channels, where=where, opacity=0.22, clip=True)
-    line = layer("line", {**place, **way})
+    band = axes.layer("area", channels, where=where, opacity=0.22, clip=True)
+    line = axes.layer("line", {**place, **way})
     banded = any(datum["kind"] == "predicted" and datum["low"] for datum in records)
     solid = [datum for datum in records if datum["kind"] != "predicted"]
     coloured = {**place, "color": COLOUR}
@@ -316,7 +297,9 @@ def _over_batches(lines: Sequence[Line], points: Sequence[Point]) -> ChartBody:
         for place in shown
     }
     everything = [datum for several in records.values() for datum in several]
-    scale = axis(LATENCY.title, [end for some in records.values() for end in reach(some)], log=True)
+    scale = axes.axis(
+        LATENCY.title, [end for some in records.values() for end in reach(some)], log=True
+    )
     x, way = batch_axis(everything), way_of(everything, in_panels=True)
     names = _names(order)
     views = [
@@ -351,14 +334,14 @@ def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
         if point.latency is not None
     ]
     common = [way for way, _ in Counter(str(datum["way"]) for datum in records).most_common()]
-    colours = dict(zip(common, GROUP_COLOURS, strict=False))
-    shapes = dict(zip(common, GROUP_SHAPES, strict=False))
+    colours = dict(zip(common, axes.GROUP_COLOURS, strict=False))
+    shapes = dict(zip(common, axes.GROUP_SHAPES, strict=False))
     for datum in records:
-        colour = colours.get(str(datum["way"]), REST_COLOUR)
+        colour = colours.get(str(datum["way"]), axes.REST_COLOUR)
         hollow = datum["kind"] == "imported" or "quality" in datum
-        datum |= {"colour": colour, "paint": PAPER if hollow else colour}
+        datum |= {"colour": colour, "paint": axes.PAPER if hollow else colour}
         datum["form"] = shapes.get(str(datum["way"]), "circle")
-    scale = axis(LATENCY.title, reach(records), log=True)
+    scale = axes.axis(LATENCY.title, reach(records), log=True)
     batches = {datum["batch"] for datum in records}
     grey = len(common) - len(colours)
     notes = [
@@ -371,16 +354,19 @@ def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
 
 
 def _strip(
-    records: Sequence[Record],
-    scale: ChartAxis,
+    records: Sequence[axes.Record],
+    scale: axes.ChartAxis,
     colours: Mapping[str, str],
     shapes: Mapping[str, str],
-) -> Spec:
-    y = named("cell", (datum["cell"] for datum in records), labelLimit=300, grid=True)
-    place: Spec = {"x": scale.of("value"), "y": y}
+) -> axes.Spec:
+    y = axes.named("cell", (datum["cell"] for datum in records), labelLimit=300, grid=True)
+    place: axes.Spec = {"x": scale.of("value"), "y": y}
     marks = dots({**place, "tooltip": tooltip(scale.title, records)}, 70)
-    shown = legend(symbolSize=90)
-    ways = {"stroke": grouped("way", colours, shown), "shape": grouped("way", shapes, shown)}
-    legends = [layer("point", ways, opacity=0, strokeWidth=1.8)] if len(colours) > 1 else []
+    shown = axes.legend(symbolSize=90)
+    ways = {
+        "stroke": axes.grouped("way", colours, shown),
+        "shape": axes.grouped("way", shapes, shown),
+    }
+    legends = [axes.layer("point", ways, opacity=0, strokeWidth=1.8)] if len(colours) > 1 else []
     layers = [*legends, *whiskers(records, "x", place, scale), marks]
-    return view(records, 420, {"step": 22}, *layers)
+    return axes.view(records, 420, {"step": 22}, *layers)

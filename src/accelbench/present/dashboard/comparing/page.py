@@ -25,13 +25,8 @@ from accelbench.core.rows import Row, text
 from accelbench.core.worth import COMPARABLE, why_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import measurement_of
+from accelbench.judge import comparison
 from accelbench.judge.accuracies import TaskAccuracy, accuracy_among
-from accelbench.judge.comparison import (
-    compared_side,
-    doubtful,
-    nearest_axis,
-    refused_along,
-)
 from accelbench.judge.histories import histories_of
 from accelbench.judge.ratios import SAMPLES, Faster, Ratio
 from accelbench.judge.run_noise import Histories
@@ -429,11 +424,11 @@ def _compared(
     why = _why_not(cell, side) or _why_not(first, base)
     if why or side is None or base is None:
         return ComparedCell(cell, refused=why, asked=asked)
-    axis, otherwise = nearest_axis(base.row, side.row)
+    axis, otherwise = comparison.nearest_axis(base.row, side.row)
     # Weights may differ along these axes only.
     work = next((name for name in ("model", "mode") if cell.get(name) != first.get(name)), "")
-    line = compared_side(side, base, replace(axis, name=work), (), known)
-    refused = line.refused or refused_along(otherwise)
+    line = comparison.compared_side(side, base, replace(axis, name=work), (), known)
+    refused = line.refused or comparison.refused_along(otherwise)
     if refused:
         return ComparedCell(cell, refused=refused, asked=asked, differs=line.differs)
     return ComparedCell(
@@ -442,7 +437,10 @@ def _compared(
         line.memory_ratio,
         asked=asked,
         differs=line.differs,
-        doubts=[*(name.replace("_", " ") for name in otherwise), *doubtful(line.differs)],
+        doubts=[
+            *(name.replace("_", " ") for name in otherwise),
+            *comparison.doubtful(line.differs),
+        ],
         of_other_runs={str(row.get("run_id")) for row in side.rows}.isdisjoint(
             str(row.get("run_id")) for row in base.rows
         ),

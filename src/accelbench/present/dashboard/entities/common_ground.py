@@ -15,22 +15,12 @@ from urllib.parse import quote
 from accelbench.core.nouns import counted, digits
 from accelbench.core.rows import Row, text
 from accelbench.core.vocabulary import Quality
+from accelbench.judge import speed_ups
 from accelbench.judge.baselines import COLUMNS
 from accelbench.judge.comparison import Compared
 from accelbench.judge.histories import histories_of
 from accelbench.judge.questions import AXES, ComparisonAxis, Key
 from accelbench.judge.ratios import SAMPLES
-from accelbench.judge.speed_ups import (
-    FASTER,
-    FASTER_ALONE,
-    REFUSED,
-    SLOWER,
-    SLOWER_ALONE,
-    UNSURE,
-    SpeedUps,
-    other_versions,
-    speed_ups,
-)
 from accelbench.judge.stored_results import rows_of
 from accelbench.present.charts.words import safe
 from accelbench.present.dashboard.page_query import COUNTED_SQL, PAGE, PageQuery, address_of_pairs
@@ -306,7 +296,7 @@ class TwoSides:
 class CommonGround:
     """The ratios of two sides."""
 
-    made: SpeedUps
+    made: speed_ups.SpeedUps
     count: int  # configurations in common
     held: int  # those of them that were compared: all, or those that a fixed rule chose
     cells: Mapping[str, str]  # the keys of cells by the ids of results
@@ -375,7 +365,9 @@ def common_ground(snapshot: Snapshot, database: Database, two: TwoSides) -> Comm
         if len(runs) >= _FEW_RUNS:
             by_run = [(None, placed)]
         known = histories_of(database, by_run)
-    made = speed_ups(placed, two.axis, _place(two.base, two), _place(two.other, two), known)
+    made = speed_ups.speed_ups(
+        placed, two.axis, _place(two.base, two), _place(two.other, two), known
+    )
     ran_on: dict[Key, set[str]] = {}
     for row in placed:
         if machine := machines[text(row, "run_id")]:
@@ -450,10 +442,16 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
     told = set(map(id, made.told))
     counts = [
         f"{found} in {_counted(lines)}"
-        for found in (FASTER, FASTER_ALONE, SLOWER, SLOWER_ALONE, UNSURE)
+        for found in (
+            speed_ups.FASTER,
+            speed_ups.FASTER_ALONE,
+            speed_ups.SLOWER,
+            speed_ups.SLOWER_ALONE,
+            speed_ups.UNSURE,
+        )
         if (lines := [line for line in made.of(found) if id(line) in told])
     ]
-    refused = len(made.of(REFUSED))
+    refused = len(made.of(speed_ups.REFUSED))
     rough = len(made.lines) - refused - len(told)
     beside = [
         f"{count:,} {what}"
@@ -470,7 +468,7 @@ def answer(two: TwoSides, ground: CommonGround) -> str:
 def _counted(lines: Sequence[Compared]) -> str:
     counts = (
         (sum(line.ratio is not None and line.ratio.of == SAMPLES for line in lines), _WITHIN),
-        (sum(bool(other_versions(line)) for line in lines), "with other versions"),
+        (sum(bool(speed_ups.other_versions(line)) for line in lines), "with other versions"),
     )
     beside = "".join(
         f", {'all' if count == len(lines) else f'{count:,}'} of them {what}"
@@ -483,8 +481,8 @@ def _counted(lines: Sequence[Compared]) -> str:
 _WITHIN = "within single launches"
 
 
-def _why(made: SpeedUps) -> str:
-    refused = made.of(REFUSED)
+def _why(made: speed_ups.SpeedUps) -> str:
+    refused = made.of(speed_ups.REFUSED)
     if len(refused) == len(made.lines):
         reasons = dict.fromkeys(line.refused for line in refused)
         return f"all {len(made.lines):,} are {safe('; '.join(reasons), 160)}"
@@ -497,7 +495,7 @@ def losers(ground: CommonGround) -> Sequence[str]:
     Certain ones come first; if there are none, those of single results.
     """
     made = ground.made
-    slower = made.of(SLOWER) or made.of(SLOWER_ALONE)
+    slower = made.of(speed_ups.SLOWER) or made.of(speed_ups.SLOWER_ALONE)
     more = [f"and {len(slower) - _NAMED:,} more"] if len(slower) > _NAMED else []
     # On several devices the same configuration comes once for each.
     places = {_place_words(line) for line in made.lines}
@@ -522,7 +520,7 @@ def _named(line: Compared, with_place: bool) -> str:
 
 
 def _versions(line: Compared) -> str:
-    first, *more = other_versions(line) or [""]
+    first, *more = speed_ups.other_versions(line) or [""]
     said = safe(first.removeprefix("engine ").removeprefix("packages."), 80)
     rest = f" and {len(more):,} more" if more else ""
     return f"≠ {said}{rest}" if said else ""
