@@ -43,7 +43,6 @@ _MOST_SCALED = 4
 _FURTHER = 4
 #: Of a case what tells it from others in a report: the model, where, and how.
 CaseKey = tuple[str, str, str, str, str, str, int]
-_LEARNED = phrase("report.leave-one-out")
 _SCALED = phrase("report.scaling-note")
 
 
@@ -61,7 +60,7 @@ class PredictionEvidence:
     @property
     def picture(self) -> Picture | None:
         """Predicted against measured."""
-        return evaluation_picture([*self.cases.values()], _LEARNED)
+        return evaluation_picture([*self.cases.values()], phrase("report.leave-one-out"))
 
     @property
     def scaling_picture(self) -> Picture | None:

@@ -25,7 +25,6 @@ from accelbench.present.charts.marks import (
 )
 from accelbench.present.texts import phrase
 
-_MEANT = phrase("charts.collectives-legend")
 _RATE, _TIME = "bus bandwidth, GB/s", "time, µs"
 _BYTES = "buffer, bytes"
 #: Lines across: 1 KiB, 16 KiB, 256 KiB and on.
@@ -59,7 +58,7 @@ def draw_collectives(subject: Subject) -> ChartBody | None:
         for records, scale in ((rates[index], rate_axis), (times[index], time_axis)):
             panels.append(Panel(title, (), records, _layers(records, x, scale, lines)))
     notes = [
-        _MEANT,
+        phrase("charts.collectives-legend"),
         _rests_on(shown),
         *(f"{_device(timed)}, {timed.ranks} ranks: {words.safe(warning, 160)}"
           for timed in shown for warning in timed.warnings),
@@ -159,7 +158,6 @@ _PARTS = {
     "overlapped communication": axes.GROUP_COLOURS[5],
     "exposed communication": axes.GROUP_COLOURS[1],
 }
-_COMMUNICATION_MEANT = phrase("charts.communication-legend")
 _MOST_BARS = 16
 _LONGEST_NAME = 72
 #: Beside the longest bar there has to be room for its words.
@@ -184,7 +182,7 @@ def draw_communication(subject: Subject) -> ChartBody | None:
     ]
     scale = axes.axis("profiled step, ms", [parts.step for _, parts in shown], log=False)
     notes = [
-        _COMMUNICATION_MEANT,
+        phrase("charts.communication-legend"),
         *words.in_common(names.together),
         *words.left_out(len(known) - len(shown), "configuration"),
         *words.emulated(len(split) - len(known)),

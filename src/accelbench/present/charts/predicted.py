@@ -194,9 +194,6 @@ def kind_dots(place: axes.Spec, tooltip: Sequence[axes.Spec]) -> list[axes.Spec]
 
 
 PREDICTED_BY_BATCH = label_of("predicted-by-batch")
-_KNEE_NOTE = phrase("charts.knee-legend")
-_BATCH_ADVICE = phrase("charts.name-fewer-models")
-_LINE_ADVICE = phrase("charts.name-hardware-runtimes")
 #: More ways of running, each a line with a band, are a tangle.
 MOST_WAYS = 8
 #: A band is drawn this many times further than all figures reach.
@@ -246,10 +243,10 @@ def predicted_by_batch(
     cut = any(beyond(drawing.records, _scale(drawing)) for drawing in drawings)
     said = [
         *kind_notes(records, cut=cut),
-        *([_KNEE_NOTE] if any(record["knee"] for record in records) else []),
+        *([phrase("charts.knee-legend")] if any(record["knee"] for record in records) else []),
         *notes,
-        *left_out(len(works) - len(shown), "model", advice=_BATCH_ADVICE),
-        *left_out(len(names) - len(kept), "line", advice=_LINE_ADVICE),
+        *left_out(len(works) - len(shown), "model", advice=phrase("charts.name-fewer-models")),
+        *left_out(len(names) - len(kept), "line", advice=phrase("charts.name-hardware-runtimes")),
     ]
     return ChartBody(arranged(panels, kind_legend(records)), notes=said, records=records)
 
@@ -371,11 +368,8 @@ _WIDE_INTERVAL = 2.0
 #: Share of the best throughput, from none to all of it.
 _PALE, _FULL = "#f4f6f8", "#4fa3b5"
 _TILDE = "~"
-_NUMBER_NOTE = phrase("charts.predicted-number")
 _WIDE_NOTE = phrase("charts.wide-interval-marked")
 _ALL_WIDE = phrase("charts.all-intervals-wide")
-_COLOUR_NOTE = phrase("charts.throughput-colour")
-_FRAME_NOTE = phrase("charts.measured-frame")
 
 
 def predicted_matrix(
@@ -405,9 +399,9 @@ def predicted_matrix(
     kinds = {(entry["mode"], entry["precision"]) for entry in figures}
     alike = [f"All: {safe(' in '.join(kind))}." for kind in kinds] if len(kinds) == 1 else []
     said = [
-        " ".join([_NUMBER_NOTE, *wide]),
-        " ".join([_COLOUR_NOTE, *alike]),
-        *([_FRAME_NOTE] if measured else []),
+        " ".join([phrase("charts.predicted-number"), *wide]),
+        " ".join([phrase("charts.throughput-colour"), *alike]),
+        *([phrase("charts.measured-frame")] if measured else []),
         *notes,
         *left_out(len(works) - len(shown), "model", advice=_ADVICE),
         *left_out(len(names) - len(ways), "way of running", "ways of running", advice=_ADVICE),

@@ -18,7 +18,6 @@ from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.words import emulated, safe, told
 from accelbench.present.texts import phrase
 
-_MEANT = phrase("charts.scaling-legend")
 _APART = phrase("charts.scaling-other-run")
 #: Of options, how processes share the work; threads are compared by how many each has.
 _OF_SHARING = frozenset(("strategy", "accumulate", "threads"))
@@ -121,7 +120,7 @@ def draw_scaling(subject: Subject) -> ChartBody | None:
     stand_ins = scaling_lines(point for point in subject.points if not point.timed)
     apart = any(not line.of_one_run for panel in shown for line in panel)
     notes = [
-        _MEANT,
+        phrase("charts.scaling-legend"),
         *([_APART] if apart else []),
         *marks.panel_notes(scales, records, len(ordered) - len(shown)),
         *emulated(sum(len(line.together) for line in stand_ins)),

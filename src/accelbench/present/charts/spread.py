@@ -45,8 +45,6 @@ from accelbench.present.texts import phrase
 #: More groups than this are no picture: those with the most models are drawn.
 MOST_GROUPS = 24
 _STEP = 22
-_LEGEND = phrase("charts.spread-legend")
-_HOLLOW = phrase("charts.hollow-legend")
 
 
 @dataclass(frozen=True)
@@ -78,8 +76,8 @@ def spread_picture(
     about = [
         " · ".join(said),
         *notes,
-        _LEGEND,
-        *([_HOLLOW] if any(group.imported for group in shown) else []),
+        phrase("charts.spread-legend"),
+        *([phrase("charts.hollow-legend")] if any(group.imported for group in shown) else []),
         *words.left_out(len(groups) - len(shown), "group", advice=phrase("charts.filter-to-see")),
     ]
     return chart.pictured(label, chart.ChartBody(_body(records, title), (), about, records))
@@ -350,7 +348,6 @@ _TITLE = phrase("charts.axis-latency")
 MOST_LAUNCHES = 12
 #: More samples of one are drawn thinned.
 _MOST_SAMPLES = 600
-_LAUNCHES_LEGEND = phrase("charts.distribution-legend")
 _THINNED = phrase("charts.samples-thinned", most_samples=_MOST_SAMPLES)
 #: Tukey's outer fences, as `outlier_count` has them.
 _FENCE = 3.0
@@ -396,7 +393,7 @@ def draw_samples(subject: chart.Subject) -> chart.ChartBody | None:
         else phrase("charts.name-models-platforms")
     )
     notes = [
-        _LAUNCHES_LEGEND,
+        phrase("charts.distribution-legend"),
         *words.in_common(together),
         *([_THINNED] if any(len(launch[2]) > _MOST_SAMPLES for launch in shown) else []),
         *words.left_out(more, "launch", "launches", advice),

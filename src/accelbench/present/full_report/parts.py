@@ -178,7 +178,6 @@ def text_of(value: object) -> str:
 
 AGAINST_MEASURED = "Predicted against measured"
 _LEFT_OUT = phrase("report.predictions-about")
-_SCALING = phrase("report.scaling-about")
 HEADERS = ("target", "engine", "cases", "median error, %", "inside 25 %, %", "coverage, %")
 CAPTION = phrase("report.scores-caption")
 
@@ -195,7 +194,7 @@ def predictions(evidence: PredictionEvidence | None) -> Iterable[DocumentSection
     scores = Table(columns(HEADERS, {2, 3, 4, 5}), score_rows(evidence.cases), caption=CAPTION)
     yield DocumentSection(AGAINST_MEASURED, [*blocks, scores])
     if evidence.scaling_picture is not None:
-        yield chart_section(evidence.scaling_picture, _SCALING)
+        yield chart_section(evidence.scaling_picture, phrase("report.scaling-about"))
 
 
 def score_rows(cases: Mapping[str, EvaluatedCases]) -> list[list[str]]:
@@ -215,7 +214,6 @@ def _percent(value: float | None) -> str:
     return NO_DATA if value is None else f"{value:.0f}" if value >= 10 else f"{value:.1f}"
 
 
-_WHAT = phrase("report.accuracy-about")
 _HEADERS = (
     *("model", "engine", "precision", "metric", "accuracy", "95 % interval", "samples"),
     "measured, UTC",
@@ -229,7 +227,7 @@ def task_accuracy(
     """The section; none where nothing was labelled. Batches of a place have one line."""
     if not accuracies:
         return
-    blocks: list[Table | Notes] = [Notes([_WHAT])]
+    blocks: list[Table | Notes] = [Notes([phrase("report.accuracy-about")])]
     lines = [_line(place, rows[0]) for place, rows in accuracies.items()]
     blocks.append(Table(columns(_HEADERS, {4, 5, 6}), lines, caption="Every cell"))
     sentences = [*_costs(accuracies), *_other_weights(accuracies, points)]
