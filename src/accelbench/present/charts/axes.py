@@ -6,9 +6,11 @@ line at 1, 2, 5 or at each decade instead of at every digit.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 from zlib import crc32
@@ -209,7 +211,9 @@ def _round(value: float) -> float:
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
-INK, DIM, LINE, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#ffffff"
+LOOK = tomllib.loads(Path(__file__).with_name("look.toml").read_text(encoding="utf-8"))
+_COLOURS: Mapping[str, str] = LOOK["colours"]
+INK, DIM, PAPER = (_COLOURS[name] for name in ("ink", "dim", "paper"))
 #: Bad news and good, where a mark is of no platform; told apart without red and green too.
 ALERT, BETTER = "#b3261e", "#00708c"
 
@@ -220,54 +224,16 @@ WIDE, HIGH = 520, 300
 PANEL_WIDE, PANEL_HIGH = 250, 170
 _LONGEST_LINE = 96
 
-CONFIG: Json = {
-    "background": PAPER,
-    "font": FONT,
-    "padding": 14,
-    "view": {"stroke": LINE},
-    "title": {
-        "anchor": "start",
-        "color": INK,
-        "fontSize": 17,
-        "fontWeight": 600,
-        "subtitleColor": DIM,
-        "subtitleFontSize": 12,
-        "subtitlePadding": 4,
-        "offset": 10,
-    },
-    "axis": {
-        "labelColor": INK,
-        "titleColor": INK,
-        "labelFontSize": 12,
-        "titleFontSize": 12.5,
-        "titleFontWeight": 500,
-        "gridColor": LINE,
-        "domainColor": DIM,
-        "tickColor": DIM,
-        "labelLimit": 260,
-    },
-    "legend": {
-        "labelColor": INK,
-        "titleColor": INK,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "labelLimit": 420,
-        "symbolSize": 90,
-        # Below, where half a page has room: beside, it would make the panels smaller.
-        "orient": "bottom",
-        "direction": "vertical",
-        "columns": 2,
-    },
-}
 
+def _in_colours(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _in_colours(member) for name, member in value.items()}
+    return _COLOURS.get(value, value)
+
+
+CONFIG: Json = {"font": FONT, **_in_colours(LOOK["config"])}
 #: Of panels; the picture's own is larger.
-PANEL_TITLE: Json = {
-    "anchor": "start",
-    "frame": "group",
-    "fontSize": 13.5,
-    "subtitleFontSize": 11.5,
-    "offset": 6,
-}
+PANEL_TITLE: Json = _in_colours(LOOK["panel_title"])
 
 #: A mark tells by its form too what a figure is, and by its dashes how it ran.
 SHAPES = dict(zip(KINDS, ("circle", "diamond", "square", "triangle-up", "cross"), strict=True))

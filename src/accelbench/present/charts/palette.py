@@ -7,20 +7,18 @@ of their own; the names of more stand beside their marks.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
 from math import ceil, cos, dist, hypot, pi, sin
-from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.rows import Row
 from accelbench.hardware.common import SPARE, colour_of
-from accelbench.present.charts.axes import HIGH, PANEL_HIGH, PANEL_WIDE, WIDE, Spec
+from accelbench.present.charts.axes import HIGH, LOOK, PANEL_HIGH, PANEL_WIDE, WIDE, Spec
 
 Triple = tuple[float, float, float]
 
@@ -30,9 +28,8 @@ LIGHT_PAPER, DARK_PAPER = "#ffffff", "#0f1419"
 MARK_CONTRAST, TEXT_CONTRAST = 3.0, 4.5
 #: Devices of one platform that have a shade of their own; those beyond begin again.
 MOST_SHADES = 6
-_ON_DARK = tomllib.loads(Path(__file__).with_name("dark_colours.toml").read_text(encoding="utf-8"))
-_FIXED: Mapping[str, str] = _ON_DARK["fixed"]
-_PLATFORMS: Mapping[str, str] = _ON_DARK["platforms"]
+_FIXED: Mapping[str, str] = LOOK["dark"]["fixed"]
+_PLATFORMS: Mapping[str, str] = LOOK["dark"]["platforms"]
 _TO_CONES = (
     (0.4122214708, 0.5363325363, 0.0514459929),
     (0.2119034982, 0.6806995451, 0.1073969566),

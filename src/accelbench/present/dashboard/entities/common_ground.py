@@ -307,13 +307,12 @@ class CommonGround:
         return self.cells.get(text(row, "result_id"), "")
 
 
-def devices_beside(base: str, other: str, narrowed: Mapping[str, str]) -> TwoSides:
-    """Return the comparison of two devices."""
-    return TwoSides(base, other, DEVICE, AXES["hardware"], narrowed=narrowed)
-
-
-def engines_beside(base: str, other: str, device: str, narrowed: Mapping[str, str]) -> TwoSides:
-    """Return the comparison of two engines on a device, or on each that ran both."""
+def sides_of(
+    of_devices: bool, base: str, other: str, device: str, narrowed: Mapping[str, str]
+) -> TwoSides:
+    """Return the comparison of two devices, or of two engines on a device or on each with both."""
+    if of_devices:
+        return TwoSides(base, other, DEVICE, AXES["hardware"], narrowed=narrowed)
     return TwoSides(base, other, "runtime", AXES["runtime"], device, narrowed)
 
 
@@ -336,7 +335,7 @@ GROUP BY ALL ORDER BY count(*) DESC, base, other LIMIT 1
 
 def most_in_common(snapshot: Snapshot, of_devices: bool) -> tuple[str, str] | None:
     """Return the two with the most configurations in common, that with more of its own first."""
-    two = devices_beside("", "", {}) if of_devices else engines_beside("", "", "", {})
+    two = sides_of(of_devices, "", "", "", {})
     rows = snapshot.ask(
         _PAIR.format(side=two.column, alike=two.alike, counts=COUNTED_SQL, most=_MOST_CHOSEN_OF)
     )

@@ -386,9 +386,7 @@ def _two(request: Request, of: str) -> common_ground.TwoSides:
     asked = request.query_params
     sides = asked.get("a", ""), asked.get("b", "")
     narrowed = {name: value for name in common_ground.NARROWED if (value := asked.get(name, ""))}
-    if of == "devices":
-        return common_ground.devices_beside(*sides, narrowed)
-    return common_ground.engines_beside(*sides, asked.get("device", ""), narrowed)
+    return common_ground.sides_of(of == "devices", *sides, asked.get("device", ""), narrowed)
 
 
 def _names(snapshot: Snapshot, column: str) -> list[str]:

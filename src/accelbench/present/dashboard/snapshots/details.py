@@ -93,58 +93,46 @@ def history_of(
     snapshot: Snapshot,
     cells: Sequence[Cell],
     metric: Metric,
-    least: float = LEAST_EFFECT,
     fewest: int = 1,
 ) -> list[Series]:
     """Return the histories of cells, those with changes first.
 
-    Cells without a series have none. Changes smaller than `least` are left out, and so are series
-    with fewer than `fewest` points, unless a run without a result came after them.
+    Cells without a series have none. Series with fewer than `fewest` points are left out, unless a
+    run without a result came after them.
     """
     about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
     if not about:
         return []
-    with database.asking():  # once: to open a million results takes 20 ms each time
-        return _history_of(database, snapshot, about, metric, least, fewest)
-
-
-def _history_of(
-    database: Database,
-    snapshot: Snapshot,
-    about: Mapping[tuple[str, str | None], Row],
-    metric: Metric,
-    least: float,
-    fewest: int,
-) -> list[Series]:
-    keys = sorted({key for key, _ in about})
-    words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
-    where = _OF_CELLS.format(marks=marks(keys), **words)
-    lines: dict[tuple[str, str | None], Line] = {}
-    for key, line in points_in(database, metric, where, keys).items():
-        for point in line.points:
-            # A series is of a device, which two machines may have.
-            of = (key, snapshot.ran.get(point.run_id))
-            if of in about:
-                if of not in lines:
-                    lines[of] = replace(line, points=[])
-                lines[of].points.append(point)
-    cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
-    failed = _FAILED.format(marks=marks(keys), cases=marks(cases) or "NULL", **words)
-    nothing = nothing_in(database, metric, failed, [*keys, *cases])
 
     def ours(row: Row, run: str) -> bool:
         return bool(snapshot.ran.get(run) == row["machine"])
 
-    # In the order of the cells, because the first of equals are drawn.
-    kept = [
-        (row, line)
-        for of, row in about.items()
-        if of in lines
-        for line in (lines[of],)
-        if len(line.points) >= fewest
-        or nothing.newest(of[0], line.case, line.points, partial(ours, row))
-    ]
-    all_series = told(database, kept, metric, (where, keys), least, nothing, ours)
+    with database.asking():  # once: to open a million results takes 20 ms each time
+        keys = sorted({key for key, _ in about})
+        words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
+        where = _OF_CELLS.format(marks=marks(keys), **words)
+        lines: dict[tuple[str, str | None], Line] = {}
+        for key, line in points_in(database, metric, where, keys).items():
+            for point in line.points:
+                # A series is of a device, which two machines may have.
+                of = (key, snapshot.ran.get(point.run_id))
+                if of in about:
+                    if of not in lines:
+                        lines[of] = replace(line, points=[])
+                    lines[of].points.append(point)
+        cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
+        failed = _FAILED.format(marks=marks(keys), cases=marks(cases) or "NULL", **words)
+        nothing = nothing_in(database, metric, failed, [*keys, *cases])
+        # In the order of the cells, because the first of equals are drawn.
+        kept = [
+            (row, line)
+            for of, row in about.items()
+            if of in lines
+            for line in (lines[of],)
+            if len(line.points) >= fewest
+            or nothing.newest(of[0], line.case, line.points, partial(ours, row))
+        ]
+        all_series = told(database, kept, metric, (where, keys), LEAST_EFFECT, nothing, ours)
     if fewest > 1:  # a table of histories; twenty thousand lines would take too long
         all_series = with_others(all_series, _candidates(snapshot, about), (*QUESTION, "machine"))
     return sorted(all_series, key=foremost)
