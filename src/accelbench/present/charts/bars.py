@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from accelbench.core.figures import kind_of_unit, unit_of
+from accelbench.core.nouns import figure
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
 from accelbench.judge.costs import PRICE, cost_notes, items_of
@@ -205,7 +206,7 @@ def _bars(
     bars = []
     for cell, name, useless in zip(points, words.unique(told.apart), bad, strict=True):
         label = f"{name}{_USELESS}".strip() if useless else name
-        said = words.figure(quantity.of(cell).value)
+        said = figure(quantity.of(cell).value)
         bars.append(quantity.record(cell, bar=label, said=said))
     return bars
 

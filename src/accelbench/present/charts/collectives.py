@@ -8,7 +8,7 @@ from itertools import cycle
 from statistics import median
 
 from accelbench.core.calibration import ProbeFigure, TimedCollectives
-from accelbench.core.nouns import counted, listed
+from accelbench.core.nouns import counted, figure, listed
 from accelbench.core.rows import number
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.ranks import RankFigures, StepParts, ranks_of, step_parts
@@ -199,7 +199,7 @@ def _place(point: Point) -> tuple[object, ...]:
 
 def _records(point: Point, parts: StepParts, name: str) -> list[axes.Record]:
     figures = (parts.computation, parts.overlapped, parts.exposed)
-    shares = f"{words.figure(parts.exposed)} ms exposed, {100 * parts.exposed / parts.step:.0f} %"
+    shares = f"{figure(parts.exposed)} ms exposed, {100 * parts.exposed / parts.step:.0f} %"
     begin, records = 0.0, []
     for place, (part, value) in enumerate(zip(_PARTS, figures, strict=True)):
         last = place == len(_PARTS) - 1
@@ -343,7 +343,7 @@ def _rank_records(lines: Sequence[RankLine], name: str) -> list[axes.Record]:
                 "figure": _FIGURES[figure_name],
                 "value": value,
                 "ratio": ratios[figure_name],
-                "said": words.figure(value),
+                "said": figure(value),
             }
             for figure_name, value in line.figures.items()
         ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accelbench.core.nouns import figure
 from accelbench.core.worth import COMPARABLE
 from accelbench.judge.matrix import UNRATED, MatrixCell, MatrixLine, Rating
 from accelbench.judge.points import EMULATED
 from accelbench.present.charts.axes import Record, Spec, grid, grouped, layer, view
 from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import labels
-from accelbench.present.charts.words import figure, left_out, safe
+from accelbench.present.charts.words import left_out, safe
 from accelbench.present.matrix import precisions
 from accelbench.present.texts import phrase
 

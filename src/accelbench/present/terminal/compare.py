@@ -8,7 +8,7 @@ from typing import Any
 from accelbench.core.axes import AXES
 from accelbench.core.devices import sharing
 from accelbench.core.figures import Statistic, unit_beside, unit_of_all
-from accelbench.core.nouns import NO_DATA, NOT_KNOWN, listed
+from accelbench.core.nouns import NO_DATA, NOT_KNOWN, figure, listed
 from accelbench.core.precision import not_exact
 from accelbench.core.rows import Row, number, record, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
@@ -35,7 +35,7 @@ from accelbench.present.document import (
     TableColumn,
     TonedText,
 )
-from accelbench.present.terminal.words import figure, mean_note, other_machines, shapes
+from accelbench.present.terminal.words import mean_note, other_machines, shapes
 from accelbench.present.texts import phrase
 
 #: Behind a ratio of two that did not run alike, and of one of which no interval is known; behind a

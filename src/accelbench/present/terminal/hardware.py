@@ -14,7 +14,7 @@ from accelbench.core.calibration import (
     TimedCollectives,
 )
 from accelbench.core.figures import ends_text
-from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, digits
+from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, digits, figure
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import MIB
 from accelbench.exchange.titles import title
@@ -38,7 +38,6 @@ from accelbench.present.document import (
 )
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.terminal import print_line
-from accelbench.present.terminal.words import figure
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from accelbench.core.figures import changes_text, ends_document
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, figure
 from accelbench.exchange.titles import title
 from accelbench.judge.history import Gap, HistoryPoint, Series, same_jobs
 from accelbench.judge.versions import in_short
@@ -14,7 +14,6 @@ from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.present.document import Document, DocumentSection, Notes
 from accelbench.present.series import left_out_text
 from accelbench.present.terminal.console import console
-from accelbench.present.terminal.words import figure
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:

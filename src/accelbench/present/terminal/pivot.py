@@ -7,7 +7,7 @@ from typing import Any
 
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import unit_of, unit_of_all
-from accelbench.core.nouns import NO_DATA, batch_text, counted, listed
+from accelbench.core.nouns import NO_DATA, batch_text, counted, figure, listed
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.core.worth import FAILED, LAUNCHED, launches_failed
@@ -16,7 +16,7 @@ from accelbench.judge.versions import engine_version, versions_apart
 from accelbench.present.comparison import OF_A_SIDE
 from accelbench.present.document import Document, DocumentSection, Notes, Table, TableColumn
 from accelbench.present.terminal.compare import by_figure
-from accelbench.present.terminal.words import figure, other_machines, shapes
+from accelbench.present.terminal.words import other_machines, shapes
 from accelbench.present.texts import phrase
 
 

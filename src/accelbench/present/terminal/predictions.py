@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.axes import AXES
 from accelbench.core.devices import short_of
 from accelbench.core.figures import ends_text
-from accelbench.core.nouns import NO_DATA
+from accelbench.core.nouns import NO_DATA, figure
 from accelbench.core.visible import visible
 from accelbench.present.document import Document, Notes, Table, TonedText, columns
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.terminal import print_line
-from accelbench.present.terminal.words import duration, figure
+from accelbench.present.terminal.words import duration
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:

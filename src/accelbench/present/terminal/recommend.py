@@ -8,7 +8,7 @@ from typing import Any
 
 from accelbench.core.axes import size_labels
 from accelbench.core.figures import Statistic, interval_text, name_of
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, figure
 from accelbench.core.vocabulary import Provenance
 from accelbench.core.worth import launches_failed
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
@@ -33,7 +33,6 @@ from accelbench.present.terminal.recommend_cells import (
     where,
     why_unclear,
 )
-from accelbench.present.terminal.words import figure
 from accelbench.present.texts import phrase
 from accelbench.recommend.answer.explanation import IN_THE_ANSWER, browsers_left_out, mixed_figures
 from accelbench.recommend.constraints.limits import spelled

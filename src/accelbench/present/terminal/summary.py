@@ -15,7 +15,7 @@ from accelbench.core.figures import (
     unit_beside,
     unit_of_all,
 )
-from accelbench.core.nouns import NO_DATA, counted, listed, reference_words
+from accelbench.core.nouns import NO_DATA, counted, figure, listed, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import simulation_of
@@ -37,7 +37,6 @@ from accelbench.present.terminal.terminal import print_lines
 from accelbench.present.terminal.words import (
     batch_and_shapes,
     case_name,
-    figure,
     marks,
     marks_without_arm,
     mean_note,

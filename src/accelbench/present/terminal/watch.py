@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from accelbench.core.case import Case
 from accelbench.core.columns import step_ms
 from accelbench.core.figures import interval_text
+from accelbench.core.nouns import figure
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible
 from accelbench.core.worth import simulation_of
@@ -112,9 +113,9 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
         return [f"{head}: {verified(row)}"]
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
     figures = [
-        f"{word} {words.figure(step_ms(row))} ms {words.spread(row, ' ms')}".strip(),
-        f"{words.figure(row.get('throughput'))} {row.get('throughput_unit')}",
-        f"{words.figure(row.get('memory_peak_mb'))} MB",
+        f"{word} {figure(step_ms(row))} ms {words.spread(row, ' ms')}".strip(),
+        f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
+        f"{figure(row.get('memory_peak_mb'))} MB",
         f"{row.get('quality')}",
     ]
     lines = [f"{head}: " + " · ".join(figures)]
@@ -125,8 +126,8 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
 
 def _limits(row: Mapping[str, Any], simulation: Mapping[str, Any]) -> list[str]:
     return [
-        f"{words.figure(step_ms(row))} ms",
-        f"{words.figure(row.get('throughput'))} {row.get('throughput_unit')}",
+        f"{figure(step_ms(row))} ms",
+        f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
         f"bound by {simulation['binds']}",
         phrase("run.simulated", device=simulation["device"]),
     ]
@@ -228,9 +229,9 @@ class LiveWatch(PlainWatch):
     def progress(self, progress: Progress) -> None:
         state = progress.phase
         if progress.median_ns is not None:
-            state = f"{progress.samples} samples · {words.figure(progress.median_ns / 1e6)} ms"
+            state = f"{progress.samples} samples · {figure(progress.median_ns / 1e6)} ms"
             ends = (progress.low_ns, progress.median_ns, progress.high_ns)
-            interval = interval_text(*ends, lambda ns: words.figure(ns / 1e6), " ms")
+            interval = interval_text(*ends, lambda ns: figure(ns / 1e6), " ms")
             state += f" {interval}" if interval else ""
         self._draw(state)
 

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from accelbench.core import processes
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, AccelbenchError, UsageError
 from accelbench.core.figures import kind_of_unit
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, figure
 from accelbench.core.visible import in_quotes, visible_lines
 from accelbench.exchange.prices import USUAL_CURRENCY, sign_of
 from accelbench.judge.costs import money
@@ -38,7 +38,6 @@ from accelbench.present.dashboard.page_base import Site, SitePages
 from accelbench.present.dashboard.page_query import PageQuery, one_of
 from accelbench.present.dashboard.snapshots.cells import largest_models
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
-from accelbench.present.dashboard.words import number
 from accelbench.present.full_report.parts import CAPTION, HEADERS, score_rows
 from accelbench.present.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
 from accelbench.present.texts import catalogue
@@ -275,7 +274,7 @@ def _cost(about: Document) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else number(value)
+    return "" if value is None else figure(value)
 
 
 T = TypeVar("T")
