@@ -77,7 +77,7 @@ LEFT: dict[str, int] = {
     "present/dashboard/entities/common_ground.py": 6,
     "present/dashboard/entities/pages.py": 5,
     "present/dashboard/explore/points.py": 1,
-    "present/dashboard/overview/page.py": 2,
+    "present/dashboard/overview.py": 2,
     "present/dashboard/page_query.py": 1,
     "present/dashboard/results/page.py": 1,
     "present/dashboard/runs/pages.py": 2,

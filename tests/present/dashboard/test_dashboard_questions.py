@@ -24,8 +24,8 @@ from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
 from accelbench.exchange.prices import prices_at
 from accelbench.judge.costs import money
-from accelbench.present.dashboard.questions import pages as question_pages
-from accelbench.present.dashboard.questions.pages import (
+from accelbench.present.dashboard import questions as question_pages
+from accelbench.present.dashboard.questions import (
     PREDICT,
     RECOMMEND,
     BusyError,
