@@ -53,7 +53,7 @@ def main() -> int:
 
 def _draw(given: argparse.Namespace, cases: object) -> None:
     from accelbench.cli.services.report_files import write_picture
-    from accelbench.present.charts.predicted_measured import evaluation_picture
+    from accelbench.present.charts.predicted import evaluation_picture
 
     learned = f"{given.test.name}, learned from {', '.join(path.name for path in given.train)}."
     picture = evaluation_picture([cases], learned)

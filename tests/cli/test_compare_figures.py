@@ -10,7 +10,7 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.present.terminal.compare_notes import differences_in_short
+from accelbench.present.terminal.compare import differences_in_short
 
 DB = "accelbench.duckdb"
 GPU = {"hardware": "cuda", "device_name": "A card"}

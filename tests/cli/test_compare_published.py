@@ -16,8 +16,7 @@ from accelbench.judge.questions import AXES
 from accelbench.judge.run_noise import Histories
 from accelbench.judge.versions import engine_version, versions_apart
 from accelbench.present.comparison import document
-from accelbench.present.terminal.compare import headings
-from accelbench.present.terminal.compare_cells import speed, submissions
+from accelbench.present.terminal.compare import headings, speed, submissions
 from asked_rows import row
 
 DB = "accelbench.duckdb"

@@ -20,6 +20,7 @@ from rich.text import Text
 from accelbench.cli.arguments import resolved_values
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import step_ms
+from accelbench.core.nouns import figure
 from accelbench.core.protocols import Absent, Device
 from accelbench.models.selection import choose
 from accelbench.present.terminal.console import console, in_whole_figures
@@ -31,7 +32,7 @@ from accelbench.present.terminal.watch import (
     case_line,
     watch_for,
 )
-from accelbench.present.terminal.words import duration, figure, shapes, spread
+from accelbench.present.terminal.words import duration, shapes, spread
 from accelbench.run.process.worker_client import Progress
 
 MODEL = choose(["bert-tiny"], None, (), (), all_models=False)[0]

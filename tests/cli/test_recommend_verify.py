@@ -15,7 +15,7 @@ from stored_rows import store
 from accelbench.cli.services import searching
 from accelbench.evidence.launches import launches_of
 from accelbench.hardware.detect import detect
-from accelbench.present.terminal.limits import _searched
+from accelbench.present.terminal.recommend import _searched
 from accelbench.recommend.constraints import measurement_candidates
 from accelbench.recommend.constraints.limits import Limits
 from accelbench.recommend.constraints.measurement_candidates import largest, next_batch

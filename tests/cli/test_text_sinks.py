@@ -28,9 +28,8 @@ from accelbench.hardware.doctor.world import Finding, Health
 from accelbench.present.charts.palette import respelled
 from accelbench.present.table_export import FORMATS, REPORTS, TABLES
 from accelbench.present.terminal import watch
-from accelbench.present.terminal.doctor import doctor_document
 from accelbench.present.terminal.documents import show
-from accelbench.present.terminal.hardware import hardware_document
+from accelbench.present.terminal.hardware import doctor_document, hardware_document
 from accelbench.present.terminal.summary import print_profiles, print_summary, trust
 from accelbench.present.terminal.terminal import Guarded, print_lines
 from accelbench.store.database import Database

@@ -16,9 +16,8 @@ from stored_rows import store
 
 from accelbench import cli
 from accelbench.present.document import Table, columns
-from accelbench.present.terminal.console import console
+from accelbench.present.terminal.console import WordTable, console
 from accelbench.present.terminal.documents import fitted
-from accelbench.present.terminal.word_table import WordTable
 
 DB = "accelbench.duckdb"
 WIDTHS = (80, 120)

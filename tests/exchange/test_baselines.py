@@ -22,8 +22,8 @@ from accelbench.judge.comparison import Compared, compared
 from accelbench.judge.questions import AXES, ComparisonAxis
 from accelbench.judge.run_noise import Histories
 from accelbench.present.comparison import document
-from accelbench.present.delimited import write_lines
 from accelbench.present.table_export import write_csv as export_csv
+from accelbench.present.table_export import write_lines
 
 BODY: dict[str, Any] = {
     "result_id": "i1", "case_id": "c1", "run_id": "r1", "model": "bert-tiny", "hardware": "cpu",

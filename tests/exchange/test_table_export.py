@@ -61,7 +61,7 @@ def test_csv_is_exact_and_empty_where_nothing_is_known(
 
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
 def test_csv_numbers_read_back_the_same(number: float) -> None:
-    from accelbench.present.delimited import cell_text
+    from accelbench.present.table_export import cell_text
 
     assert float(cell_text(number)) == number
 

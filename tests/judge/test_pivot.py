@@ -9,8 +9,7 @@ import pytest
 from accelbench.judge.pivot import Pivot, pivots
 from accelbench.judge.run_noise import Histories
 from accelbench.present.document import Notes
-from accelbench.present.pivot import document
-from accelbench.present.terminal.pivot import pivoted
+from accelbench.present.terminal.pivot import document, pivoted
 from asked_rows import row
 
 OPENVINO = {"runtime": "openvino", "hardware": "openvino", "compiled": True}

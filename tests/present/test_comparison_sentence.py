@@ -6,7 +6,7 @@ import pytest
 
 from accelbench.core.figures import Statistic
 from accelbench.judge.ratios import SAMPLES, Ratio
-from accelbench.present.comparison_sentence import SideOfRatio, names_of, sentence, times
+from accelbench.present.dashboard.comparing import SideOfRatio, names_of, sentence, times
 from accelbench.present.dashboard.words import share
 
 RUNTIMES = {"hardware": "cpu", "precision": "fp32", "batch_size": 1, "model": "m"}

@@ -19,7 +19,7 @@ from accelbench.predict.held_out import HeldOutError, HeldOutErrors
 from accelbench.predict.questions import PredictionQuestion
 from accelbench.predict.stored_predictors import predictors_of
 from accelbench.predict.traces import Traces
-from accelbench.present.dashboard.questions.forms import answer_table
+from accelbench.present.dashboard.questions import answer_table
 from accelbench.present.prediction_evidence import _scaling
 from accelbench.present.terminal.recommend import predicted_words
 from accelbench.recommend.estimate.candidate_predictions import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accelbench.cli.services.searching import SearchedConfiguration, VerificationCase
 from accelbench.core.errors import UsageError
-from accelbench.present.terminal.limits import _searched
+from accelbench.present.terminal.recommend import _searched
 from accelbench.recommend.constraints import measurement_candidates
 from accelbench.recommend.constraints.best_under import OBJECTIVE
 from accelbench.recommend.constraints.measurement_candidates import (

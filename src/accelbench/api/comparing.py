@@ -395,8 +395,8 @@ def history(
     """
     from accelbench.judge.stored_results import on_one_machine
     from accelbench.judge.verdicts import METRICS
-    from accelbench.present.history import document
     from accelbench.present.series import series_in
+    from accelbench.present.terminal.history import document
 
     metrics = {known.name: known for known in METRICS}
     if metric not in metrics:

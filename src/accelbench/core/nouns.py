@@ -26,6 +26,11 @@ def digits(value: float) -> str:
     return f"{value:,.{places}f}"
 
 
+def figure(value: float | None) -> str:
+    """Return three digits, or "no data" without a value."""
+    return NO_DATA if value is None else digits(value)
+
+
 def four_digits(value: float) -> str:
     """Return four digits without an exponent, or all of a large number: 0.1234, 12.3, 23,960."""
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -65,6 +65,11 @@ def sign_of(currency: str) -> str:
     return _SIGNS.get(currency, f"{currency} ")
 
 
+def sign_in(prices: Prices | None) -> str:
+    """Return the text before an amount by these prices, or by the usual ones."""
+    return sign_of(USUAL_CURRENCY if prices is None else prices.currency)
+
+
 def plain_name(name: str) -> str:
     """Return a name as it is compared: without case and repeated spaces."""
     return " ".join(name.split()).casefold()

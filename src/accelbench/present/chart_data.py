@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Filters = Mapping[str, Sequence[str | int]]
 
 #: All that a chart may show of a result, and what accuracies are compared with each other by.
-_COLUMNS = (
+CHART_COLUMNS = (
     *(
         name
         for name, column in BY_NAME.items()
@@ -71,7 +71,7 @@ def subject_in(
         of_it = f"{where} AND coalesce(run_id, '') IN ({marks(ours)})"
         stands = f"{of_it} AND {current_sql(_CELL, of_it)}"
         given = 2 * [*values, *ours]
-        stored = rows_of(database, [*dict.fromkeys(_COLUMNS)], stands, given, launches=True)
+        stored = rows_of(database, CHART_COLUMNS, stands, given, launches=True)
         priced = with_costs(stored, prices, dict.fromkeys(ours, here))
         newer = newer_sql(_CELL, of_it)
         of_cells = _with_newer(database, named_apart(priced), newer, [*values, *ours])
@@ -194,7 +194,7 @@ def pictured_where(filters: Filters) -> tuple[str, list[object]]:
 
 
 def _samples(database: Database, chart_points: Sequence[Point]) -> dict[str, list[float]]:
-    from accelbench.present.charts.distribution import MOST_LAUNCHES
+    from accelbench.present.charts.spread import MOST_LAUNCHES
 
     # The smallest batch of every model before every batch of the first one.
     ordered = sorted(

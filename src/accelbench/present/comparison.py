@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import TAILS, Statistic, step_of
 from accelbench.core.precision import error_of, not_exact
-from accelbench.core.rows import Row, record, texts
+from accelbench.core.rows import record, texts
 from accelbench.core.worth import FAILED, LAUNCHED
 from accelbench.exchange.prices import USUAL_CURRENCY, Prices
 from accelbench.exchange.titles import LAUNCH_VALUES, OF_A_LAUNCH
@@ -48,7 +48,9 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "axis": axis.name,
         "launches": len(line.side.times),
         "quality": line.side.quality,
-        "verification_error": _error(line.side),
+        "verification_error": max(
+            (error for row in line.side.rows if (error := error_of(row)) is not None), default=None
+        ),
         "not_exact": not_exact(line.side.rows),
         **_accuracy(line),
         "figure": str(line.side.statistic),
@@ -94,12 +96,11 @@ def _line(line: Compared, axis: ComparisonAxis, currency: str) -> dict[str, obje
         "launches_set_aside": line.side.older,
         "newer_launches_set_aside": line.side.newer,
         "unusable_launches_left_out": line.side.unusable,
-        LAUNCH_VALUES: [_launch(row) for row in line.side.rows],
+        LAUNCH_VALUES: [
+            {name: row[name] for name in OF_A_LAUNCH if row.get(name) is not None}
+            for row in line.side.rows
+        ],
     }
-
-
-def _launch(row: Row) -> dict[str, object]:
-    return {name: row[name] for name in OF_A_LAUNCH if row.get(name) is not None}
 
 
 def _kind(side: Side) -> dict[str, object]:
@@ -110,10 +111,6 @@ def _kind(side: Side) -> dict[str, object]:
         "workarounds": list(ways),
         "emulated": any(row.get("emulated") for row in side.rows),
     }
-
-
-def _error(side: Side) -> float | None:
-    return max((error for row in side.rows if (error := error_of(row)) is not None), default=None)
 
 
 def _accuracy(line: Compared) -> dict[str, object]:

@@ -176,7 +176,6 @@ def plain_mark(cell: MatrixCell) -> str:
 #: Models of a page in a terminal, and names of models that share a reason.
 PAGE = 40
 _NAMED = 6
-_LEGEND = phrase("matrix.legend")
 
 
 def presented(
@@ -220,7 +219,7 @@ def presented(
         [
             Notes(opening),
             *tables,
-            Notes([_LEGEND], tone=Tone.FAINT),
+            Notes([phrase("matrix.legend")], tone=Tone.FAINT),
             *reasons,
             Notes(others, tone=Tone.FAINT),
         ],

@@ -15,8 +15,7 @@ from accelbench.core.rows import Row, number, text
 from accelbench.core.vocabulary import Mode
 from accelbench.models.find import known_as
 from accelbench.present.charts.chart import ChartLabel, Picture, pictured
-from accelbench.present.charts.predicted import predicted_by_batch
-from accelbench.present.charts.predicted_measured import evaluation_picture
+from accelbench.present.charts.predicted import evaluation_picture, predicted_by_batch
 from accelbench.present.charts.words import left_out
 from accelbench.present.texts import phrase
 
@@ -44,7 +43,6 @@ _MOST_SCALED = 4
 _FURTHER = 4
 #: Of a case what tells it from others in a report: the model, where, and how.
 CaseKey = tuple[str, str, str, str, str, str, int]
-_LEARNED = phrase("report.leave-one-out")
 _SCALED = phrase("report.scaling-note")
 
 
@@ -62,7 +60,7 @@ class PredictionEvidence:
     @property
     def picture(self) -> Picture | None:
         """Predicted against measured."""
-        return evaluation_picture([*self.cases.values()], _LEARNED)
+        return evaluation_picture([*self.cases.values()], phrase("report.leave-one-out"))
 
     @property
     def scaling_picture(self) -> Picture | None:

@@ -4,28 +4,22 @@ github-action-benchmark.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from xml.etree import ElementTree as ET
 
+from accelbench.core import figures
 from accelbench.core.columns import COLUMNS
 from accelbench.core.errors import UsageError
-from accelbench.core.figures import (
-    TAILS,
-    Statistic,
-    statistic_of,
-    step_of,
-    unit_beside,
-    unit_of_all,
-)
 from accelbench.core.identity import canonical
 from accelbench.core.nouns import NO_DATA, UNKNOWN_MODEL, counted
 from accelbench.core.precision import not_exact
-from accelbench.core.visible import in_quotes, visible
+from accelbench.core.visible import csv_cell, in_quotes, visible
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import launches_failed, mostly_failed, why_unusable
 from accelbench.evidence.launches import launches_of
@@ -34,11 +28,33 @@ from accelbench.exchange.result_schema import SCHEMA_ID
 from accelbench.exchange.series import LATENCY, MEASURES, SeriesEntry, Value, newest, value
 from accelbench.exchange.titles import RUN, RUNS, title
 from accelbench.exchange.writing import write_exactly
-from accelbench.present.delimited import write_lines
 from accelbench.present.document import TableColumn
 from accelbench.present.markdown import table_lines
 from accelbench.store.database import Database
 from accelbench.store.insert import copy_arrow, copy_parquet
+
+
+def write_lines(stream: IO[str], names: Iterable[str], rows: Iterable[Iterable[Any]]) -> int:
+    """Write a header and rows to a stream, and return how many rows there were."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(map(csv_cell, names))
+    count = 0
+    for row in rows:
+        writer.writerow(map(cell_text, row))
+        count += 1
+    return count
+
+
+def cell_text(value: Any) -> str:
+    """Return a value as a cell; lists and maps become JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return csv_cell(value)
+    if isinstance(value, float):
+        return repr(value)  # the shortest spelling that reads back as the same number
+    return canonical(value)
+
 
 Row = Mapping[str, Any]
 
@@ -74,10 +90,10 @@ def why_left_out(entry: SeriesEntry) -> str:
         return "of which most launches failed"
     if not entry.measured.is_usable:
         return "unusable"
-    kinds = {statistic_of(row) for row in ended}
-    if kinds <= {*TAILS}:
+    kinds = {figures.statistic_of(row) for row in ended}
+    if kinds <= {*figures.TAILS}:
         return "known by a percentile alone"
-    return "known by a rate alone" if kinds <= {Statistic.RATE} else "without a figure"
+    return "known by a rate alone" if kinds <= {figures.Statistic.RATE} else "without a figure"
 
 
 def nobodys(rows: Iterable[Row]) -> Counter[str]:
@@ -106,7 +122,7 @@ def write_markdown(
 ) -> Entries:
     """Write a line for each result, and return how many; `runs` have the labels, by id."""
     rows = launches_of(rows)
-    unit = unit_of_all(rows)
+    unit = figures.unit_of_all(rows)
     arms = ("arm",) if any(row.get("arm") for row in rows) else ()
     numbers = ("median ms", "mean ms", unit, "peak MB", "launch")
     columns = [
@@ -134,8 +150,8 @@ def _cells(
     return [
         title(row),
         _median(row),
-        _figure(step_of(row, Statistic.MEAN)),
-        f"{_figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip(),
+        _figure(figures.step_of(row, figures.Statistic.MEAN)),
+        f"{_figure(row.get('throughput'))} {figures.unit_beside(row, unit)}".rstrip(),
         _figure(row.get("memory_peak_mb")),
         "" if row.get("launch") is None else str(row["launch"]),
         *([str(row.get("arm") or "")] if arms else []),
@@ -153,10 +169,10 @@ def _run(row: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _median(row: Mapping[str, Any]) -> str:
     """Return the median step, or a percentile with its name if nothing else is known."""
-    statistic = statistic_of(row)
-    if statistic in TAILS:
-        return f"{_figure(step_of(row, statistic))} ({statistic})"
-    return _figure(step_of(row, Statistic.MEDIAN))
+    statistic = figures.statistic_of(row)
+    if statistic in figures.TAILS:
+        return f"{_figure(figures.step_of(row, statistic))} ({statistic})"
+    return _figure(figures.step_of(row, figures.Statistic.MEDIAN))
 
 
 def _figure(value: float | None) -> str:
@@ -220,7 +236,12 @@ def write_junit(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:
     for entry in newest(rows):
         name, launches, measured = entry
         worst = next((row for row in launches if row.get("status") != Status.OK), launches[0])
-        case = ET.SubElement(suite, "testcase", name=visible(name), classname=_model(worst))
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            name=visible(name),
+            classname=visible(str(worst.get("model") or UNKNOWN_MODEL)),
+        )
         counts["tests"] += 1
         latency = value(measured, MEASURES[0])
         if latency is not None:  # a throughput, or a failure, took no time that is known
@@ -261,10 +282,6 @@ def _properties(case: ET.Element, measured: RunMeasurement) -> None:
         if figure is not None:
             name = f"{measure.name} ({measure.unit})"
             ET.SubElement(listed, "property", name=name, value=f"{figure.median:.6g}")
-
-
-def _model(row: Mapping[str, Any]) -> str:
-    return visible(str(row.get("model") or UNKNOWN_MODEL))
 
 
 def write_bencher(path: Path, rows: Sequence[Mapping[str, Any]]) -> Entries:

@@ -9,9 +9,8 @@ import pytest
 
 from accelbench.core.errors import AccelbenchError
 from accelbench.core.figures import spread_in
-from accelbench.core.nouns import NO_DATA, counted
+from accelbench.core.nouns import NO_DATA, counted, figure
 from accelbench.core.visible import visible
-from accelbench.present.terminal.words import figure
 from accelbench.pytest_plugin.gate import BaselineQuestion, GateAnswer, checked_against, told
 
 Line = Mapping[str, Any]

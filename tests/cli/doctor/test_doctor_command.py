@@ -16,8 +16,8 @@ from shells import ended
 from accelbench.cli.commands import doctor as command
 from accelbench.hardware.doctor.checks import examine
 from accelbench.hardware.doctor.world import Finding, Health
-from accelbench.present.terminal.doctor import doctor_document
 from accelbench.present.terminal.documents import show
+from accelbench.present.terminal.hardware import doctor_document
 
 
 def run(monkeypatch, capsys, world, *arguments):

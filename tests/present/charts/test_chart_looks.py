@@ -13,7 +13,7 @@ from made_up_charts import drawn, result, spec_of, subject_for, values
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.hardware.common import SPARE, colour_of
 from accelbench.judge.points import points
-from accelbench.present.charts import CHARTS, collectives, compatibility, draw, predicted, theme
+from accelbench.present.charts import CHARTS, axes, collectives, compatibility, draw, predicted
 from accelbench.present.charts.axes import axis, decades
 from accelbench.present.charts.chart import Roof, Subject, picture
 from accelbench.present.charts.palette import (
@@ -38,7 +38,7 @@ pytest.importorskip("vl_convert")
 #: What an eye tells at a glance: four times what it just tells.
 LEAST_DIFFERENCE = 0.075
 OURS = sorted(n for n, p in registered(HARDWARE).items() if p.value.startswith("accelbench."))
-MARKS = [*map(colour_of, OURS), *SPARE, *theme.GROUP_COLOURS, theme.REST_COLOUR]
+MARKS = [*map(colour_of, OURS), *SPARE, *axes.GROUP_COLOURS, axes.REST_COLOUR]
 FILLS = [*compatibility._LEVELS.values(), predicted._PALE, predicted._FULL]
 FILLS += collectives._COLOURS
 
@@ -54,7 +54,7 @@ def test_a_mark_stands_out_from_either_paper(colour: str) -> None:
     assert contrast(on_dark(colour), DARK_PAPER) >= MARK_CONTRAST
 
 
-@pytest.mark.parametrize("letters", [theme.INK, theme.DIM, theme.ALERT, theme.BETTER])
+@pytest.mark.parametrize("letters", [axes.INK, axes.DIM, axes.ALERT, axes.BETTER])
 def test_letters_can_be_read_on_either_paper(letters: str) -> None:
     assert contrast(letters, LIGHT_PAPER) >= TEXT_CONTRAST
     assert contrast(on_dark(letters), DARK_PAPER) >= TEXT_CONTRAST
@@ -62,8 +62,8 @@ def test_letters_can_be_read_on_either_paper(letters: str) -> None:
 
 @pytest.mark.parametrize("fill", FILLS)
 def test_letters_can_be_read_on_the_fills_of_heat_maps(fill: str) -> None:
-    assert contrast(theme.INK, fill) >= TEXT_CONTRAST
-    assert contrast(on_dark(theme.INK), on_dark(fill)) >= TEXT_CONTRAST
+    assert contrast(axes.INK, fill) >= TEXT_CONTRAST
+    assert contrast(on_dark(axes.INK), on_dark(fill)) >= TEXT_CONTRAST
 
 
 @pytest.mark.parametrize("platform", OURS)
@@ -105,7 +105,7 @@ def test_a_dark_picture_has_no_colour_of_the_light_one(name: str) -> None:
     svg = draw.svg(Look(DARK).of(spec_of(name)))
     assert f'fill="{DARK_PAPER}"' in svg
     used = set(re.findall(r'(?:fill|stroke)="(#[0-9a-fA-F]{6})"', svg))
-    assert theme.INK not in used
+    assert axes.INK not in used
     assert LIGHT_PAPER not in used
     letters = {
         one.get("fill")

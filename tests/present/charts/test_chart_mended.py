@@ -17,9 +17,9 @@ from accelbench.judge.history import Series
 from accelbench.judge.points import points
 from accelbench.judge.verdicts import METRICS
 from accelbench.present.charts import CHARTS, draw
+from accelbench.present.charts.axes import ALERT, BETTER
 from accelbench.present.charts.chart import Picture, Roof, Subject
 from accelbench.present.charts.font_metrics import fitted, width
-from accelbench.present.charts.theme import ALERT, BETTER
 from one_series import series_of
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from made_up_charts import result
 
-from accelbench.core.nouns import counted
+from accelbench.core.nouns import counted, figure
 from accelbench.judge.points import FigureInterval, Point, points
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.axes import axis, decades, own_axes, shared
 from accelbench.present.charts.chart import Subject, picture
 from accelbench.present.charts.marks import record
-from accelbench.present.charts.words import figure, left_out, safe, short_device, told, unique
+from accelbench.present.charts.words import left_out, safe, short_device, told, unique
 
 
 def point(machine: str = "lab", **more: object) -> Point:

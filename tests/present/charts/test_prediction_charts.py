@@ -11,8 +11,7 @@ from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
 from accelbench.predict.scoring import EvaluatedCases, Predictions
 from accelbench.present.charts import draw
 from accelbench.present.charts.chart import Picture
-from accelbench.present.charts.predicted import prediction_picture
-from accelbench.present.charts.predicted_measured import evaluation_picture
+from accelbench.present.charts.predicted import evaluation_picture, prediction_picture
 from hostile_names import FEW as HOSTILE
 
 

@@ -35,7 +35,7 @@ from accelbench.judge.run_noise import Histories
 from accelbench.judge.sides import Side
 from accelbench.judge.speed_ups import SpeedUps
 from accelbench.present.dashboard.entities import common_ground, pages
-from accelbench.present.dashboard.entities.common_ground import CommonGround, answer, engines_beside
+from accelbench.present.dashboard.entities.common_ground import CommonGround, answer, sides_of
 from accelbench.store.database import Database
 
 
@@ -295,7 +295,7 @@ def line(model: str, value: float, low: float, high: float, of: str = LAUNCHES) 
 
 def said(*lines: Compared) -> str:
     ground = CommonGround(SpeedUps(lines), len(lines), len(lines), {}, ((), ()))
-    return answer(engines_beside("a", "b", "", {}), ground)
+    return answer(sides_of(False, "a", "b", "", {}), ground)
 
 
 def test_counts_are_of_the_configurations_of_the_median_and_the_others_are_told() -> None:

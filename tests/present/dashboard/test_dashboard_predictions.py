@@ -10,7 +10,7 @@ import pytest
 from dashboard_world import result, store, stored_in, visitor
 from starlette.testclient import TestClient
 
-from accelbench.present.dashboard.questions import pages as prediction_pages
+from accelbench.present.dashboard import questions as prediction_pages
 from accelbench.store.database import Database
 
 TEXT = {"sequence_length": 128, "image_size": None}

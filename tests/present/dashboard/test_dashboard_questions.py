@@ -24,18 +24,16 @@ from accelbench.core.errors import UsageError
 from accelbench.core.processes import ProcessEnd
 from accelbench.exchange.prices import prices_at
 from accelbench.judge.costs import money
-from accelbench.present.dashboard.questions import pages as question_pages
-from accelbench.present.dashboard.questions.forms import (
+from accelbench.present.dashboard import questions as question_pages
+from accelbench.present.dashboard.questions import (
     PREDICT,
     RECOMMEND,
-    QuestionForm,
-    answer_sentences,
-)
-from accelbench.present.dashboard.questions.pages import (
     BusyError,
+    QuestionForm,
     QuestionJob,
     QuestionJobs,
     StoppedError,
+    answer_sentences,
 )
 from accelbench.present.dashboard.routes import application
 from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper

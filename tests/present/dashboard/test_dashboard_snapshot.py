@@ -16,11 +16,11 @@ from accelbench.measure.launch_verdicts import typical
 from accelbench.present.dashboard.page_query import AS_THEY_LIE, PageQuery, asked
 from accelbench.present.dashboard.routes import application
 from accelbench.present.dashboard.snapshots import snapshot
-from accelbench.present.dashboard.snapshots.gathering import gathered
 from accelbench.present.dashboard.snapshots.snapshot import (
     Snapshot,
     SnapshotKeeper,
     SnapshotStep,
+    gathered,
     taken,
 )
 from accelbench.store.database import Database, store_at

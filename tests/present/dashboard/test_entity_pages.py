@@ -23,8 +23,8 @@ from entity_store import (
 from starlette.testclient import TestClient
 from test_dashboard_names import read
 
-from accelbench.present.dashboard.entities import lists as entities
-from accelbench.present.dashboard.entities.lists import address_of
+from accelbench.present.dashboard.entities import common_ground
+from accelbench.present.dashboard.entities.common_ground import address_of
 from accelbench.present.dashboard.words import seen
 
 
@@ -143,8 +143,7 @@ def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
         for launch, factor in enumerate(FIVE)
     ]  # fmt: skip
     store(database, "r", *rows)
-    monkeypatch.setattr("accelbench.present.dashboard.entities.lists.MOST_CELLS", 2)
-    monkeypatch.setattr("accelbench.present.dashboard.entities.pages.MOST_CELLS", 2)
+    monkeypatch.setattr("accelbench.present.dashboard.entities.common_ground.MOST_CELLS", 2)
     page = visitor(database).get("/model/bert-tiny").text
     assert "C card" in answers(page)
     assert "are of 2 of 3 configurations, the quickest of each device" in text(page)
@@ -168,8 +167,7 @@ def test_a_models_pictures_are_files_and_what_is_not_there_is_said(visited: Test
 def test_the_table_of_a_model_turns_its_pages_and_leaves_answers_and_pictures_whole(
     visited: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entities, "CONFIGURATIONS", 2)
-    monkeypatch.setattr("accelbench.present.dashboard.entities.pages.CONFIGURATIONS", 2)
+    monkeypatch.setattr(common_ground, "CONFIGURATIONS", 2)
     first = visited.get("/model/bert-tiny").text
     assert "4 configurations" in text(first)
     assert "Page 1 of 2" in text(first)
@@ -208,8 +206,7 @@ def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path:
 def test_what_pictures_and_answers_leave_out_is_said_and_stands_in_the_table(
     visited: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entities, "MOST_CELLS", 2)
-    monkeypatch.setattr("accelbench.present.dashboard.entities.pages.MOST_CELLS", 2)
+    monkeypatch.setattr(common_ground, "MOST_CELLS", 2)
     page = visited.get("/model/bert-tiny").text
     assert len(rows_of(page, "Table of configurations")) == 4
     assert "pictures and outputs are of 2 of 4 configurations" in text(page)

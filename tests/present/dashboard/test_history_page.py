@@ -21,10 +21,9 @@ from accelbench.present.dashboard.history import changes
 from accelbench.present.dashboard.history.changes import ChangesKeeper, judged_lines
 from accelbench.present.dashboard.snapshots.snapshot import taken
 from accelbench.present.dashboard.words import change
-from accelbench.present.history import document
 from accelbench.present.series import series_in
 from accelbench.present.terminal.documents import show
-from accelbench.present.terminal.history import history_document
+from accelbench.present.terminal.history import document, history_document
 from accelbench.store.database import Database
 
 #: Of each line its factor from the fourth run on, and how many days later than others it ends.

@@ -8,8 +8,7 @@ import pytest
 from dashboard_world import result, store
 
 from accelbench.present.document import ChartBlock, DocumentSection, Notes, Table
-from accelbench.present.full_report.contents import predictions
-from accelbench.present.full_report.parts import report
+from accelbench.present.full_report.parts import predictions, report
 from accelbench.present.full_report.report_data import known_in
 from accelbench.present.markdown import as_markdown
 from accelbench.present.pages.document_page import as_html

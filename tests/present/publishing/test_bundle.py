@@ -22,8 +22,14 @@ from accelbench.core.facts import part_id
 from accelbench.fleet.fleet_nodes import node_name
 from accelbench.present.dashboard.snapshots.snapshot import taken
 from accelbench.present.publishing import bundle as bundle_module
-from accelbench.present.publishing.bundle import MARKER, check_folder, publish
-from accelbench.present.publishing.crawl import CrawlPace, WantedPages, crawled
+from accelbench.present.publishing.bundle import (
+    MARKER,
+    CrawlPace,
+    WantedPages,
+    check_folder,
+    crawled,
+    publish,
+)
 from accelbench.present.publishing.private_facts import PrivateFacts, copied
 from accelbench.present.publishing.rewriting import (
     Address,

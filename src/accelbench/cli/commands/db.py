@@ -24,7 +24,6 @@ from accelbench.core.nouns import counted
 from accelbench.exchange.imports.formats import KINDS
 from accelbench.exchange.imports.reading import placed, read_import
 from accelbench.exchange.writing import refuse_taken
-from accelbench.present.delimited import write_lines
 from accelbench.present.document import Document, Facts
 from accelbench.present.table_export import (
     ENTRIES,
@@ -34,21 +33,18 @@ from accelbench.present.table_export import (
     export_report,
     export_table,
     format_for,
+    write_lines,
     wrote,
 )
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.store_status import (
     ImportSummary,
     brought,
-    copies_kept,
-    kept_theirs,
     known_already,
     machines_of,
-    repeated,
     samples_left,
     status_lines,
     told,
-    without_figures,
 )
 from accelbench.present.terminal.tables import (
     answer_document,
@@ -56,6 +52,7 @@ from accelbench.present.terminal.tables import (
     jsonable,
 )
 from accelbench.present.terminal.terminal import complain, print_json, print_line, print_lines
+from accelbench.present.texts import phrase
 from accelbench.store.database import Database, store_at
 from accelbench.store.files import ReadOnlyPlaceError
 from accelbench.store.lake import Lake
@@ -250,7 +247,7 @@ def merge(
             refused = f"; {counted(report.refused, 'result')} refused" if report.refused else ""
             print_line(f"{results} and {facts} from {name}{refused}")
             if report.copies:
-                print_line(copies_kept(report.copies))
+                print_line(phrase("store.copies-kept", count=report.copies))
     if as_json:
         print_json({"database": database.name, "merged": merged})
     if any(one["refused"] for one in merged):
@@ -304,13 +301,13 @@ def import_(
         return
     print_line(f"{counted(filled.results, 'result')} from {_files(content.files)}")
     if filled.repeated:
-        print_line(repeated(filled.repeated))
+        print_line(phrase("store.repeated-lines", count=filled.repeated))
     if known_count:
         print_line(known_already(known_count, dated=bool(measured_at)))
     if content.empty:
-        print_line(without_figures(content.empty))
+        print_line(phrase("store.lines-without-result", count=content.empty))
     if content.keep_theirs:
-        print_line(kept_theirs(content.keep_theirs))
+        print_line(phrase("store.source-kept", count=content.keep_theirs))
     if content.samples_left:
         print_line(samples_left(content.samples_left))
     for line in told(new):

@@ -38,8 +38,8 @@ def doctor(
     if as_json:
         sys.stdout.write(json.dumps(document(findings), indent=2) + "\n")
     else:
-        from accelbench.present.terminal.doctor import doctor_document
         from accelbench.present.terminal.documents import show
+        from accelbench.present.terminal.hardware import doctor_document
 
         show(doctor_document(findings))
     if not well(findings):

@@ -28,8 +28,7 @@ from accelbench.judge.stored_results import on_one_machine
 from accelbench.judge.suggestions import NothingMeasuredError, command_again
 from accelbench.judge.verdicts import METRICS, Judgement
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
-from accelbench.present.other_series import Unseen
-from accelbench.present.series import about_series, series_in
+from accelbench.present.series import Unseen, about_series, series_in
 from accelbench.present.terminal.words import other_machines
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def _data(
     *,
     with_points: bool,
 ) -> dict[str, Any]:
-    from accelbench.present.history import document
+    from accelbench.present.terminal.history import document
 
     same = same_jobs(all_series)
     return {

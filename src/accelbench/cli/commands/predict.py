@@ -314,7 +314,7 @@ def _suggest(
 
 def _evaluate_own(predicting: Predicting, shown: _Shown, progress: ProgressLine) -> None:
     from accelbench.predict.evaluation import own_cases, own_scores
-    from accelbench.present.charts.predicted_measured import evaluation_picture
+    from accelbench.present.charts.predicted import evaluation_picture
     from accelbench.present.terminal.predictions import show_notes, show_scores
 
     with progress:
@@ -343,7 +343,7 @@ def _evaluate_tables(
         raise UsageError("--evaluate needs --train and --test.", "Give a Parquet file for each.")
     from accelbench.predict.cases import LATENCY
     from accelbench.predict.evaluation import TableRequest, evaluate_tables
-    from accelbench.present.charts.predicted_measured import evaluation_picture
+    from accelbench.present.charts.predicted import evaluation_picture
     from accelbench.present.terminal.predictions import show_notes, show_scores
 
     paths = tuple(Path(word) for word in train)

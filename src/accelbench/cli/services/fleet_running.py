@@ -15,6 +15,7 @@ from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
+from accelbench.core.nouns import figure
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSpec
 from accelbench.exchange.result_file import row_of
@@ -33,9 +34,8 @@ from accelbench.fleet.session import FleetAddress
 from accelbench.hardware.detect import Detected, platforms_named
 from accelbench.judge.ranks import FEWEST_NODES, CaseSpread, Validation, validated
 from accelbench.models.selection import choose
-from accelbench.present.terminal.fleet import FleetWatch, node_line, print_nodes
 from accelbench.present.terminal.terminal import print_line
-from accelbench.present.terminal.words import figure
+from accelbench.present.terminal.watch import FleetWatch, node_line, print_nodes
 from accelbench.run.execute import fill
 from accelbench.run.plan import planning
 from accelbench.run.plan.request import Request

@@ -57,7 +57,7 @@ def noise_floor(database: Database, filters: Filters, launches: int, as_json: bo
         print_document(document)
     else:
         from accelbench.present.terminal.documents import show
-        from accelbench.present.terminal.noise import noise_document
+        from accelbench.present.terminal.hardware import noise_document
 
         show(noise_document(noise_floors))
     steady = all(floor.against_itself.answer is Judgement.STEADY for floor in noise_floors)

@@ -153,7 +153,7 @@ def _print_store(found: StoreOverview) -> None:
         print_line(f"Last run: {_last(found.last)}")
     from accelbench.present.document import Document
     from accelbench.present.terminal.documents import show
-    from accelbench.present.terminal.overview import fastest_by_task, unsteady_lines
+    from accelbench.present.terminal.store_status import fastest_by_task, unsteady_lines
 
     for line in unsteady_lines(found):
         print_line(line)

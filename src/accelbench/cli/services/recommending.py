@@ -176,8 +176,7 @@ class Recommender:
             now = self._measured_now(runs, answers)
 
         def document(explain: bool) -> Document:
-            from accelbench.present.terminal.limits import limits_section
-            from accelbench.present.terminal.recommend import measured_notes
+            from accelbench.present.terminal.recommend import limits_section, measured_notes
 
             sections = [limits_section(answer, explain) for answer in answers]
             # A search reports its batches itself.

@@ -1,44 +1,50 @@
-"""Every chart there is, in the order in which people ask: a new one is a declaration and a line."""
+"""Every chart there is, in the order in which people ask: a new one is a line of this table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
-from accelbench.present.charts.bars import (
-    COST_BY_BATCH,
-    FRAMEWORKS,
-    HARDWARE_COST,
-    HARDWARE_LATENCY,
-    HARDWARE_MEMORY,
-    HARDWARE_THROUGHPUT,
-    MODES,
-    PRECISIONS,
-    TRAINING_COST,
+from accelbench.present.charts import (
+    bars,
+    by_batch,
+    collectives,
+    compatibility,
+    pareto,
+    scaling,
+    spread,
+    trend,
 )
-from accelbench.present.charts.by_batch import (
-    LATENCY_BY_BATCH,
-    MEMORY_BY_BATCH,
-    THROUGHPUT_BY_BATCH,
-)
-from accelbench.present.charts.chart import Chart
-from accelbench.present.charts.collectives import COLLECTIVES, COMMUNICATION, RANKS
-from accelbench.present.charts.compatibility import COMPATIBILITY
-from accelbench.present.charts.distribution import COLD_WARM, DISTRIBUTION
-from accelbench.present.charts.model_panels import MODEL_PANELS
-from accelbench.present.charts.pareto import ENERGY_LATENCY, PARETO
-from accelbench.present.charts.roofline import ROOFLINE
-from accelbench.present.charts.scaling import SCALING
-from accelbench.present.charts.spread import ARCHITECTURES
-from accelbench.present.charts.trend import TREND
+from accelbench.present.charts.chart import Chart, ChartBody, Subject, label_of
+from accelbench.present.charts.marks import MEMORY, THROUGHPUT
 
+_DRAWN: Mapping[str, Callable[[Subject], ChartBody | None]] = {
+    "hardware-latency": bars.draw_bars,
+    "hardware-throughput": partial(bars.draw_bars, quantity=THROUGHPUT),
+    "hardware-memory": partial(bars.draw_bars, quantity=MEMORY),
+    "latency-by-batch": by_batch.along_batches,
+    "throughput-by-batch": partial(by_batch.along_batches, quantity=THROUGHPUT),
+    "memory-by-batch": partial(by_batch.along_batches, quantity=MEMORY),
+    "model-panels": by_batch.draw_model,
+    "training-inference": partial(bars.draw_bars, axis="mode"),
+    "precision": partial(bars.draw_bars, axis="precision"),
+    "framework": partial(bars.draw_bars, axis="runtime"),
+    "architecture": spread.draw_architectures,
+    "hardware-cost": bars.draw_costs,
+    "cost-by-batch": bars.draw_costs_by_batch,
+    "training-cost": bars.draw_training_costs,
+    "scaling": scaling.draw_scaling,
+    "communication": collectives.draw_communication,
+    "ranks": collectives.draw_ranks,
+    "collectives": collectives.draw_collectives,
+    "latency-distribution": spread.draw_samples,
+    "cold-warm": spread.draw_cold_warm,
+    "pareto": pareto.draw_front,
+    "energy-latency": partial(pareto.draw_front, quantity=pareto.ENERGY),
+    "roofline": pareto.draw_roofline,
+    "trend": trend.draw_trend,
+    "compatibility": compatibility.draw_matrix,
+}
 CHARTS: Mapping[str, Chart] = {
-    chart.name: chart
-    for chart in (
-        *(HARDWARE_LATENCY, HARDWARE_THROUGHPUT, HARDWARE_MEMORY),
-        *(LATENCY_BY_BATCH, THROUGHPUT_BY_BATCH, MEMORY_BY_BATCH, MODEL_PANELS),
-        *(MODES, PRECISIONS, FRAMEWORKS, ARCHITECTURES),
-        *(HARDWARE_COST, COST_BY_BATCH, TRAINING_COST),
-        *(SCALING, COMMUNICATION, RANKS, COLLECTIVES),
-        *(DISTRIBUTION, COLD_WARM, PARETO, ENERGY_LATENCY, ROOFLINE, TREND, COMPATIBILITY),
-    )
+    name: Chart(**vars(label_of(name)), draw=draw) for name, draw in _DRAWN.items()
 }

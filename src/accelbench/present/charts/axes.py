@@ -1,4 +1,4 @@
-"""Parts of specifications that charts share: axes, channels, layers, tooltips. Pure.
+"""Parts that charts share: axes, channels, layers, tooltips, and their look. Pure.
 
 Ends and lines of axes are in the specification: panels can share them, and a logarithmic axis has a
 line at 1, 2, 5 or at each decade instead of at every digit.
@@ -6,18 +6,29 @@ line at 1, 2, 5 or at each decade instead of at every digit.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
+from pathlib import Path
+from textwrap import wrap
 from typing import Any
+from zlib import crc32
 
+from accelbench.core.devices import card_of
 from accelbench.core.figures import ITEMS, unit_of_all
-from accelbench.core.rows import Row
+from accelbench.core.rows import Json, Row
+from accelbench.hardware.common import colour_of
+from accelbench.judge.points import KINDS, Point
+from accelbench.present.charts.font_metrics import FONT
 from accelbench.present.texts import phrase
 
 #: A specification of Vega-Lite, or a part of one: a tree of plain values that charts write down as
 #: literals and put together by their names; its form is Vega-Lite's, and no type of ours.
 Spec = dict[str, Any]
+#: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
+#: by names of its own, so no type knows them all.
+Record = dict[str, Any]
 
 #: 0.01, 100, 1,500: neither exponents nor thousandths called "m".
 NUMBER = ",.4~r"
@@ -70,9 +81,15 @@ class ChartAxis:
         return replace(self, high=_round(self.low + (self.high - self.low) / (1 - share)))
 
 
-def in_their_unit(scale: ChartAxis, rows: Iterable[Row]) -> ChartAxis:
-    """An axis of rates with the unit that all of these have: tokens/s, images/s."""
-    return replace(scale, title=scale.title.replace(ITEMS, unit_of_all(rows)))
+def in_their_units(
+    scales: Sequence[ChartAxis], groups: Sequence[Sequence[Point]]
+) -> list[ChartAxis]:
+    """Axes of rates, each with the unit that its points have: tokens/s, images/s."""
+    units = (unit_of_all(point.row for point in points) for points in groups)
+    return [
+        replace(scale, title=scale.title.replace(ITEMS, unit))
+        for scale, unit in zip(scales, units, strict=True)
+    ]
 
 
 def far(values: Iterable[float | None]) -> bool:
@@ -84,10 +101,7 @@ def far(values: Iterable[float | None]) -> bool:
 def axis(
     title: str, values: Iterable[float | None], *, log: bool | None = None, zero: bool = True
 ) -> ChartAxis:
-    """An axis for these values: logarithmic if they are far apart, else from zero.
-
-    `log` and `zero` decide it instead.
-    """
+    """An axis for these values, by default from zero, or logarithmic if they are far apart."""
     known = _known(values) or [1.0]
     low, high = min(known), max(known)
     if far(known) if log is None else log:
@@ -193,3 +207,75 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 def _round(value: float) -> float:
     return float(f"{value:.4g}")
+
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+LOOK = tomllib.loads(Path(__file__).with_name("look.toml").read_text(encoding="utf-8"))
+_COLOURS: Mapping[str, str] = LOOK["colours"]
+INK, DIM, PAPER = (_COLOURS[name] for name in ("ink", "dim", "paper"))
+#: Bad news and good, where a mark is of no platform; told apart without red and green too.
+ALERT, BETTER = "#b3261e", "#00708c"
+
+#: A median among marks.
+MIDDLE_TICK: Spec = {"thickness": 2.5, "size": 20, "color": INK}
+#: Of one picture alone, and of each of several panels: readable at half a page.
+WIDE, HIGH = 520, 300
+PANEL_WIDE, PANEL_HIGH = 250, 170
+_LONGEST_LINE = 96
+
+
+def _in_colours(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _in_colours(member) for name, member in value.items()}
+    return _COLOURS.get(value, value)
+
+
+CONFIG: Json = {"font": FONT, **_in_colours(LOOK["config"])}
+#: Of panels; the picture's own is larger.
+PANEL_TITLE: Json = _in_colours(LOOK["panel_title"])
+
+#: A mark tells by its form too what a figure is, and by its dashes how it ran.
+SHAPES = dict(zip(KINDS, ("circle", "diamond", "square", "triangle-up", "cross"), strict=True))
+DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 5], [6, 2, 1, 2, 1, 2])
+
+#: Groups that are no platforms, told apart without red and green too (Okabe
+#: and Ito, its pale ones darker: a mark has a contrast of 3 with its paper); and the rest.
+GROUP_COLOURS = ("#0072b2", "#d55e00", "#009068", "#c2659a", "#a87400", "#2f8fc6", "#3d3d3d")
+GROUP_SHAPES = (
+    *("circle", "triangle-up", "square", "diamond"),
+    *("triangle-down", "cross", "triangle-right"),
+)
+REST_COLOUR = "#7f8790"
+
+#: Engines of which there are imported figures alone: they have no card that could say it.
+_IMPORTED = {"tensorflow": (1, 5), "ncnn": (6, 2, 1, 2, 1, 2)}
+#: Lines of one engine on one platform, in another precision say, differ in this.
+LINE_WIDTHS = (1.8, 4.0, 0.8, 2.8, 5.6, 1.3, 3.4, 4.8)
+
+
+def wrapped(text: str) -> list[str]:
+    """In lines as long as a picture is wide."""
+    return wrap(text, _LONGEST_LINE) or [""]
+
+
+def engine_dashes(engine: str) -> list[int]:
+    """An engine's own, by its card, the same in every chart; drawn by lot where none says any."""
+    card = card_of(engine)
+    own = card.dashes if card else _IMPORTED.get(engine, ())
+    return [*own] or DASHES[crc32(engine.encode()) % len(DASHES)]
+
+
+def filled(colour: str, kind: str) -> str:
+    """What a mark is filled with: imported is hollow, simulated hatched, predicted pale.
+
+    `draw` puts the pattern of a hatching into the file.
+    """
+    hatch = f"url(#hatch-{colour[1:]})"
+    return {"imported": PAPER, "simulated": hatch, "predicted": f"{colour}44"}.get(kind, colour)
+
+
+def look_of(hardware: str, kind: str) -> Record:
+    """The colour of a platform, and the filling and form of a kind of figure."""
+    colour = colour_of(hardware)
+    return {"colour": colour, "paint": filled(colour, kind), "form": SHAPES[kind]}

@@ -1,57 +1,32 @@
-"""Bars along an axis: platforms, precisions, engines, modes. Pure.
+"""Bars along an axis: platforms, precisions, engines, modes, and costs. Pure.
 
 In each panel stands one question of one model, at every place of the axis where it was answered.
-
-Costs by the user's prices: beside each other, along batches, in training. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
+from accelbench.core.figures import kind_of_unit, unit_of
+from accelbench.core.nouns import figure
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import Quality
 from accelbench.judge.costs import PRICE, cost_notes, items_of
-from accelbench.judge.points import FigureInterval, Point, alike_of_each, alike_together
+from accelbench.judge.points import Point, alike_of_each, alike_together
 from accelbench.judge.questions import AXES, ComparisonAxis
-from accelbench.present.charts import axes
+from accelbench.present.charts import axes, marks, words
 from accelbench.present.charts.axes import Spec, layer, named
 from accelbench.present.charts.by_batch import along_batches
-from accelbench.present.charts.chart import Chart, ChartBody, Subject, declare_chart
-from accelbench.present.charts.marks import (
-    MOST_PANELS,
-    PAINTED,
-    Panel,
-    Record,
-    arranged,
-    beyond,
-    cut_off,
-    haloed,
-    kind_legend,
-    record,
-    tooltip,
-    whiskers,
-)
-from accelbench.present.charts.words import (
-    EVERYTHING,
-    OF_A_STAND_IN,
-    PLACE,
-    Devices,
-    emulated,
-    figure,
-    left_out,
-    safe,
-    told,
-    unique,
-)
+from accelbench.present.charts.chart import ChartBody, Subject
+from accelbench.present.charts.marks import Quantity
 from accelbench.present.texts import phrase
 
 #: More bars in one panel are read by nobody.
 _MOST_BARS = 10
 #: A panel's model is its title.
-_TOLD = tuple(name for name in EVERYTHING if name != "model")
+_TOLD = tuple(name for name in words.EVERYTHING if name != "model")
 #: A bar's name, and what an unusable one says in it: a bar may be too short for its outline.
 _LONGEST_NAME, _USELESS = 40, f" ({Quality.UNUSABLE.value})"
 #: Beside the longest bar there has to be room for its figure.
@@ -64,24 +39,13 @@ _BELOW = 5.5
 #: Of a model the question that most places answered is drawn.
 _QUESTIONS = (phrase("charts.other-question"), phrase("charts.other-questions"))
 
-Figure = Callable[[Point], FigureInterval | None]
-
 
 @dataclass(frozen=True)
 class Comparison:
     """What is compared with each other, and by which figure."""
 
     axis: ComparisonAxis
-    figure: Figure
-    title: str
-
-    @property
-    def more_is_better(self) -> bool:
-        return self.title.endswith(ITEMS)
-
-    @property
-    def of_memory(self) -> bool:
-        return "memory" in self.title
+    quantity: Quantity
 
     @property
     def at_every_batch(self) -> bool:
@@ -91,11 +55,11 @@ class Comparison:
     @property
     def always(self) -> tuple[str, ...]:
         """What each bar says, even if something else tells it apart."""
-        return (PLACE if self.axis.name == "hardware" else self.axis.columns[0],)
+        return (words.PLACE if self.axis.name == "hardware" else self.axis.columns[0],)
 
     def question(self, point: Point) -> object:
         """What bars of a panel have in common; a rate of tokens is none beside one of images."""
-        kind = kind_of_unit(unit_of(point.row)) if self.more_is_better else ""
+        kind = kind_of_unit(unit_of(point.row)) if self.quantity.rate else ""
         return point.question(self.axis), kind
 
 
@@ -171,55 +135,53 @@ def _places(points: Sequence[Point], axis: ComparisonAxis) -> int:
     return len({axis.value(point.row) for point in points})
 
 
-def compared(subject: Subject, comparison: Comparison) -> ChartBody | None:
+def draw_bars(
+    subject: Subject, quantity: Quantity = marks.LATENCY, axis: str = "hardware"
+) -> ChartBody | None:
     """A panel for each question that several places of the axis answered."""
-    timed = [point for point in subject.points if point.timed and comparison.figure(point)]
-    questions = _questions(timed, comparison)
+    comparison = Comparison(AXES[axis], quantity)
+    known = [point for point in subject.points if quantity.figure(point)]
+    questions = _questions([point for point in known if point.timed], comparison)
     groups = _beside_each_other(questions, comparison)
     if not groups:
         return None
-    shown = [_kept(group.points, comparison) for group in groups[:MOST_PANELS]]
+    shown = [_kept(group.points, comparison) for group in groups[: marks.MOST_PANELS]]
     drawn = [point for panel in shown for point in panel]
     devices = subject.devices
     records = [_bars(panel, comparison, drawn, devices) for panel in shown]
-    scales = _scales(comparison.title, records)
-    named = [
-        axes.in_their_unit(scale, (point.row for point in panel))
-        for scale, panel in zip(scales, shown, strict=True)
+    scales = _scales(quantity.title, records)
+    abouts = [
+        words.told(panel, _TOLD, comparison.always, among=drawn, devices=devices).together
+        for panel in shown
     ]
-    panels = []
-    for panel, bars, scale in zip(shown, records, named, strict=True):
-        title = safe(panel[0].row.get("model"), 36)
-        about = told(panel, _TOLD, comparison.always, among=drawn, devices=devices).together
-        panels.append(Panel(title, [about], bars, _layers(bars, scale, scale.title), {"step": 21}))
-    fewer = sum(len(group.points) for group in groups[:MOST_PANELS]) - len(drawn)
+    named_scales = axes.in_their_units(scales, shown)
+    views = [
+        ([about], _layers(bars, scale))
+        for about, bars, scale in zip(abouts, records, named_scales, strict=True)
+    ]
+    fewer = sum(len(group.points) for group in groups[: marks.MOST_PANELS]) - len(drawn)
     # Of models of which one question was chosen, others that several places answered.
     chosen = {comparison.question(point) for group in groups for point in group.points}
     others = sum(one.places > 1 and one.key not in chosen for one in questions)
     # Those that would stand beside the bars, had their times a meaning.
     asked = {comparison.question(panel[0]) for panel in shown}
-    bare = [point for point in subject.points if not point.timed and comparison.figure(point)]
-    stand_ins = map(comparison.question, alike_of_each(bare, comparison.question))
-    why = [OF_A_STAND_IN] if comparison.of_memory else []
+    bare = alike_of_each([point for point in known if not point.timed], comparison.question)
     notes = [
-        *axes.own_axes(scales),
-        *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
-        *left_out(len(groups) - len(shown), "panel", advice=phrase("charts.name-models")),
-        *left_out(fewer, "bar" if comparison.at_every_batch else "slower bar"),
-        *left_out(others, *_QUESTIONS),
-        *emulated(sum(question in asked for question in stand_ins), *why),
+        *marks.panel_notes(scales, records, len(groups) - len(shown)),
+        *words.left_out(fewer, "bar" if comparison.at_every_batch else "slower bar"),
+        *words.left_out(others, *_QUESTIONS),
+        *quantity.stand_ins(sum(comparison.question(point) in asked for point in bare)),
     ]
-    everything = [bar for bars in records for bar in bars]
-    return ChartBody(arranged(panels, kind_legend(everything, bars=True)), drawn, notes, everything)
+    legend_of = partial(marks.kind_legend, bars=True)
+    return marks.draw_panels(shown, records, views, notes, legend_of, {"step": 21})
 
 
 def _kept(points: Sequence[Point], comparison: Comparison) -> list[Point]:
     """Keep the fastest points, in groups of a platform; of training whole batches."""
+    quantity = comparison.quantity
 
     def place(point: Point) -> tuple[int, str, float]:
-        span = comparison.figure(point)
-        assert span is not None
-        value = -span.value if comparison.more_is_better else span.value
+        value = quantity.of(point).value * (-1 if quantity.rate else 1)
         # Inference before training, whatever is asked of them, batch by batch.
         if comparison.at_every_batch:
             return _batch(point), str(point.row.get("mode")), value
@@ -235,93 +197,68 @@ def _kept(points: Sequence[Point], comparison: Comparison) -> list[Point]:
 
 
 def _bars(
-    points: Sequence[Point], comparison: Comparison, drawn: Sequence[Point], devices: Devices
-) -> list[Record]:
-    bad = [not point.usable and not comparison.of_memory for point in points]
+    points: Sequence[Point], comparison: Comparison, drawn: Sequence[Point], devices: words.Devices
+) -> list[axes.Record]:
+    quantity = comparison.quantity
+    bad = [not point.usable and quantity.timed for point in points]
     longest = _LONGEST_NAME - (len(_USELESS) if any(bad) else 0)
-    names = unique(told(points, _TOLD, comparison.always, longest, drawn, devices).apart)
+    told = words.told(points, _TOLD, comparison.always, longest, drawn, devices)
     bars = []
-    for cell, name, useless in zip(points, names, bad, strict=True):
-        span = comparison.figure(cell)
-        assert span is not None
+    for cell, name, useless in zip(points, words.unique(told.apart), bad, strict=True):
         label = f"{name}{_USELESS}".strip() if useless else name
-        form = {"timed": not comparison.of_memory, "rate": comparison.more_is_better}
-        bars.append(record(cell, span, **form, bar=label, said=figure(span.value)))
+        said = figure(quantity.of(cell).value)
+        bars.append(quantity.record(cell, bar=label, said=said))
     return bars
 
 
-def _scales(title: str, records: Sequence[Sequence[Record]]) -> list[axes.ChartAxis]:
+def _scales(title: str, records: Sequence[Sequence[axes.Record]]) -> list[axes.ChartAxis]:
     longest = [_longest(bars) for bars in records]
     if max(longest) <= 4 * min(longest):
         longest = [max(longest)] * len(longest)
     return [axes.axis(title, [end], log=False) for end in longest]
 
 
-def _longest(bars: Sequence[Record]) -> float:
+def _longest(bars: Sequence[axes.Record]) -> float:
     value = float(max(bar["value"] for bar in bars))
     high = max(bar["high"] or 0.0 for bar in bars)
     return max(value * _ROOM, min(high, value * _FURTHEST))
 
 
-def _layers(records: Sequence[Record], scale: axes.ChartAxis, title: str) -> list[Spec]:
+def _layers(records: Sequence[axes.Record], scale: axes.ChartAxis) -> list[Spec]:
     y = named("bar", (bar["bar"] for bar in records), labelLimit=270)
     place = {"y": y, "x": scale.of("value")}
-    painted = {**place, **PAINTED, "tooltip": tooltip(title, records)}
+    painted = {**place, **marks.PAINTED, "tooltip": marks.tooltip(scale.title, records)}
     area = layer("bar", painted, strokeWidth=1.5, height={"band": 0.74})
-    figures = haloed({**place, "text": {"field": "said"}}, dx=5, dy=-2)
-    return [area, *whiskers(records, "x", place, scale, yOffset=_BELOW), *figures]
-
-
-_LATENCY = phrase("charts.axis-latency")
-
-
-def _chart(
-    name: str,
-    figure: Figure = lambda point: point.latency,
-    axis_title: str = _LATENCY,
-    axis: str = "",
-) -> Chart:
-    comparison = Comparison(AXES[axis or name], figure, axis_title)
-    return declare_chart(name, lambda subject: compared(subject, comparison))
-
-
-HARDWARE_LATENCY = _chart("hardware-latency", axis="hardware")
-HARDWARE_THROUGHPUT = _chart(
-    "hardware-throughput", lambda point: point.throughput, "throughput, items/s", "hardware"
-)
-HARDWARE_MEMORY = _chart(
-    "hardware-memory", lambda point: point.memory, "peak memory, MB (2^20)", "hardware"
-)
-PRECISIONS = _chart("precision")
-FRAMEWORKS = _chart("framework", axis="runtime")
-MODES = _chart("training-inference", axis="mode")
+    figures = marks.haloed({**place, "text": {"field": "said"}}, dx=5, dy=-2)
+    return [area, *marks.whiskers(records, "x", place, scale, yOffset=_BELOW), *figures]
 
 
 #: One step costs next to nothing, and an axis of that is read by nobody.
 _STEPS = 1_000_000
 
 
-def _beside(subject: Subject) -> ChartBody | None:
-    return _compared(subject, lambda point: point.cost, _title(subject))
+def draw_costs(subject: Subject) -> ChartBody | None:
+    """What a million items cost, on each platform."""
+    return _told(subject, draw_bars(subject, _cost(subject)))
 
 
-def _along_batches(subject: Subject) -> ChartBody | None:
-    return _told(subject, along_batches(subject, lambda point: point.cost, _title(subject)))
+def draw_costs_by_batch(subject: Subject) -> ChartBody | None:
+    """What a million items cost, along batches."""
+    return _told(subject, along_batches(subject, _cost(subject)))
 
 
-def _of_training(subject: Subject) -> ChartBody | None:
+def draw_training_costs(subject: Subject) -> ChartBody | None:
+    """What a million steps of training cost, on each platform."""
     title = phrase("charts.cost-of-million-steps", sign=subject.sign.strip())
-    return _compared(subject, lambda one: one.step_cost and one.step_cost.times(_STEPS), title)
+    steps = Quantity(title, lambda point: point.step_cost and point.step_cost.times(_STEPS))
+    return _told(subject, draw_bars(subject, steps))
 
 
-def _compared(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
-    return _told(subject, compared(subject, Comparison(AXES["hardware"], figure, title)))
-
-
-def _title(subject: Subject) -> str:
+def _cost(subject: Subject) -> Quantity:
     counted = {items_of(point.row) for point in subject.points if point.cost}
-    items = safe(counted.pop(), 24) if len(counted) == 1 else "items"
-    return phrase("charts.cost-of-million-items", items=items, sign=subject.sign.strip())
+    items = words.safe(counted.pop(), 24) if len(counted) == 1 else "items"
+    title = phrase("charts.cost-of-million-items", items=items, sign=subject.sign.strip())
+    return Quantity(title, lambda point: point.cost)
 
 
 def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
@@ -329,12 +266,7 @@ def _told(subject: Subject, drawn: ChartBody | None) -> ChartBody | None:
         return None
     shown = [row for point in drawn.points for row in point.rows]
     bare = [row for row in subject.rows if PRICE not in row]
-    notes = [safe(note, 300) for note in cost_notes([*shown, *bare], subject.prices)]
+    notes = [words.safe(note, 300) for note in cost_notes([*shown, *bare], subject.prices)]
     # What ran on a stand-in has no cost, so that no chart of costs knows of it by itself.
-    stand_ins = emulated(sum(not point.timed for point in subject.points))
+    stand_ins = words.emulated(sum(not point.timed for point in subject.points))
     return replace(drawn, notes=[*notes, *drawn.notes, *stand_ins])
-
-
-HARDWARE_COST = declare_chart("hardware-cost", _beside)
-COST_BY_BATCH = declare_chart("cost-by-batch", _along_batches)
-TRAINING_COST = declare_chart("training-cost", _of_training)

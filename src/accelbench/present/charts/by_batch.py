@@ -1,53 +1,40 @@
-"""What a larger batch does to latency, throughput and memory. Pure."""
+"""What a larger batch does, and one model everywhere it ran: a panel for each device. Pure.
+
+If most ways have one batch only, devices stand below each other, and a mark is a way of running.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log2
 
-from accelbench.core.figures import ITEMS, kind_of_unit, unit_of
+from accelbench.core.figures import kind_of_unit, unit_of
+from accelbench.core.nouns import counted
 from accelbench.core.rows import number
 from accelbench.hardware.common import colour_of
-from accelbench.judge.points import FigureInterval, Point, alike_together
-from accelbench.judge.questions import AXES, Key
-from accelbench.present.charts.axes import (
-    ChartAxis,
-    Spec,
-    grouped,
-    in_their_unit,
-    layer,
-    legend,
-    own_axes,
-    shared,
-)
-from accelbench.present.charts.chart import Chart, ChartBody, Subject, declare_chart
+from accelbench.judge.points import Point, alike_of_each, alike_together
+from accelbench.judge.questions import AXES, Key, physical
+from accelbench.present.charts import axes, words
+from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import (
     COLOUR,
+    LATENCY,
     MOST_PANELS,
     Panel,
-    Record,
+    Quantity,
     arranged,
     beyond,
     cut_off,
     dots,
+    draw_panels,
     ends,
-    kind_legend,
+    legends,
+    panel_notes,
     record,
     tooltip,
     whiskers,
-)
-from accelbench.present.charts.theme import INK, LINE_WIDTHS, PANEL_WIDE, engine_dashes
-from accelbench.present.charts.words import (
-    ALIKE,
-    OF_A_STAND_IN,
-    WAY,
-    Devices,
-    emulated,
-    left_out,
-    safe,
-    told,
 )
 from accelbench.present.texts import phrase
 
@@ -69,19 +56,16 @@ class Line:
     @property
     def panel(self) -> Key:
         """The work that it is of."""
-        return self.points[0].asked_in(ALIKE)
+        return self.points[0].asked_in(words.ALIKE)
 
 
 def lines_of(
     points: Sequence[Point],
-    devices: Devices | None = None,
+    devices: words.Devices | None = None,
     fewest: int = 2,
-    names_by: Sequence[str] = WAY,
+    names_by: Sequence[str] = words.WAY,
 ) -> list[Line]:
-    """A single batch shows nothing of what a larger one does, and is no line.
-
-    Lines have `fewest` batches or more: of 1 a mark may stand alone.
-    """
+    """Lines along batches, each of `fewest` or more: a single batch shows no effect of size."""
     batch = AXES["batch"]
     groups = alike_together(points, lambda one: (one.kind, one.question(batch)), only=True)
     ordered = [
@@ -91,7 +75,7 @@ def lines_of(
     ]
     if not ordered:
         return []
-    names = told([line[0] for line in ordered], names_by, longest=60, devices=devices).apart
+    names = words.told([line[0] for line in ordered], names_by, longest=60, devices=devices).apart
     return [Line(line, name) for line, name in zip(ordered, names, strict=True)]
 
 
@@ -102,12 +86,12 @@ def most_common(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.way in known]
 
 
-def side_by_side(records: Sequence[Record]) -> list[Record]:
+def side_by_side(records: Sequence[axes.Record]) -> list[axes.Record]:
     """Lines a little beside each other, so that their intervals do not lie on each other."""
     names = list(dict.fromkeys(record["line"] for record in records))
     batches = [record["batch"] for record in records]
     wide = max(batches) / min(batches) * MARGIN**2
-    apart = min(_BESIDE, _TOGETHER / len(names)) / PANEL_WIDE
+    apart = min(_BESIDE, _TOGETHER / len(names)) / axes.PANEL_WIDE
     return [
         {**record, "at": record["batch"] * wide ** (apart * (place - (len(names) - 1) / 2))}
         for record in records
@@ -115,7 +99,7 @@ def side_by_side(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def way_of(records: Sequence[Record], *, in_panels: bool = False) -> dict[str, Spec]:
+def way_of(records: Sequence[axes.Record], *, in_panels: bool = False) -> dict[str, axes.Spec]:
     """How a line ran, by its platform's colour, its engine's dashes and a width, in one legend.
 
     In panels of one device each the marks have that device's colour, and the legend has none.
@@ -127,18 +111,18 @@ def way_of(records: Sequence[Record], *, in_panels: bool = False) -> dict[str, S
     widths = {}
     for name, engine in engines.items():
         kind = ("" if in_panels else str(first[name]["hardware"]), engine)
-        widths[name] = LINE_WIDTHS[seen[kind] % len(LINE_WIDTHS)]
+        widths[name] = axes.LINE_WIDTHS[seen[kind] % len(axes.LINE_WIDTHS)]
         seen[kind] += 1
-    ink = {"symbolStrokeColor": INK} if in_panels else {}
-    strokes = legend(symbolType="stroke", symbolSize=700, **ink) if len(names) > 1 else None
+    ink = {"symbolStrokeColor": axes.INK} if in_panels else {}
+    strokes = axes.legend(symbolType="stroke", symbolSize=700, **ink) if len(names) > 1 else None
 
-    def channel(values: Mapping[str, object]) -> Spec:
-        return grouped("line", values, strokes) | {"sort": names}
+    def channel(values: Mapping[str, object]) -> axes.Spec:
+        return axes.grouped("line", values, strokes) | {"sort": names}
 
     width = channel(widths)
     width["scale"]["type"] = "ordinal"
     ways = {
-        "strokeDash": channel({name: engine_dashes(one) for name, one in engines.items()}),
+        "strokeDash": channel({name: axes.engine_dashes(one) for name, one in engines.items()}),
         "strokeWidth": width,
     }
     if in_panels:
@@ -150,12 +134,10 @@ def way_of(records: Sequence[Record], *, in_panels: bool = False) -> dict[str, S
 #: An interval is drawn this many times further than all figures reach.
 _FURTHEST = 1.6
 
-Figure = Callable[[Point], FigureInterval | None]
 
-
-def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | None:
+def along_batches(subject: Subject, quantity: Quantity = LATENCY) -> ChartBody | None:
     """A line for each way of running, along its batches; None where nothing has two."""
-    known = [point for point in subject.points if point.row.get("batch_size") and figure(point)]
+    known = [p for p in subject.points if p.row.get("batch_size") and quantity.figure(p)]
     lines = lines_of([point for point in known if point.timed], subject.devices)
     if not lines:
         return None
@@ -163,51 +145,50 @@ def along_batches(subject: Subject, figure: Figure, title: str) -> ChartBody | N
     panels: dict[Key, list[Line]] = {}
     for line in kept:
         # A rate of tokens is none beside one of images; of a line all are of one unit.
-        kind = kind_of_unit(unit_of(line.points[0].row)) if ITEMS in title else ""
+        kind = kind_of_unit(unit_of(line.points[0].row)) if quantity.rate else ""
         panels.setdefault((kind, *line.panel), []).append(line)
     shown = sorted(panels.values(), key=lambda panel: -sum(len(line.points) for line in panel))
     shown = shown[:MOST_PANELS]
-    records = [_records(panel, figure, title) for panel in shown]
-    axes = shared(title, [reach(several) for several in records])
+    groups = [[point for line in panel for point in line.points] for panel in shown]
+    drawn = [point for points in groups for point in points]
+    records = [
+        side_by_side([quantity.record(p, line=line.way) for line in panel for p in line.points])
+        for panel in shown
+    ]
+    scales = axes.shared(quantity.title, [reach(several) for several in records])
+    everything = [datum for several in records for datum in several]
+    x, way = batch_axis(everything), way_of(everything)
+    views = [
+        (
+            [words.told(points, among=drawn, devices=subject.devices).together],
+            line_layers(several, x, scale, way),
+        )
+        for points, several, scale in zip(
+            groups, records, axes.in_their_units(scales, groups), strict=True
+        )
+    ]
     # Those that would be on lines of these panels, had their times a meaning.
     works = {line.panel for panel in shown for line in panel}
     stand_ins = lines_of([point for point in known if not point.timed])
-    like_these = sum(len(line.points) for line in stand_ins if line.panel in works)
     notes = [
-        *own_axes(axes),
-        *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
-        *left_out(len(panels) - len(shown), "panel", advice=phrase("charts.name-models")),
-        *left_out(len(lines) - len(kept), "line"),
-        *emulated(like_these, *([OF_A_STAND_IN] if "memory" in title else [])),
+        *panel_notes(scales, records, len(panels) - len(shown)),
+        *words.left_out(len(lines) - len(kept), "line"),
+        *quantity.stand_ins(sum(len(line.points) for line in stand_ins if line.panel in works)),
     ]
-    drawn = [point for panel in shown for line in panel for point in line.points]
-    everything = [datum for several in records for datum in several]
-    return ChartBody(_body(shown, records, axes, subject.devices), drawn, notes, everything)
+    return draw_panels(groups, records, views, notes)
 
 
-def _records(lines: Sequence[Line], figure: Figure, title: str) -> list[Record]:
-    timed, rate = "memory" not in title, title.endswith(ITEMS)
-    records = []
-    for line in lines:
-        for point in line.points:
-            span = figure(point)
-            assert span is not None
-            records.append(record(point, span, timed=timed, rate=rate, line=line.way))
-    return records
-
-
-def reach(records: Sequence[Record], furthest: float = _FURTHEST) -> list[float | None]:
+def reach(records: Sequence[axes.Record], furthest: float = _FURTHEST) -> list[float | None]:
     """What an axis has to hold: figures, and of their intervals what is not too far from them."""
     least = min(datum["value"] for datum in records) / furthest
     most = max(datum["value"] for datum in records) * furthest
     return [end and min(max(end, least), most) for end in ends(records)]
 
 
-def batch_axis(records: Sequence[Record], field: str = "at", *, powers: bool = False) -> Spec:
-    """The channel of batches, of all panels alike: each doubles.
-
-    Its lines are at the batches, or at the powers of two among them.
-    """
+def batch_axis(
+    records: Sequence[axes.Record], field: str = "at", *, powers: bool = False
+) -> axes.Spec:
+    """The channel of batches, with lines at the batches, or at the powers of two among them."""
     batches = sorted({datum["batch"] for datum in records})
     ticks = [2**n for n in range(ceil(log2(batches[0])), floor(log2(batches[-1])) + 1)]
     lines = ticks if powers and len(ticks) > 1 else batches
@@ -221,45 +202,17 @@ def batch_axis(records: Sequence[Record], field: str = "at", *, powers: bool = F
     }
 
 
-def _body(
-    shown: Sequence[Sequence[Line]],
-    records: Sequence[Sequence[Record]],
-    axes: Sequence[ChartAxis],
-    devices: Devices,
-) -> Spec:
-    everything = [datum for several in records for datum in several]
-    x = batch_axis(everything)
-    way = way_of(everything)
-    names = [safe(panel[0].points[0].row.get("model"), 36) for panel in shown]
-    drawn = [p for panel in shown for line in panel for p in line.points]
-    abouts = [
-        told([p for line in panel for p in line.points], among=drawn, devices=devices).together
-        for panel in shown
-    ]
-    named = [
-        in_their_unit(axis, (point.row for line in lines for point in line.points))
-        for axis, lines in zip(axes, shown, strict=True)
-    ]
-    panels = [
-        Panel(name, [about], several, line_layers(several, x, axis, way))
-        for name, about, several, axis in zip(
-            names, abouts, map(side_by_side, records), named, strict=True
-        )
-    ]
-    return arranged(panels, kind_legend(everything))
-
-
 def line_layers(
-    records: Sequence[Record], x: Spec, scale: ChartAxis, way: dict[str, Spec]
-) -> list[Spec]:
+    records: Sequence[axes.Record], x: axes.Spec, scale: axes.ChartAxis, way: dict[str, axes.Spec]
+) -> list[axes.Spec]:
     """Lines over batches with their intervals, and a band around what was predicted."""
     y = scale.of("value")
     place = {"x": x, "y": y}
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     where = "datum.kind === 'predicted' && isValid(datum.low)"
     channels = {"x": x, **ends, "color": way["color"]}
-    band = layer("area", channels, where=where, opacity=0.22, clip=True)
-    line = layer("line", {**place, **way})
+    band = axes.layer("area", channels, where=where, opacity=0.22, clip=True)
+    line = axes.layer("line", {**place, **way})
     banded = any(datum["kind"] == "predicted" and datum["low"] for datum in records)
     solid = [datum for datum in records if datum["kind"] != "predicted"]
     coloured = {**place, "color": COLOUR}
@@ -267,14 +220,153 @@ def line_layers(
     return [*([band] if banded else []), line, *whiskers(solid, "y", coloured, scale), marks]
 
 
-def _chart(name: str, figure: Figure, title: str) -> Chart:
-    return declare_chart(name, lambda subject: along_batches(subject, figure, title))
+#: A panel is of one device: what is in it is told apart by how it ran.
+_WAY = tuple(name for name in words.WAY if name not in (words.PLACE, words.SOFTWARE, "machine"))
+#: A single figure is beside nothing.
+_FEWEST = 2
+#: More panels, or devices below each other, are no picture any more.
+_MOST_PANELS, _MOST_DEVICES = 12, 40
+_COLUMNS = 3
 
 
-LATENCY_BY_BATCH = _chart(
-    "latency-by-batch", lambda point: point.latency, phrase("charts.axis-latency")
-)
-THROUGHPUT_BY_BATCH = _chart(
-    "throughput-by-batch", lambda point: point.throughput, "throughput, items/s"
-)
-MEMORY_BY_BATCH = _chart("memory-by-batch", lambda point: point.memory, "peak memory, MB (2^20)")
+def draw_model(subject: Subject) -> ChartBody | None:
+    """The model with the most configurations of one question, everywhere it ran."""
+    known = [point for point in subject.points if point.latency and point.row.get("batch_size")]
+    works: dict[Key, list[Point]] = {}
+    for point in known:
+        if point.timed:
+            works.setdefault(point.asked_in(words.ALIKE), []).append(point)
+    work = max(works.values(), key=len, default=[])
+    if len(work) < _FEWEST:
+        return None
+    alike = alike_of_each(work, lambda _: "")
+    lines = lines_of(alike, subject.devices, 1, _WAY)
+    several = 2 * sum(len(line.points) > 1 for line in lines) >= len(lines)
+    body = _over_batches(lines, alike) if several else _below_each_other(subject, alike)
+    model = words.safe(work[0].row.get("model"), 48)
+    about = words.told(alike, words.ALIKE).together
+    notes = [
+        f"{model}: {about}." if about else f"{model}.",
+        *body.notes,
+        *words.left_out(len(works) - 1, "question", advice=phrase("charts.name-model-mode")),
+        *words.emulated(sum(not point.timed for point in known)),
+    ]
+    return ChartBody(body.body, body.points, notes, body.records)
+
+
+def _by_device(points: Sequence[Point]) -> dict[tuple[str, str], list[Point]]:
+    devices: dict[tuple[str, str], list[Point]] = {}
+    for point in sorted(points, key=_item_ms):
+        devices.setdefault((str(physical(point.row)), point.machine), []).append(point)
+    # Of devices that are alike, or without a usable figure, the order of rows says nothing.
+    return dict(sorted(devices.items(), key=lambda one: (min(map(_item_ms, one[1])), one[0])))
+
+
+def _item_ms(point: Point) -> float:
+    return point.item_ms if point.usable else float("inf")
+
+
+def _names(devices: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    several = Counter(device for device, _ in devices)
+    return {
+        (device, machine): words.safe(
+            f"{words.short_device(device)} · {machine.split(' (')[0]}"
+            if several[device] > 1
+            else words.short_device(device),
+            40,
+        )
+        for device, machine in devices
+    }
+
+
+def _over_batches(lines: Sequence[Line], points: Sequence[Point]) -> ChartBody:
+    kept = most_common(lines)
+    panels: dict[tuple[str, str], list[Line]] = {}
+    places = {id(point): place for place, some in _by_device(points).items() for point in some}
+    order = list(dict.fromkeys(places.values()))
+    for line in kept:
+        panels.setdefault(places[id(line.points[0])], []).append(line)
+    shown = [place for place in order if place in panels][:_MOST_PANELS]
+    records = {
+        place: [
+            record(point, point.latency, line=line.way)
+            for line in panels[place]
+            for point in line.points
+            if point.latency is not None
+        ]
+        for place in shown
+    }
+    everything = [datum for several in records.values() for datum in several]
+    scale = axes.axis(
+        LATENCY.title, [end for some in records.values() for end in reach(some)], log=True
+    )
+    x, way = batch_axis(everything), way_of(everything, in_panels=True)
+    names = _names(order)
+    views = [
+        Panel(names[place], [], side_by_side(some), line_layers(side_by_side(some), x, scale, way))
+        for place, some in records.items()
+    ]
+    drawn = [p for place in shown for line in panels[place] for p in line.points]
+    notes = [
+        *cut_off([beyond(everything, scale)]),
+        *words.left_out(len(panels) - len(shown), "device"),
+        *words.left_out(len(lines) - len(kept), "line"),
+    ]
+    return ChartBody(arranged(views, legends(everything), _COLUMNS), drawn, notes, everything)
+
+
+def _below_each_other(subject: Subject, points: Sequence[Point]) -> ChartBody:
+    devices = _by_device(points)
+    names = _names(list(devices))
+    shown = list(devices)[:_MOST_DEVICES]
+    drawn = [point for place in shown for point in devices[place]]
+    several = len({number(point.row, "batch_size") for point in drawn}) > 1
+    place_of = {
+        id(point): names[place] + (f" · batch {point.row['batch_size']}" if several else "")
+        for place in shown
+        for point in devices[place]
+    }
+    drawn.sort(key=lambda point: number(point.row, "batch_size") or 0)
+    ways = words.told(drawn, _WAY, longest=40, devices=subject.devices).apart
+    records = [
+        record(point, point.latency, cell=place_of[id(point)], way=way or point.kind)
+        for point, way in zip(drawn, ways, strict=True)
+        if point.latency is not None
+    ]
+    common = [way for way, _ in Counter(str(datum["way"]) for datum in records).most_common()]
+    colours = dict(zip(common, axes.GROUP_COLOURS, strict=False))
+    shapes = dict(zip(common, axes.GROUP_SHAPES, strict=False))
+    for datum in records:
+        colour = colours.get(str(datum["way"]), axes.REST_COLOUR)
+        hollow = datum["kind"] == "imported" or "quality" in datum
+        datum |= {"colour": colour, "paint": axes.PAPER if hollow else colour}
+        datum["form"] = shapes.get(str(datum["way"]), "circle")
+    scale = axes.axis(LATENCY.title, reach(records), log=True)
+    batches = {datum["batch"] for datum in records}
+    grey = len(common) - len(colours)
+    notes = [
+        *([phrase("charts.all-at-batch", batches=batches.pop())] if len(batches) == 1 else []),
+        *cut_off([beyond(records, scale)]),
+        *words.left_out(len(devices) - len(shown), "device"),
+        *([phrase("charts.ways-in-grey", grey=counted(grey, "way"))] if grey > 0 else []),
+    ]
+    return ChartBody(_strip(records, scale, colours, shapes), drawn, notes, records)
+
+
+def _strip(
+    records: Sequence[axes.Record],
+    scale: axes.ChartAxis,
+    colours: Mapping[str, str],
+    shapes: Mapping[str, str],
+) -> axes.Spec:
+    y = axes.named("cell", (datum["cell"] for datum in records), labelLimit=300, grid=True)
+    place: axes.Spec = {"x": scale.of("value"), "y": y}
+    marks = dots({**place, "tooltip": tooltip(scale.title, records)}, 70)
+    shown = axes.legend(symbolSize=90)
+    ways = {
+        "stroke": axes.grouped("way", colours, shown),
+        "shape": axes.grouped("way", shapes, shown),
+    }
+    legends = [axes.layer("point", ways, opacity=0, strokeWidth=1.8)] if len(colours) > 1 else []
+    layers = [*legends, *whiskers(records, "x", place, scale), marks]
+    return axes.view(records, 420, {"step": 22}, *layers)

@@ -11,15 +11,15 @@ from accelbench.core.figures import Statistic
 from accelbench.core.nouns import counted, listed
 from accelbench.core.rows import Row
 from accelbench.core.worth import REASON_TEXTS, UnusableReason, launches_failed, why_unusable
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
+from accelbench.exchange.prices import Prices, sign_in
 from accelbench.judge.accuracies import AccuracyPlace
 from accelbench.judge.history import Series
 from accelbench.judge.matrix import Matrix
 from accelbench.judge.points import Point
 from accelbench.judge.run_noise import Histories
+from accelbench.present.charts.axes import CONFIG, SCHEMA, wrapped
 from accelbench.present.charts.axes import Spec as Spec
 from accelbench.present.charts.palette import by_device, expected_size, narrowed
-from accelbench.present.charts.theme import CONFIG, SCHEMA, wrapped
 from accelbench.present.charts.words import Devices, days, devices_on, safe
 from accelbench.present.texts import catalogue, phrase
 
@@ -67,7 +67,7 @@ class Subject:
     @property
     def sign(self) -> str:
         """What stands before an amount of money."""
-        return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
+        return sign_in(self.prices)
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,6 @@ class Chart(ChartLabel):
 def label_of(name: str) -> ChartLabel:
     """Return what a chart is called, by the catalogue of labels."""
     return ChartLabel(name, **catalogue("chart_labels")[name])
-
-
-def declare_chart(name: str, draw: Callable[[Subject], ChartBody | None]) -> Chart:
-    """Return a chart that is called as the catalogue of labels says."""
-    return Chart(name, **catalogue("chart_labels")[name], draw=draw)
 
 
 #: Width and height in pixels, of the picture as it is and of the one in one column.
@@ -154,7 +149,7 @@ def _figures(record: Row) -> Row:
 
 
 _OF_DRAWING = frozenset(
-    (*("colour", "paint", "form", "line", "bar", "end", "place"), *("alone", "said", "piece"))
+    (*("colour", "paint", "form", "line", "bar", "end", "place"), *("alone", "said", "piece", "at"))
 )
 
 

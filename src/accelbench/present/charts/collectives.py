@@ -1,7 +1,4 @@
-"""Collectives over the size of their buffer, and the communication of a step. Pure.
-
-Every rank of a step beside the others, so that a slow one is seen. Pure.
-"""
+"""Collectives over the size of their buffer, communication, and each rank of a step. Pure."""
 
 from __future__ import annotations
 
@@ -11,51 +8,23 @@ from itertools import cycle
 from statistics import median
 
 from accelbench.core.calibration import ProbeFigure, TimedCollectives
-from accelbench.core.nouns import counted, listed
+from accelbench.core.nouns import counted, figure, listed
 from accelbench.core.rows import number
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.ranks import RankFigures, StepParts, ranks_of, step_parts
 from accelbench.measure.launch_verdicts import typical
-from accelbench.present.charts.axes import (
-    NUMBER,
-    ChartAxis,
-    Spec,
-    axis,
-    grid,
-    grouped,
-    layer,
-    legend,
-    named,
-    numbers,
-    view,
-    words,
-)
-from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
+from accelbench.present.charts import axes, words
+from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.marks import (
     MOST_PANELS,
     Panel,
-    Record,
     arranged,
     labels,
     record,
     whiskers,
 )
-from accelbench.present.charts.theme import GROUP_COLOURS, GROUP_SHAPES, PAPER, REST_COLOUR, WIDE
-from accelbench.present.charts.words import (
-    DEVICES,
-    EVERYTHING,
-    emulated,
-    figure,
-    in_common,
-    left_out,
-    safe,
-    short_device,
-    told,
-    unique,
-)
 from accelbench.present.texts import phrase
 
-_MEANT = phrase("charts.collectives-legend")
 _RATE, _TIME = "bus bandwidth, GB/s", "time, µs"
 _BYTES = "buffer, bytes"
 #: Lines across: 1 KiB, 16 KiB, 256 KiB and on.
@@ -67,7 +36,8 @@ _NAMED = (
 )
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_collectives(subject: Subject) -> ChartBody | None:
+    """Bandwidth and time over the size of the buffer."""
     every = list(subject.collectives)
     if not every:
         return None
@@ -77,10 +47,10 @@ def _drawn(subject: Subject) -> ChartBody | None:
         for made in (_rate, _time)
     )
     # On a logarithmic axis devices that are far apart are seen beside each other.
-    rate_axis = axis(_RATE, [end for panel in rates for end in _ends(panel)], log=True)
-    time_axis = axis(_TIME, [end for panel in times for end in _ends(panel)], log=True)
+    rate_axis = axes.axis(_RATE, [end for panel in rates for end in _ends(panel)], log=True)
+    time_axis = axes.axis(_TIME, [end for panel in times for end in _ends(panel)], log=True)
     sizes: list[float | None] = [datum["bytes"] for panel in rates for datum in panel]
-    x = _across(axis(_BYTES, sizes, log=True))
+    x = _across(axes.axis(_BYTES, sizes, log=True))
     lines = _lines([datum["collective"] for panel in rates for datum in panel])
     panels = []
     for index, timed in enumerate(shown):
@@ -88,11 +58,11 @@ def _drawn(subject: Subject) -> ChartBody | None:
         for records, scale in ((rates[index], rate_axis), (times[index], time_axis)):
             panels.append(Panel(title, (), records, _layers(records, x, scale, lines)))
     notes = [
-        _MEANT,
+        phrase("charts.collectives-legend"),
         _rests_on(shown),
-        *(f"{_device(timed)}, {timed.ranks} ranks: {safe(warning, 160)}"
+        *(f"{_device(timed)}, {timed.ranks} ranks: {words.safe(warning, 160)}"
           for timed in shown for warning in timed.warnings),
-        *left_out(len(every) - len(shown), "pair of panels", "pairs of panels",
+        *words.left_out(len(every) - len(shown), "pair of panels", "pairs of panels",
                   phrase("charts.see-hardware")),
     ]  # fmt: skip
     table = [
@@ -104,13 +74,13 @@ def _drawn(subject: Subject) -> ChartBody | None:
 
 
 def _device(timed: TimedCollectives) -> str:
-    return f"{safe(timed.hardware)} {safe(short_device(timed.device_name), 28)}"
+    return f"{words.safe(timed.hardware)} {words.safe(words.short_device(timed.device_name), 28)}"
 
 
 def _rests_on(shown: Sequence[TimedCollectives]) -> str:
     figures = [entry for timed in shown for entry in timed.figures]
     samples = sum(len(entry.samples_ns) for entry in figures)
-    runs = sorted({f"{timed.day} with {safe(timed.engine)}" for timed in shown})
+    runs = sorted({f"{timed.day} with {words.safe(timed.engine)}" for timed in shown})
     return phrase(
         "charts.probes-and-samples",
         figures=counted(len(figures), "probe"),
@@ -119,27 +89,27 @@ def _rests_on(shown: Sequence[TimedCollectives]) -> str:
     )
 
 
-def _about(timed: TimedCollectives, entry: ProbeFigure) -> Record:
+def _about(timed: TimedCollectives, entry: ProbeFigure) -> axes.Record:
     return {
         "device": _device(timed),
         "ranks": timed.ranks,
-        "collective": safe(entry.spec.collective),
+        "collective": words.safe(entry.spec.collective),
         "bytes": entry.spec.size,
         "kind": "measured",
     }
 
 
-def _rate(entry: ProbeFigure) -> Record:
+def _rate(entry: ProbeFigure) -> axes.Record:
     low, high = (end and end / 1e9 for end in (entry.low, entry.high))
     return {"value": entry.value / 1e9, "low": low, "high": high}
 
 
-def _time(entry: ProbeFigure) -> Record:
+def _time(entry: ProbeFigure) -> axes.Record:
     low, high = (end and entry.spec.work / end * 1e6 for end in (entry.high, entry.low))
     return {"value": entry.step_seconds * 1e6, "low": low, "high": high}
 
 
-def _row(rate: Record, time: Record) -> Record:
+def _row(rate: axes.Record, time: axes.Record) -> axes.Record:
     plain = {name: rate[name] for name in ("device", "ranks", "collective", "bytes")}
     ends = {"GB/s": rate, "µs": time}
     return plain | {
@@ -149,49 +119,45 @@ def _row(rate: Record, time: Record) -> Record:
     }
 
 
-def _ends(records: Sequence[Record]) -> list[float | None]:
+def _ends(records: Sequence[axes.Record]) -> list[float | None]:
     return [datum[name] for datum in records for name in ("value", "low", "high")]
 
 
-def _across(scale: ChartAxis) -> Spec:
+def _across(scale: axes.ChartAxis) -> axes.Spec:
     values = [size for size in _SIZES if scale.low <= size <= scale.high]
-    known: Spec = {"values": values, "labelExpr": _NAMED} if values else {}
+    known: axes.Spec = {"values": values, "labelExpr": _NAMED} if values else {}
     return scale.of("bytes", **known)
 
 
-def _lines(names: Sequence[str]) -> dict[str, Spec]:
+def _lines(names: Sequence[str]) -> dict[str, axes.Spec]:
     several = dict.fromkeys(names)
-    shown = legend(columns=4, symbolSize=90)
-    ranges = {"color": GROUP_COLOURS, "shape": GROUP_SHAPES}
+    shown = axes.legend(columns=4, symbolSize=90)
+    ranges = {"color": axes.GROUP_COLOURS, "shape": axes.GROUP_SHAPES}
     return {
-        channel: grouped("collective", dict(zip(several, cycle(values), strict=False)), shown)
+        channel: axes.grouped("collective", dict(zip(several, cycle(values), strict=False)), shown)
         for channel, values in ranges.items()
     }
 
 
 def _layers(
-    records: Sequence[Record], x: Spec, scale: ChartAxis, lines: dict[str, Spec]
-) -> list[Spec]:
+    records: Sequence[axes.Record], x: axes.Spec, scale: axes.ChartAxis, lines: dict[str, axes.Spec]
+) -> list[axes.Spec]:
     place = {"x": x, "y": scale.of("value")}
     coloured = {**place, "color": lines["color"]}
-    figures = numbers("ranks", "bytes", value=scale.title, low="95 % from", high="95 % to")
-    tips = [*words("collective", "device"), *figures]
-    line = layer("line", coloured, strokeWidth=1.8)
+    figures = axes.numbers("ranks", "bytes", value=scale.title, low="95 % from", high="95 % to")
+    tips = [*axes.words("collective", "device"), *figures]
+    line = axes.layer("line", coloured, strokeWidth=1.8)
     channels = {**coloured, "shape": lines["shape"], "tooltip": tips}
-    marks = layer("point", channels, filled=True, size=46, opacity=1)
+    marks = axes.layer("point", channels, filled=True, size=46, opacity=1)
     return [line, *whiskers(records, "y", coloured, scale, strokeWidth=2.4), marks]
-
-
-COLLECTIVES = declare_chart("collectives", _drawn)
 
 
 #: Parts in the order in which they are drawn, each with its colour: they are no platforms.
 _PARTS = {
-    "computation": REST_COLOUR,
-    "overlapped communication": GROUP_COLOURS[5],
-    "exposed communication": GROUP_COLOURS[1],
+    "computation": axes.REST_COLOUR,
+    "overlapped communication": axes.GROUP_COLOURS[5],
+    "exposed communication": axes.GROUP_COLOURS[1],
 }
-_COMMUNICATION_MEANT = phrase("charts.communication-legend")
 _MOST_BARS = 16
 _LONGEST_NAME = 72
 #: Beside the longest bar there has to be room for its words.
@@ -199,26 +165,27 @@ _ROOM = 0.2
 _BAR = 24
 
 
-def _communication_drawn(subject: Subject) -> ChartBody | None:
+def draw_communication(subject: Subject) -> ChartBody | None:
+    """Computation and communication of a profiled step."""
     split = [(point, parts) for point in subject.points if (parts := step_parts(point.rows))]
     known = [(point, parts) for point, parts in split if point.timed]
     if not known:
         return None
     shown = sorted(known, key=lambda entry: _place(entry[0]))[:_MOST_BARS]
     points = [point for point, _ in shown]
-    always = ("model", DEVICES, "options")
-    names = told(points, EVERYTHING, always, _LONGEST_NAME, devices=subject.devices)
+    always = ("model", words.DEVICES, "options")
+    names = words.told(points, words.EVERYTHING, always, _LONGEST_NAME, devices=subject.devices)
     records = [
         datum
-        for (point, parts), name in zip(shown, unique(names.apart), strict=True)
+        for (point, parts), name in zip(shown, words.unique(names.apart), strict=True)
         for datum in _records(point, parts, name)
     ]
-    scale = axis("profiled step, ms", [parts.step for _, parts in shown], log=False)
+    scale = axes.axis("profiled step, ms", [parts.step for _, parts in shown], log=False)
     notes = [
-        _COMMUNICATION_MEANT,
-        *in_common(names.together),
-        *left_out(len(known) - len(shown), "configuration"),
-        *emulated(len(split) - len(known)),
+        phrase("charts.communication-legend"),
+        *words.in_common(names.together),
+        *words.left_out(len(known) - len(shown), "configuration"),
+        *words.emulated(len(split) - len(known)),
     ]
     return ChartBody(_body(records, scale.with_room(_ROOM)), points, notes, records)
 
@@ -230,13 +197,13 @@ def _place(point: Point) -> tuple[object, ...]:
     return (*what, *sizes, str(row.get("options")))
 
 
-def _records(point: Point, parts: StepParts, name: str) -> list[Record]:
+def _records(point: Point, parts: StepParts, name: str) -> list[axes.Record]:
     figures = (parts.computation, parts.overlapped, parts.exposed)
     shares = f"{figure(parts.exposed)} ms exposed, {100 * parts.exposed / parts.step:.0f} %"
     begin, records = 0.0, []
     for place, (part, value) in enumerate(zip(_PARTS, figures, strict=True)):
         last = place == len(_PARTS) - 1
-        more: Record = {"bar": name, "part": part, "place": begin, "end": begin + value}
+        more: axes.Record = {"bar": name, "part": part, "place": begin, "end": begin + value}
         # The times are a profiler's own, and as steady as any: their interval is not the step's.
         datum = record(point, FigureInterval(value), timed=False, **more)
         records.append({**datum, "said": shares if last else ""})
@@ -244,18 +211,21 @@ def _records(point: Point, parts: StepParts, name: str) -> list[Record]:
     return records
 
 
-def _body(records: Sequence[Record], scale: ChartAxis) -> Spec:
-    y = named("bar", (datum["bar"] for datum in records), labelLimit=480)
-    parts = grouped("part", _PARTS, {"title": None, "symbolType": "square", "columns": 3})
-    tips = [{**words("bar")[0], "title": "configuration"}, *words("part"), *numbers(value="ms")]
+def _body(records: Sequence[axes.Record], scale: axes.ChartAxis) -> axes.Spec:
+    y = axes.named("bar", (datum["bar"] for datum in records), labelLimit=480)
+    parts = axes.grouped("part", _PARTS, {"title": None, "symbolType": "square", "columns": 3})
+    tips = [
+        {**axes.words("bar")[0], "title": "configuration"},
+        *axes.words("part"),
+        *axes.numbers(value="ms"),
+    ]
     ends = {"x": scale.of("place"), "x2": {"field": "end"}, "y": y}
     bars = {**ends, "fill": parts, "tooltip": tips}
-    segments = layer("bar", bars, stroke=PAPER, strokeWidth=1, height={"band": 0.7})
+    segments = axes.layer("bar", bars, stroke=axes.PAPER, strokeWidth=1, height={"band": 0.7})
     place = {"x": scale.of("end"), "y": y, "text": {"field": "said"}}
-    return view(records, WIDE, {"step": _BAR}, segments, labels(place, align="left", dx=5))
-
-
-COMMUNICATION = declare_chart("communication", _communication_drawn)
+    return axes.view(
+        records, axes.WIDE, {"step": _BAR}, segments, labels(place, align="left", dx=5)
+    )
 
 
 #: Figure → the head of its column; work first, as it is what tells a straggler.
@@ -300,7 +270,7 @@ def rank_lines(point: Point) -> list[RankLine]:
 
 def _rank_place(rank: RankFigures, several_hosts: bool) -> str:
     parts = (rank.host if several_hosts else "", rank.device if rank.device != "cpu" else "")
-    return " ".join(safe(part, 24) for part in parts if part)
+    return " ".join(words.safe(part, 24) for part in parts if part)
 
 
 def _figures(launches: Sequence[RankFigures]) -> dict[str, float]:
@@ -312,7 +282,8 @@ def _figures(launches: Sequence[RankFigures]) -> dict[str, float]:
     return figures
 
 
-def _draw_ranks(subject: Subject) -> ChartBody | None:
+def draw_ranks(subject: Subject) -> ChartBody | None:
+    """Every rank of a step beside the others, so that a slow one is seen."""
     of_all = [(point, rank_lines(point)) for point in subject.points]
     every = [entry for entry in of_all if sum(bool(line.figures) for line in entry[1]) > 1]
     known = [(point, lines) for point, lines in every if point.timed]
@@ -321,8 +292,8 @@ def _draw_ranks(subject: Subject) -> ChartBody | None:
     known.sort(key=lambda entry: (-len(entry[1]), str(entry[0].row.get("model"))))
     shown = known[:MOST_PANELS]
     points = [point for point, _ in shown]
-    always = ("model", DEVICES, "options")
-    abouts = told(points, EVERYTHING, always, 96, devices=subject.devices)
+    always = ("model", words.DEVICES, "options")
+    abouts = words.told(points, words.EVERYTHING, always, 96, devices=subject.devices)
     panels, everything = [], []
     for (point, lines), name in zip(shown, abouts.apart, strict=True):
         records = _rank_records(lines, name)
@@ -333,10 +304,10 @@ def _draw_ranks(subject: Subject) -> ChartBody | None:
     more = sum(max(0, len(lines) - _MOST_RANKS) for _, lines in shown)
     notes = [
         _RANKS_MEANING,
-        *in_common(abouts.together),
-        *left_out(len(known) - len(shown), "configuration"),
-        *left_out(more, "rank", advice=phrase("charts.ranks-left-out")),
-        *emulated(len(every) - len(known)),
+        *words.in_common(abouts.together),
+        *words.left_out(len(known) - len(shown), "configuration"),
+        *words.left_out(more, "rank", advice=phrase("charts.ranks-left-out")),
+        *words.emulated(len(every) - len(known)),
     ]
     return ChartBody(arranged(panels, columns=1), points, notes, everything)
 
@@ -350,14 +321,14 @@ def _straggler(point: Point, lines: Sequence[RankLine]) -> str:
     return f"slowest: rank {slowest} · straggler ratio {ratio.value:.2f}"
 
 
-def _rank_records(lines: Sequence[RankLine], name: str) -> list[Record]:
+def _rank_records(lines: Sequence[RankLine], name: str) -> list[axes.Record]:
     middles = {
         figure_name: median(known)
         for figure_name in _FIGURES
         if (known := [n.figures[figure_name] for n in lines if figure_name in n.figures])
     }
     kept = sorted(lines, key=lambda line: -line.figures.get("work_ms", 0.0))[:_MOST_RANKS]
-    records: list[Record] = []
+    records: list[axes.Record] = []
     for line in sorted(kept, key=lambda line: line.rank):
         # To the median rank; 1 if that has nothing of it.
         ratios = {n: value / (middles[n] or value or 1.0) for n, value in line.figures.items()}
@@ -379,28 +350,29 @@ def _rank_records(lines: Sequence[RankLine], name: str) -> list[Record]:
     return records
 
 
-def _rank_layers(records: Sequence[Record]) -> list[Spec]:
+def _rank_layers(records: Sequence[axes.Record]) -> list[axes.Spec]:
     heads = [head for head in _FIGURES.values() if any(r["figure"] == head for r in records)]
-    place = grid(
+    place = axes.grid(
         "figure", heads, "line", (r["line"] for r in records), labelFontSize=11.5, labelLimit=130
     )
     domain = [1 / _FURTHEST, 1, _FURTHEST]
-    gradient: Spec = {"direction": "horizontal", "gradientLength": 160, "values": [0.67, 1, 1.5]}
-    colour: Spec = {
+    gradient: axes.Spec = {
+        "direction": "horizontal",
+        "gradientLength": 160,
+        "values": [0.67, 1, 1.5],
+    }
+    colour: axes.Spec = {
         "field": "ratio",
         "type": "quantitative",
         "scale": {"type": "log", "domain": domain, "range": list(_COLOURS), "clamp": True},
         "legend": {"title": phrase("charts.axis-rank-ratio"), "format": ".2f", **gradient},
     }
-    figures: Spec = {"type": "quantitative"}
+    figures: axes.Spec = {"type": "quantitative"}
     tips = [
-        *words("configuration", "line", "figure"),
-        {"field": "value", **figures, "format": NUMBER},
+        *axes.words("configuration", "line", "figure"),
+        {"field": "value", **figures, "format": axes.NUMBER},
         {"field": "ratio", **figures, "format": ".2f"},
     ]
     fill = {**place, "fill": colour, "tooltip": tips}
     text = labels({**place, "text": {"field": "said"}})
-    return [layer("rect", fill, stroke=PAPER, strokeWidth=2), text]
-
-
-RANKS = declare_chart("ranks", _draw_ranks)
+    return [axes.layer("rect", fill, stroke=axes.PAPER, strokeWidth=2), text]

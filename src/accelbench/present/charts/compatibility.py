@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accelbench.core.nouns import figure
 from accelbench.core.worth import COMPARABLE
 from accelbench.judge.matrix import UNRATED, MatrixCell, MatrixLine, Rating
-from accelbench.judge.points import EMULATED, Point
-from accelbench.present.charts.axes import Spec, grid, grouped, layer, view
-from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
-from accelbench.present.charts.marks import Record, labels
-from accelbench.present.charts.words import figure, left_out, safe
+from accelbench.judge.points import EMULATED
+from accelbench.present.charts.axes import Record, Spec, grid, grouped, layer, view
+from accelbench.present.charts.chart import ChartBody, Subject
+from accelbench.present.charts.marks import labels
+from accelbench.present.charts.words import left_out, safe
 from accelbench.present.matrix import precisions
 from accelbench.present.texts import phrase
 
@@ -46,7 +47,8 @@ def _said(cell: MatrixCell) -> str:
     return "–" if level in ("not available", "not measured") else level
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_matrix(subject: Subject) -> ChartBody | None:
+    """The level of each model on each platform."""
     matrix = subject.matrix
     if matrix is None or not (matrix.models or matrix.families):
         return None
@@ -73,13 +75,13 @@ def _drawn(subject: Subject) -> ChartBody | None:
     column = "model" if matrix.models else "family"
     names = {line.name for line in lines[:_MOST_LINES]}
     rated = [
-        point for point in subject.points if _rated(point) and str(point.row.get(column)) in names
+        point
+        for point in subject.points
+        if point.row.get("mode") == "inference"
+        and point.kind in (*COMPARABLE, EMULATED)
+        and str(point.row.get(column)) in names
     ]
     return ChartBody(_body(records, matrix.hardware), rated, notes, records)
-
-
-def _rated(point: Point) -> bool:
-    return point.row.get("mode") == "inference" and point.kind in (*COMPARABLE, EMULATED)
 
 
 def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
@@ -92,6 +94,3 @@ def _body(records: Sequence[Record], hardware: Sequence[str]) -> Spec:
     fields = layer("rect", channels, stroke="#ffffff", strokeWidth=2)
     text = labels({"text": {"field": "rating"}})
     return {"encoding": place, **view(records, {"step": 82}, {"step": 24}, fields, text)}
-
-
-COMPATIBILITY = declare_chart("compatibility", _drawn)

@@ -18,11 +18,10 @@ from types import ModuleType
 from accelbench.core.errors import MissingExtraError
 from accelbench.core.rows import Row
 from accelbench.core.visible import visible
-from accelbench.present.charts.axes import Spec
+from accelbench.present.charts.axes import PAPER, Spec
 from accelbench.present.charts.chart import Picture
 from accelbench.present.charts.font_metrics import FONT, fitted
 from accelbench.present.charts.palette import respelled
-from accelbench.present.charts.theme import PAPER
 from accelbench.present.pages.rendering import Drawn, rendered
 
 _TOLD = "tooltip"

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from accelbench.core.devices import devices_beside, devices_of
-from accelbench.core.figures import unit_of
+from accelbench.core.figures import ITEMS, unit_of
 from accelbench.core.rows import Row, number
-from accelbench.core.vocabulary import Quality
+from accelbench.core.vocabulary import HARDWARE, Quality
 from accelbench.hardware.common import colour_of
 from accelbench.judge.points import FigureInterval, Point
-from accelbench.present.charts.axes import (
-    ChartAxis,
-    Spec,
-    as_stored,
-    grouped,
-    layer,
-    legend,
-    numbers,
-    words,
-)
+from accelbench.present.charts import axes, words
+from accelbench.present.charts.axes import Record, Spec
+from accelbench.present.charts.chart import ChartBody
 from accelbench.present.charts.palette import device_colours
-from accelbench.present.charts.theme import (
-    HIGH,
-    INK,
-    PANEL_HIGH,
-    PANEL_TITLE,
-    PANEL_WIDE,
-    PAPER,
-    SHAPES,
-    WIDE,
-    hardware_scale,
-    kind_paint,
-    kind_scale,
-    paint,
-)
-from accelbench.present.charts.words import safe, short_device
 from accelbench.present.texts import phrase
-
-#: What a mark shows, as plain values: figures, names, flags. Each chart adds what it alone draws,
-#: by names of its own, so no type knows them all.
-Record = dict[str, Any]
 
 #: A mark of an unusable figure is hollow, and its outline is dashed.
 UNUSABLE = f"datum.quality === '{Quality.UNUSABLE.value}'"
@@ -59,20 +32,20 @@ def record(
     """
     row = point.row
     bad = timed and not point.usable
-    quality = {"quality": Quality.UNUSABLE.value, "paint": PAPER} if bad else {}
+    quality = {"quality": Quality.UNUSABLE.value, "paint": axes.PAPER} if bad else {}
     device = str(row.get("device_name") or "")
     devices = {"devices": devices_of(row)} if devices_beside(row, device) else {}
     return {
-        "model": safe(row.get("model")),
-        "hardware": safe(row.get("hardware")),
-        "device": safe(device),
+        "model": words.safe(row.get("model")),
+        "hardware": words.safe(row.get("hardware")),
+        "device": words.safe(device),
         **devices,
-        "runtime": safe(row.get("runtime")),
-        "precision": safe(row.get("precision")),
-        "mode": safe(row.get("mode")),
+        "runtime": words.safe(row.get("runtime")),
+        "precision": words.safe(row.get("precision")),
+        "mode": words.safe(row.get("mode")),
         "batch": row.get("batch_size"),
         "value": figure.value,
-        **({"unit": safe(unit_of(row))} if rate else {}),
+        **({"unit": words.safe(unit_of(row))} if rate else {}),
         "low": figure.low,
         "high": figure.high,
         "interval_of": figure.interval_of,
@@ -81,12 +54,39 @@ def record(
         "date": str(row.get("started_at") or "")[:10],
         "statistic": point.latency_by.value if point.latency_by else "",
         "kind": point.kind,
-        "colour": colour_of(str(row.get("hardware"))),
-        "paint": paint(str(row.get("hardware")), point.kind),
-        "form": SHAPES[point.kind],
+        **axes.look_of(str(row.get("hardware")), point.kind),
         **quality,
         **more,
     }
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A figure that charts draw."""
+
+    title: str  # of its axis, with its unit
+    figure: Callable[[Point], FigureInterval | None]
+    timed: bool = True  # only a time, or what is made of one, can be unusable
+    rate: bool = False  # it counts items: more is better, and its axis tells their unit
+
+    def of(self, point: Point) -> FigureInterval:
+        """The figure of a point that has it."""
+        known = self.figure(point)
+        assert known is not None
+        return known
+
+    def record(self, point: Point, **more: object) -> Record:
+        """What its mark shows."""
+        return record(point, self.of(point), timed=self.timed, rate=self.rate, **more)
+
+    def stand_ins(self, count: int) -> list[str]:
+        """That so many emulated configurations are not drawn, and why."""
+        return words.emulated(count, *([] if self.timed else [words.OF_A_STAND_IN]))
+
+
+LATENCY = Quantity(phrase("charts.axis-latency"), lambda point: point.latency)
+THROUGHPUT = Quantity(f"throughput, {ITEMS}", lambda point: point.throughput, rate=True)
+MEMORY = Quantity("peak memory, MB (2^20)", lambda point: point.memory, timed=False)
 
 
 def ends(records: Sequence[Row]) -> list[float | None]:
@@ -96,59 +96,52 @@ def ends(records: Sequence[Row]) -> list[float | None]:
 
 #: Each platform in its colour, whatever else is drawn: the record has it. Panels would share a
 #: scale, and with it the colours of whichever panel comes first.
-COLOUR = as_stored("colour")
+COLOUR = axes.as_stored("colour")
 #: What says the kind of a figure: a filling, and a form.
-PAINT, FORM = as_stored("paint"), as_stored("form")
+PAINT, FORM = axes.as_stored("paint"), axes.as_stored("form")
 PAINTED: Spec = {"stroke": COLOUR, "strokeDash": DASHED, "fill": PAINT}
 
 
-def kinds(records: Sequence[Row]) -> set[str]:
-    """What their figures are: measured, imported and so on."""
-    return {str(datum["kind"]) for datum in records}
-
-
 def kind_legend(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
-    """What filled, hollow, banded and hatched marks are: a layer of unseen marks, for its legend.
-
-    Nothing where all was measured here.
-    """
-    drawn_kinds = kinds(records)
-    if drawn_kinds <= {"measured"}:
+    """What filled, hollow, banded and hatched marks are, unless all was measured here."""
+    known = {str(datum["kind"]) for datum in records}
+    if known <= {"measured"}:
         return []
-    shown = legend(symbolStrokeWidth=1.5, symbolSize=110)
-    form = {"field": "kind", "type": "nominal", "legend": shown}
-    fill = kind_paint(drawn_kinds)
-    outline = {"domain": fill["domain"], "range": [INK] * len(drawn_kinds)}
-    channels = {"fill": {**form, "scale": fill}, "stroke": {**form, "scale": outline}}
-    if not bars:
-        channels["shape"] = {**form, "scale": kind_scale(drawn_kinds)}
-    shape: Spec = {"shape": "square"} if bars else {}
-    return [layer("point", channels, opacity=0, **shape)]
+    kinds = [kind for kind in axes.SHAPES if kind in known]
+    looks = {
+        "fill": {kind: axes.filled(axes.INK, kind) for kind in kinds},
+        "stroke": dict.fromkeys(kinds, axes.INK),
+        "shape": {kind: axes.SHAPES[kind] for kind in kinds},
+    }
+    shape: Spec = {"shape": "square"} if bars and looks.pop("shape") else {}
+    shown = axes.legend(symbolStrokeWidth=1.5, symbolSize=110)
+    channels = {channel: axes.grouped("kind", look, shown) for channel, look in looks.items()}
+    return [axes.layer("point", channels, opacity=0, **shape)]
 
 
 def hardware_legend(records: Sequence[Row]) -> list[Spec]:
-    """Which colour is which platform's, and which shade which device's: unseen marks again.
-
-    Nothing where there is one alone.
-    """
-    names = {str(datum["hardware"]) for datum in records}
+    """Which colour is which platform's, and which shade which device's, if there are several."""
     shades = device_colours(records)
-    scale = hardware_scale(names)
+    order = [*HARDWARE, *sorted({str(datum["hardware"]) for datum in records} - {*HARDWARE})]
+    names = [name for name in order if any(datum["hardware"] == name for datum in records)]
     places: dict[str, str] = {}
-    for name, colour in zip(scale["domain"], scale["range"], strict=True):
-        devices = {
-            device: shade for (platform, device), shade in shades.items() if platform == name
-        }
-        alone = len(names) == 1
+    for name in names:
+        before = f"{name} " if len(names) > 1 else ""
         places |= {
-            short_device(device) if alone else f"{name} {short_device(device)}": shade
-            for device, shade in devices.items()
-        } or {name: colour}
+            f"{before}{words.short_device(device)}": shade
+            for (platform, device), shade in shades.items()
+            if platform == name
+        } or {name: colour_of(name)}
     if len(places) < 2:
         return []
-    form = {"color": grouped("place", places, legend(symbolSize=110))}
+    form = {"color": axes.grouped("place", places, axes.legend(symbolSize=110))}
     data = [{"place": name} for name in places]
-    return [layer("point", form, of=data, filled=True, opacity=0)]
+    return [axes.layer("point", form, of=data, filled=True, opacity=0)]
+
+
+def legends(records: Sequence[Row], *, bars: bool = False) -> list[Spec]:
+    """What kinds, platforms and devices look like."""
+    return [*kind_legend(records, bars=bars), *hardware_legend(records)]
 
 
 _TOLD = (
@@ -157,19 +150,17 @@ _TOLD = (
 )
 
 
-def tooltip(
-    title: str, records: Sequence[Row], field: str = "value", level: str = "95 %"
-) -> list[Spec]:
+def tooltip(title: str, records: Sequence[Row], level: str = "95 %") -> list[Spec]:
     """What is told of a mark that somebody points at, in a page that can."""
     fields = {name for datum in records for name, value in datum.items() if value not in (None, "")}
     ends = {"low": f"{level} from", "high": f"{level} to"}
     if any(datum.get("interval_of") for datum in records):
         ends = {"low": "from", "high": "to"}
     every = [
-        *words(*_TOLD),
-        *numbers(**{field: title}, **ends),
-        *numbers("launches", "samples"),
-        *words("interval_of", "statistic", "date"),
+        *axes.words(*_TOLD),
+        *axes.numbers(value=title, **ends),
+        *axes.numbers("launches", "samples"),
+        *axes.words("interval_of", "statistic", "date"),
     ]
     return [channel for channel in every if channel["field"] in fields]
 
@@ -177,23 +168,23 @@ def tooltip(
 def dots(encoding: Spec, size: int = 70) -> Spec:
     """A mark for each figure: its outline has the platform's colour, its filling says the kind."""
     channels = {**encoding, **PAINTED, "shape": FORM}
-    return layer("point", channels, size=size, strokeWidth=1.8, opacity=1)
+    return axes.layer("point", channels, size=size, strokeWidth=1.8, opacity=1)
 
 
 def labels(encoding: Spec, **more: object) -> Spec:
     """Figures or names beside their marks."""
-    form: Spec = {"fontSize": 11.5, "color": INK, **more}
-    return layer("text", encoding, **form)
+    form: Spec = {"fontSize": 11.5, "color": axes.INK, **more}
+    return axes.layer("text", encoding, **form)
 
 
 def haloed(encoding: Spec, **more: object) -> list[Spec]:
     """Labels right of their marks, on paper, so that no line crosses them out."""
     text = labels(encoding, align="left", **more)
-    return [{**text, "mark": {**text["mark"], "stroke": PAPER, "strokeWidth": 3}}, text]
+    return [{**text, "mark": {**text["mark"], "stroke": axes.PAPER, "strokeWidth": 3}}, text]
 
 
 def whiskers(
-    records: Sequence[Row], along: str, encoding: Spec, scale: ChartAxis, **more: object
+    records: Sequence[Row], along: str, encoding: Spec, scale: axes.ChartAxis, **more: object
 ) -> list[Spec]:
     """The interval of each figure that has one; of a prediction it is a broad band.
 
@@ -207,13 +198,16 @@ def whiskers(
         if not any(datum["low"] and (datum["kind"] == "predicted") is other for datum in records):
             continue
         test = f"isValid(datum.low) && (datum.kind === 'predicted') === {str(other).lower()}"
-        reach: Spec = {along: {**encoding[along], "field": "low"}, f"{along}2": {"field": "high"}}
-        form = {"color": INK, "clip": True, **mark}
-        layers.append(layer("rule", encoding | reach, where=test, **form))
+        reach: Spec = {
+            along: {**encoding[along], "field": "low"},
+            f"{along}2": {"field": "high"},
+        }
+        form = {"color": axes.INK, "clip": True, **mark}
+        layers.append(axes.layer("rule", encoding | reach, where=test, **form))
     return [*layers, *_arrows(records, along, encoding, scale, more)]
 
 
-def beyond(records: Sequence[Row], scale: ChartAxis) -> bool:
+def beyond(records: Sequence[Row], scale: axes.ChartAxis) -> bool:
     """Whether an interval goes further than its axis."""
     return any(_leaves(datum, scale, high) for datum in records for high in (True, False))
 
@@ -223,7 +217,7 @@ def cut_off(flags: Iterable[bool]) -> list[str]:
     return [phrase("charts.interval-cut-off")] if any(flags) else []
 
 
-def _leaves(datum: Row, scale: ChartAxis, high: bool) -> bool:
+def _leaves(datum: Row, scale: axes.ChartAxis, high: bool) -> bool:
     least, most = number(datum, "low"), number(datum, "high")
     if not least or most is None:
         return False
@@ -231,7 +225,7 @@ def _leaves(datum: Row, scale: ChartAxis, high: bool) -> bool:
 
 
 def _arrows(
-    records: Sequence[Row], along: str, encoding: Spec, scale: ChartAxis, more: Spec
+    records: Sequence[Row], along: str, encoding: Spec, scale: axes.ChartAxis, more: Spec
 ) -> Iterable[Spec]:
     edges = {"x": ("width", "triangle-right", 0), "y": (0, "triangle-up", "height")}
     end, form, begin = edges[along]
@@ -240,8 +234,8 @@ def _arrows(
         gone = [datum for datum in records if _leaves(datum, scale, high)]
         if gone:
             usual = {"shape": shape, "size": 32, "strokeWidth": 0, "filled": True, "opacity": 0.9}
-            mark: Spec = {"color": INK, **more, **usual}
-            yield layer("point", {**encoding, along: {"value": place}}, of=gone, **mark)
+            mark: Spec = {"color": axes.INK, **more, **usual}
+            yield axes.layer("point", {**encoding, along: {"value": place}}, of=gone, **mark)
 
 
 #: More panels than this are no picture.
@@ -266,22 +260,49 @@ class Panel:
 def arranged(
     panels: Sequence[Panel], legends: Sequence[Spec] = (), columns: int = _COLUMNS
 ) -> Spec:
-    """All panels, side by side in columns; one alone is wider.
-
-    The first view has the legends of all. In one column each is as wide as a picture.
-    """
+    """All panels, side by side in columns; the first view has the legends of all."""
     first = replace(panels[0], layers=[*legends, *panels[0].layers])
     if len(panels) == 1 and not first.title:
-        return _view(first, WIDE, HIGH)
+        return _view(first, axes.WIDE, axes.HIGH)
     alone = min(len(panels), columns) == 1
-    wide, high = (WIDE, HIGH) if alone else (PANEL_WIDE, PANEL_HIGH)
+    wide, high = (axes.WIDE, axes.HIGH) if alone else (axes.PANEL_WIDE, axes.PANEL_HIGH)
     views = [{"title": _title(panel), **_view(panel, wide, high)} for panel in (first, *panels[1:])]
     return {"concat": views, "columns": min(len(panels), columns), "spacing": 26}
 
 
+def draw_panels(
+    groups: Sequence[Sequence[Point]],
+    records: Sequence[Sequence[Record]],
+    views: Iterable[tuple[Sequence[str], Sequence[Spec]]],
+    notes: Sequence[str],
+    legend_of: Callable[[Sequence[Record]], list[Spec]] = kind_legend,
+    height: Spec | None = None,
+) -> ChartBody:
+    """A panel for each group of points, with its model as title, and its own lines and layers."""
+    panels = [
+        Panel(words.safe(points[0].row.get("model"), 36), about, several, layers, height)
+        for points, several, (about, layers) in zip(groups, records, views, strict=True)
+    ]
+    everything = [datum for several in records for datum in several]
+    drawn = {id(point): point for points in groups for point in points}
+    body = arranged(panels, legend_of(everything))
+    return ChartBody(body, list(drawn.values()), notes, everything)
+
+
+def panel_notes(
+    scales: Sequence[axes.ChartAxis], records: Sequence[Sequence[Row]], left: int
+) -> list[str]:
+    """What has to be said of the axes of panels, and that so many panels are left out."""
+    return [
+        *axes.own_axes(scales),
+        *cut_off(beyond(*pair) for pair in zip(records, scales, strict=True)),
+        *words.left_out(left, "panel", advice=phrase("charts.name-models")),
+    ]
+
+
 def _title(panel: Panel) -> Spec:
     lines = [line for about in panel.about for line in _lines(about)]
-    return {**PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
+    return {**axes.PANEL_TITLE, "text": panel.title, **({"subtitle": lines} if any(lines) else {})}
 
 
 def _lines(about: str) -> list[str]:

@@ -18,8 +18,7 @@ from typing import Any
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.rows import Row
 from accelbench.hardware.common import SPARE, colour_of
-from accelbench.present.charts.axes import Spec
-from accelbench.present.charts.theme import HIGH, PANEL_HIGH, PANEL_WIDE, WIDE
+from accelbench.present.charts.axes import HIGH, LOOK, PANEL_HIGH, PANEL_WIDE, WIDE, Spec
 
 Triple = tuple[float, float, float]
 
@@ -29,42 +28,8 @@ LIGHT_PAPER, DARK_PAPER = "#ffffff", "#0f1419"
 MARK_CONTRAST, TEXT_CONTRAST = 3.0, 4.5
 #: Devices of one platform that have a shade of their own; those beyond begin again.
 MOST_SHADES = 6
-#: Colours that are no platform's, on light paper and on dark: letters, lines, fills of heat maps.
-_FIXED = {
-    "#1b1f24": "#e6edf3",
-    "#57606a": "#a9b4c0",
-    "#d8dee4": "#303943",
-    LIGHT_PAPER: DARK_PAPER,
-    "#b3261e": "#ff8f87",
-    "#00708c": "#4cc3e0",
-    "#7f8790": "#8b949e",
-    "#8fd3a6": "#1c5c33",
-    "#cfe8b0": "#41591b",
-    "#f6dc93": "#674d0c",
-    "#eeb0aa": "#752823",
-    "#d5dff0": "#33405a",
-    "#dcd3f0": "#43366b",
-    "#e6e9ed": "#2a313a",
-    "#f4f6f8": "#1a2129",
-    "#4fa3b5": "#1f6474",
-    "#5aa5d6": "#2b6b96",
-    "#f7f7f7": "#20262d",
-    "#f08a3c": "#96430a",
-}
-#: Our platforms' on dark paper, searched for together as those on light paper were.
-_PLATFORMS = {
-    "#009c78": "#50cba4",
-    "#24306c": "#6060a8",
-    "#902424": "#cc5424",
-    "#9c6024": "#cc9000",
-    "#4878fc": "#ccccfc",
-    "#3c3ca8": "#6c6cf0",
-    "#18546c": "#548da7",
-    "#1818fc": "#78f0b4",
-    "#c048c0": "#f379f1",
-    "#6c0030": "#a84860",
-    "#5ca400": "#90d848",
-}
+_FIXED: Mapping[str, str] = LOOK["dark"]["fixed"]
+_PLATFORMS: Mapping[str, str] = LOOK["dark"]["platforms"]
 _TO_CONES = (
     (0.4122214708, 0.5363325363, 0.0514459929),
     (0.2119034982, 0.6806995451, 0.1073969566),

@@ -1,31 +1,22 @@
-"""The picture of predictions: rows at one batch, or heat maps of many models. Pure.
-
-Predicted latency and throughput over batches, with bands, knees and what was measured. Pure.
+"""Predictions at one batch, over batches, as heat maps, and against measurements. Pure.
 
 A prediction is a pale square with a band, where nine of ten lie; a measurement a filled circle.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from accelbench.core.axes import AXES
 from accelbench.core.figures import ITEMS
+from accelbench.core.nouns import counted, digits
 from accelbench.core.vocabulary import Provenance
-from accelbench.hardware.common import colour_of
-from accelbench.present.charts.axes import (
-    ChartAxis,
-    Spec,
-    axis,
-    far,
-    layer,
-    named,
-    numbers,
-    view,
-    words,
-)
+from accelbench.present.charts import axes
+from accelbench.present.charts.axes import Record, axis, words
+from accelbench.present.charts.axes import legend as legend_of
 from accelbench.present.charts.by_batch import batch_axis, reach, way_of
 from accelbench.present.charts.chart import ChartBody, Picture, label_of, pictured
 from accelbench.present.charts.marks import (
@@ -33,7 +24,6 @@ from accelbench.present.charts.marks import (
     MOST_PANELS,
     PAINT,
     Panel,
-    Record,
     arranged,
     beyond,
     dots,
@@ -42,12 +32,12 @@ from accelbench.present.charts.marks import (
     labels,
     tooltip,
 )
-from accelbench.present.charts.theme import DIM, INK, PANEL_TITLE, PAPER, SHAPES, paint
 from accelbench.present.charts.words import left_out, safe, short_device
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import Knee, PredictedFigures, PredictionAnswer
+    from accelbench.predict.scoring import EvaluatedCases, Score
 
 
 _IS_PREDICTED = f"datum.kind === '{Provenance.PREDICTED.value}'"
@@ -119,9 +109,7 @@ def _mark_record(
         "low": low,
         "high": high,
         "basis": safe(entry["basis"]) if kind == Provenance.PREDICTED else "",
-        "colour": colour_of(hardware),
-        "paint": paint(hardware, kind),
-        "form": SHAPES[kind],
+        **axes.look_of(hardware, kind),
     }
 
 
@@ -194,21 +182,18 @@ def kind_notes(records: Sequence[Record], *, cut: bool = False) -> list[str]:
     return [_PREDICTED_NOTE, *([_BEYOND_NOTE] if cut else []), *([_MEASURED_NOTE] if known else [])]
 
 
-def kind_dots(place: Spec, tooltip: Sequence[Spec], size: int = 55) -> list[Spec]:
+def kind_dots(place: axes.Spec, tooltip: Sequence[axes.Spec]) -> list[axes.Spec]:
     """Pale squares of predictions; on them circles of measurements, with a paper edge."""
     told = {**place, "tooltip": tooltip}
-    form: Spec = {"size": size, "stroke": PAPER, "strokeWidth": 1.2, "opacity": 1}
-    circle = {"shape": SHAPES["measured"], **form}
+    form: axes.Spec = {"size": 55, "stroke": axes.PAPER, "strokeWidth": 1.2, "opacity": 1}
+    circle = {"shape": axes.SHAPES["measured"], **form}
     return [
-        {"transform": [{"filter": _IS_PREDICTED}], **dots(told, size)},
-        layer("point", {**told, "fill": PAINT}, where="datum.kind === 'measured'", **circle),
+        {"transform": [{"filter": _IS_PREDICTED}], **dots(told, 55)},
+        axes.layer("point", {**told, "fill": PAINT}, where="datum.kind === 'measured'", **circle),
     ]
 
 
 PREDICTED_BY_BATCH = label_of("predicted-by-batch")
-_KNEE_NOTE = phrase("charts.knee-legend")
-_BATCH_ADVICE = phrase("charts.name-fewer-models")
-_LINE_ADVICE = phrase("charts.name-hardware-runtimes")
 #: More ways of running, each a line with a band, are a tangle.
 MOST_WAYS = 8
 #: A band is drawn this many times further than all figures reach.
@@ -258,10 +243,10 @@ def predicted_by_batch(
     cut = any(beyond(drawing.records, _scale(drawing)) for drawing in drawings)
     said = [
         *kind_notes(records, cut=cut),
-        *([_KNEE_NOTE] if any(record["knee"] for record in records) else []),
+        *([phrase("charts.knee-legend")] if any(record["knee"] for record in records) else []),
         *notes,
-        *left_out(len(works) - len(shown), "model", advice=_BATCH_ADVICE),
-        *left_out(len(names) - len(kept), "line", advice=_LINE_ADVICE),
+        *left_out(len(works) - len(shown), "model", advice=phrase("charts.name-fewer-models")),
+        *left_out(len(names) - len(kept), "line", advice=phrase("charts.name-hardware-runtimes")),
     ]
     return ChartBody(arranged(panels, kind_legend(records)), notes=said, records=records)
 
@@ -282,19 +267,25 @@ def _drawing(
     return _Drawing(title, in_common(entries), quantity.titled(entries), records)
 
 
-def _scale(drawing: _Drawing) -> ChartAxis:
+def _scale(drawing: _Drawing) -> axes.ChartAxis:
     return axis(drawing.quantity_title, reach(drawing.records, _FURTHEST), log=True)
 
 
-def _batch_layers(drawing: _Drawing, x: Spec, way: Mapping[str, Spec]) -> list[Spec]:
+def _batch_layers(drawing: _Drawing, x: axes.Spec, way: Mapping[str, axes.Spec]) -> list[axes.Spec]:
     scale = _scale(drawing)
     place = {"x": x, "y": scale.of("value")}
     ends = {"y": {**place["y"], "field": "low"}, "y2": {"field": "high"}}
     area = {"x": x, **ends, "color": way["color"], "detail": {"field": "line"}}
-    band = layer("area", area, where=_IS_PREDICTED, opacity=0.16, clip=True)
-    line = layer("line", {**place, **way}, where=_IS_PREDICTED, clip=True)
-    form: Spec = {"size": 230, "strokeWidth": 1.6, "fill": None, "stroke": INK, "opacity": 1}
-    ring = layer("point", place, where="datum.knee", shape="circle", **form)
+    band = axes.layer("area", area, where=_IS_PREDICTED, opacity=0.16, clip=True)
+    line = axes.layer("line", {**place, **way}, where=_IS_PREDICTED, clip=True)
+    form: axes.Spec = {
+        "size": 230,
+        "strokeWidth": 1.6,
+        "fill": None,
+        "stroke": axes.INK,
+        "opacity": 1,
+    }
+    ring = axes.layer("point", place, where="datum.knee", shape="circle", **form)
     told = tooltip(scale.title, drawing.records, level=LEVEL)
     rings = [ring] if any(record["knee"] for record in drawing.records) else []
     return [band, line, *kind_dots(place, told), *rings]
@@ -349,15 +340,17 @@ def _layers(
     quantity: PredictedQuantity,
     *,
     labels: bool,
-) -> list[Spec]:
+) -> list[axes.Spec]:
     reach = ends(records)
-    scale = axis(quantity.titled(entries), reach, log=far(reach))
+    scale = axis(quantity.titled(entries), reach, log=axes.far(reach))
     bars = (record["bar"] for record in records)
-    rows = named("bar", bars, labelLimit=300, labels=labels, grid=True)
+    rows = axes.named("bar", bars, labelLimit=300, labels=labels, grid=True)
     place = {"y": rows, "x": scale.of("value")}
     span = {"x": {**place["x"], "field": "low"}, "x2": {"field": "high"}}
-    form: Spec = {"height": 13, "opacity": 0.25, "clip": True}
-    band = layer("bar", {"y": rows, **span, "color": COLOUR}, where="isValid(datum.low)", **form)
+    form: axes.Spec = {"height": 13, "opacity": 0.25, "clip": True}
+    band = axes.layer(
+        "bar", {"y": rows, **span, "color": COLOUR}, where="isValid(datum.low)", **form
+    )
     return [band, *kind_dots(place, tooltip(scale.title, records, level=LEVEL))]
 
 
@@ -375,11 +368,8 @@ _WIDE_INTERVAL = 2.0
 #: Share of the best throughput, from none to all of it.
 _PALE, _FULL = "#f4f6f8", "#4fa3b5"
 _TILDE = "~"
-_NUMBER_NOTE = phrase("charts.predicted-number")
 _WIDE_NOTE = phrase("charts.wide-interval-marked")
 _ALL_WIDE = phrase("charts.all-intervals-wide")
-_COLOUR_NOTE = phrase("charts.throughput-colour")
-_FRAME_NOTE = phrase("charts.measured-frame")
 
 
 def predicted_matrix(
@@ -409,9 +399,9 @@ def predicted_matrix(
     kinds = {(entry["mode"], entry["precision"]) for entry in figures}
     alike = [f"All: {safe(' in '.join(kind))}." for kind in kinds] if len(kinds) == 1 else []
     said = [
-        " ".join([_NUMBER_NOTE, *wide]),
-        " ".join([_COLOUR_NOTE, *alike]),
-        *([_FRAME_NOTE] if measured else []),
+        " ".join([phrase("charts.predicted-number"), *wide]),
+        " ".join([phrase("charts.throughput-colour"), *alike]),
+        *([phrase("charts.measured-frame")] if measured else []),
         *notes,
         *left_out(len(works) - len(shown), "model", advice=_ADVICE),
         *left_out(len(names) - len(ways), "way of running", "ways of running", advice=_ADVICE),
@@ -486,7 +476,7 @@ def _two(value: float) -> str:
     return f"{value:.0f}" if value >= 9.95 else f"{value:.2g}"
 
 
-def _family(name: str, records: Sequence[Record], ways: Sequence[str]) -> Spec:
+def _family(name: str, records: Sequence[Record], ways: Sequence[str]) -> axes.Spec:
     models = list(dict.fromkeys(record["model"] for record in records))
     batches = len({record["batch"] for record in records})
     room = max(int(batches * _CELL_WIDE / _HEAD_LETTER), _SHORTEST_LINE)
@@ -494,7 +484,7 @@ def _family(name: str, records: Sequence[Record], ways: Sequence[str]) -> Spec:
         _view([r for r in records if r["way"] == way], _wrapped(way, room), models, first=not place)
         for place, way in enumerate(ways)
     ]
-    title = {**PANEL_TITLE, "text": safe(name.replace("_", " ")), "frame": "bounds"}
+    title = {**axes.PANEL_TITLE, "text": safe(name.replace("_", " ")), "frame": "bounds"}
     return {"title": title, "hconcat": views, "spacing": 8}
 
 
@@ -511,15 +501,15 @@ def _wrapped(way: str, room: int) -> list[str]:
 
 def _view(
     records: Sequence[Record], head: Sequence[str], models: Sequence[str], *, first: bool
-) -> Spec:
-    room: Spec = dict.fromkeys(("minExtent", "maxExtent", "labelLimit"), _NAMES_WIDE)
-    rows = {**named("model", models, **room), "scale": {"domain": list(models)}}
+) -> axes.Spec:
+    room: axes.Spec = dict.fromkeys(("minExtent", "maxExtent", "labelLimit"), _NAMES_WIDE)
+    rows = {**axes.named("model", models, **room), "scale": {"domain": list(models)}}
     rows |= {} if first else {"axis": None}
-    head_form: Spec = {"titleFontSize": 11, "labelFontSize": 11, "titleColor": DIM}
-    plain: Spec = {"orient": "bottom", "labelAngle": 0, "ticks": False, "domain": False}
-    columns: Spec = {"field": "batch", "type": "ordinal", "title": "batch"}
-    gradient: Spec = {"direction": "horizontal", "gradientLength": 220, "tickCount": 2}
-    share: Spec = {
+    head_form: axes.Spec = {"titleFontSize": 11, "labelFontSize": 11, "titleColor": axes.DIM}
+    plain: axes.Spec = {"orient": "bottom", "labelAngle": 0, "ticks": False, "domain": False}
+    columns: axes.Spec = {"field": "batch", "type": "ordinal", "title": "batch"}
+    gradient: axes.Spec = {"direction": "horizontal", "gradientLength": 220, "tickCount": 2}
+    share: axes.Spec = {
         "field": "share",
         "type": "quantitative",
         "title": phrase("charts.axis-throughput-share"),
@@ -528,19 +518,19 @@ def _view(
     }
     titles = {"value": "ms", "low": "90 % from", "high": "90 % to", "throughput": "throughput"}
     names = words("model", "way", "batch", "basis", "measured", "unit")
-    fill = {"fill": share, "tooltip": [*names, *numbers(**titles)]}
-    frame: Spec = {
+    fill = {"fill": share, "tooltip": [*names, *axes.numbers(**titles)]}
+    frame: axes.Spec = {
         "transform": [{"filter": "isValid(datum.measured)"}],
-        "mark": {"type": "rect", "fill": None, "stroke": INK, "strokeWidth": 1.4},
+        "mark": {"type": "rect", "fill": None, "stroke": axes.INK, "strokeWidth": 1.4},
     }
-    title: Spec = {"fontSize": 11.5, "fontWeight": 500, "anchor": "middle", "offset": 4}
+    title: axes.Spec = {"fontSize": 11.5, "fontWeight": 500, "anchor": "middle", "offset": 4}
     layers = [
-        layer("rect", fill, stroke=PAPER, strokeWidth=1),
+        axes.layer("rect", fill, stroke=axes.PAPER, strokeWidth=1),
         *([frame] if any(record["measured"] for record in records) else []),
         labels({"text": {"field": "said"}}, fontSize=10.5),
     ]
     return {
-        **view(records, {"step": _CELL_WIDE}, {"step": _CELL_HIGH}, *layers),
+        **axes.view(records, {"step": _CELL_WIDE}, {"step": _CELL_HIGH}, *layers),
         "title": {"text": list(head), **title},
         "encoding": {"x": {**columns, "axis": {**plain, **head_form}}, "y": rows},
     }
@@ -566,3 +556,154 @@ def prediction_picture(answer: PredictionAnswer, notes: Sequence[str] = ()) -> P
     else:
         drawn, label = predicted_places(answer.figures, about), PREDICTED_PLACES
     return None if drawn is None else pictured(label, drawn)
+
+
+PREDICTED_MEASURED = label_of("predicted-measured")
+_UNITS = {"latency": phrase("charts.axis-step-latency"), "memory": "peak memory, MB (2^20)"}
+#: Marks of a panel: more are a stain, and megabytes.
+_MOST_MARKS = 2000
+#: Of more marks intervals would hide each other.
+_MOST_INTERVALS = 150
+_SIDE = 300
+_OTHERS = "others"
+_LINES_NOTE = phrase("charts.diagonal-legend")
+_INTERVALS_NOTE = "Thin lines: 90 % intervals."
+
+
+def evaluation_picture(every: Sequence[EvaluatedCases], about: str = "") -> Picture | None:
+    """A panel a target, with its scores above it; None where nothing was predicted."""
+    shown = [cases for cases in every if len(cases.rows)]
+    if not shown:
+        return None
+    return pictured(PREDICTED_MEASURED, predicted_against_measured(shown, about))
+
+
+def predicted_against_measured(shown: Sequence[EvaluatedCases], about: str = "") -> ChartBody:
+    """The body of such a picture."""
+    names = _group_names(shown)
+    several = len(set(names.values())) > 1
+    panels: list[axes.Spec] = []
+    everything: list[Record] = []
+    for cases in shown:
+        records = _evaluated_records(cases, names)
+        everything += records
+        panels.append(_panel(cases, records, names, legend=several))
+    more = [
+        phrase("charts.marks-thinned", most_marks=_MOST_MARKS, rows=len(cases.rows))
+        for cases in shown
+        if len(cases.rows) > _MOST_MARKS
+    ][:1]
+    spans = any(len(cases.rows) <= _MOST_INTERVALS for cases in shown)
+    notes = [about, _LINES_NOTE, " ".join([*([_INTERVALS_NOTE] if spans else []), *more])]
+    body: axes.Spec = {"concat": panels, "columns": 2, "spacing": 30}
+    return ChartBody(body, notes=list(filter(None, notes)), records=everything)
+
+
+def score_sentence(score: Score) -> str:
+    """Scores in words: 52 cases · median error 13.5 % · 88 % inside their 90 % interval."""
+    count = counted(int(score["n"] or 0), "case")
+    if score["mdape"] is None:
+        return count
+    return (
+        f"{count} · median error {digits(float(score['mdape']))} %"
+        f" · {float(score['within25'] or 0):.0f} % inside 25 %"
+        f" · {float(score['coverage90'] or 0):.0f} % inside their 90 % interval"
+    )
+
+
+def _group_names(shown: Sequence[EvaluatedCases]) -> dict[str, str]:
+    counts = Counter(cases.groups[row] for cases in shown for row in cases.rows)
+    largest = sorted(counts, key=lambda name: (-counts[name], name))
+    return {
+        name: safe(name) if place < len(axes.GROUP_COLOURS) else _OTHERS
+        for place, name in enumerate(largest)
+    }
+
+
+def _evaluated_records(cases: EvaluatedCases, names: Mapping[str, str]) -> list[Record]:
+    return [
+        {
+            "target": cases.target,
+            "model": safe(entry.model),
+            "group": names[entry.group],
+            "measured": entry.measured,
+            "predicted": entry.predicted,
+            "low": entry.low,
+            "high": entry.high,
+            "off_by_percent": round(100 * (entry.predicted / entry.measured - 1), 1),
+        }
+        for entry in cases.drawn(_MOST_MARKS)
+    ]
+
+
+def _panel(
+    cases: EvaluatedCases, records: Sequence[Record], names: Mapping[str, str], *, legend: bool
+) -> axes.Spec:
+    figures = [datum[name] for datum in records for name in ("measured", "predicted")]
+    scale = axis(_UNITS.get(cases.target, cases.target), figures, log=True)
+    first, *rest = score_sentence(cases.score()).split(" · ")
+    # A line has room for so much above a panel.
+    lines = [f"{first} · {rest[0]} · {rest[1]}", *rest[2:]] if rest else [first]
+    title = {**axes.PANEL_TITLE, "text": cases.target.capitalize(), "subtitle": lines}
+    place = _place(scale)
+    ends = {"x": place["x"], "y": {**place["y"], "field": "low"}, "y2": {"field": "high"}}
+    intervals = axes.layer("rule", ends, strokeWidth=1, opacity=0.4, color=axes.DIM, clip=True)
+    layers = [
+        *_right(scale),
+        *([intervals] if len(cases.rows) <= _MOST_INTERVALS else []),
+        _marks(records, place, names, legend=legend),
+    ]
+    return {"title": title, **axes.view(records, _SIDE, _SIDE, *layers)}
+
+
+def _place(scale: axes.ChartAxis) -> axes.Spec:
+    x, y = scale.of("measured"), scale.of("predicted")
+    return {
+        "x": {**x, "title": f"measured {x['title']}"},
+        "y": {**y, "title": f"predicted {y['title']}"},
+    }
+
+
+def _right(scale: axes.ChartAxis) -> list[axes.Spec]:
+    place, ends = _place(scale), (scale.low, scale.high)
+    return [
+        axes.layer(
+            "line",
+            place,
+            of=[{"measured": end, "predicted": end * factor} for end in ends],
+            clip=True,
+            strokeWidth=wide,
+            strokeDash=dashes,
+            color=colour,
+        )
+        for factor, wide, dashes, colour in (
+            (1.0, 1.4, [1, 0], axes.INK),
+            (1.25, 1.1, [5, 4], axes.DIM),
+            (0.75, 1.1, [5, 4], axes.DIM),
+        )
+    ]
+
+
+def _marks(
+    records: Sequence[Record], place: axes.Spec, names: Mapping[str, str], *, legend: bool
+) -> axes.Spec:
+    domain = list(dict.fromkeys(names.values()))
+    shown = legend_of(symbolSize=90) if legend else None
+    values = {
+        "color": [*axes.GROUP_COLOURS[: len(domain)], axes.REST_COLOUR],
+        "shape": [*axes.GROUP_SHAPES, axes.GROUP_SHAPES[0]],
+    }
+    groups = {
+        channel: {
+            **axes.grouped("group", dict(zip(domain, each, strict=False)), shown),
+            "sort": domain,
+        }
+        for channel, each in values.items()
+    }
+    form: axes.Spec = {"type": "quantitative", "format": axes.NUMBER}
+    figures = ("measured", "predicted", "low", "high", "off_by_percent")
+    tips = [*words("model", "group"), *({"field": name, **form} for name in figures)]
+    many = len(records) > _MOST_INTERVALS
+    look: axes.Spec = {"size": 22 if many else 60, "opacity": 0.45 if many else 0.85}
+    channels = {**place, **groups, "tooltip": tips}
+    return axes.layer("point", channels, filled=True, clip=True, **look)

@@ -8,45 +8,17 @@ from itertools import cycle
 from math import log10
 
 from accelbench.core.columns import ASKED
-from accelbench.core.figures import ITEMS
 from accelbench.core.identity import canonical
 from accelbench.core.rows import number, record
 from accelbench.judge.points import FigureInterval, Point
 from accelbench.judge.questions import Key, values
 from accelbench.judge.ranks import ranks_of
-from accelbench.present.charts.axes import (
-    ChartAxis,
-    Spec,
-    axis,
-    far,
-    grouped,
-    in_their_unit,
-    layer,
-    own_axes,
-)
-from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
-from accelbench.present.charts.marks import (
-    COLOUR,
-    MOST_PANELS,
-    Panel,
-    Record,
-    arranged,
-    beyond,
-    cut_off,
-    dots,
-    haloed,
-    kind_legend,
-    tooltip,
-    whiskers,
-)
-from accelbench.present.charts.marks import record as mark_of
-from accelbench.present.charts.theme import DIM, HIGH, LINE_WIDTHS, PANEL_HIGH
-from accelbench.present.charts.words import emulated, left_out, safe, told
+from accelbench.present.charts import axes, marks
+from accelbench.present.charts.chart import ChartBody, Subject
+from accelbench.present.charts.words import emulated, safe, told
 from accelbench.present.texts import phrase
 
-_MEANT = phrase("charts.scaling-legend")
 _APART = phrase("charts.scaling-other-run")
-_TITLE = f"throughput, {ITEMS}"
 #: Of options, how processes share the work; threads are compared by how many each has.
 _OF_SHARING = frozenset(("strategy", "accumulate", "threads"))
 _WORK = tuple(name for name in ASKED if name not in ("world_size", "threads", "options"))
@@ -121,7 +93,8 @@ def _threads_of_each(point: Point) -> int | None:
     return None if threads is None else int(threads) // processes_of(point)
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_scaling(subject: Subject) -> ChartBody | None:
+    """A panel for each work that one process and several did."""
     lines = scaling_lines(point for point in subject.points if point.timed)
     if not lines:
         return None
@@ -129,42 +102,37 @@ def _drawn(subject: Subject) -> ChartBody | None:
     for line in lines:
         panels.setdefault(id(line.alone), []).append(line)
     ordered = sorted(panels.values(), key=lambda panel: -_most([panel]))
-    shown = ordered[:MOST_PANELS]
-    log = far([1.0, float(_most(shown))])
+    shown = ordered[: marks.MOST_PANELS]
+    log = axes.far([1.0, float(_most(shown))])
+    groups = [[point for line in panel for point in line.points] for panel in shown]
+    drawn = [point for points in groups for point in points]
     records = [_records(panel) for panel in shown]
-    axes = [axis(_TITLE, _reach(several), log=log) for several in records]
-    everything = [datum for several in records for datum in several]
-    drawn = list(
-        {id(p): p for panel in shown for line in panel for p in line.points}.values()
-    )  # one process is of several lines
-    views = []
-    for panel, several, scale in zip(shown, records, axes, strict=True):
-        points = [point for line in panel for point in line.points]
-        named = in_their_unit(scale, (point.row for point in points))
-        about = told(points, among=drawn, devices=subject.devices).together
-        title = safe(panel[0].alone.row.get("model"), 36)
-        across = _across(several, log)
-        views.append(
-            Panel(title, [about], several, _layers(several, across, named, len(shown) == 1))
+    scales = [axes.axis(marks.THROUGHPUT.title, _reach(several), log=log) for several in records]
+    views = [
+        (
+            [told(points, among=drawn, devices=subject.devices).together],
+            _layers(several, _across(several, log), scale, len(shown) == 1),
         )
+        for points, several, scale in zip(
+            groups, records, axes.in_their_units(scales, groups), strict=True
+        )
+    ]
     stand_ins = scaling_lines(point for point in subject.points if not point.timed)
-    apart = [line for panel in shown for line in panel if not line.of_one_run]
+    apart = any(not line.of_one_run for panel in shown for line in panel)
     notes = [
-        _MEANT,
+        phrase("charts.scaling-legend"),
         *([_APART] if apart else []),
-        *own_axes(axes),
-        *cut_off(beyond(*pair) for pair in zip(records, axes, strict=True)),
-        *left_out(len(ordered) - len(shown), "panel", advice=phrase("charts.name-models")),
+        *marks.panel_notes(scales, records, len(ordered) - len(shown)),
         *emulated(sum(len(line.together) for line in stand_ins)),
     ]
-    return ChartBody(arranged(views, kind_legend(everything)), drawn, notes, everything)
+    return marks.draw_panels(groups, records, views, notes)
 
 
 def _most(panels: Iterable[Sequence[ScalingLine]]) -> int:
     return max(processes_of(line.points[-1]) for panel in panels for line in panel)
 
 
-def _records(lines: Sequence[ScalingLine]) -> list[Record]:
+def _records(lines: Sequence[ScalingLine]) -> list[axes.Record]:
     records = []
     for line in lines:
         base = line.alone.throughput
@@ -173,14 +141,14 @@ def _records(lines: Sequence[ScalingLine]) -> list[Record]:
             span, count = point.throughput, processes_of(point)
             assert span is not None
             efficiency = point.metric("scaling_efficiency") if count > 1 else None
-            more: Record = {
+            more: axes.Record = {
                 "strategy": safe(line.strategy),
                 "processes": count,
                 "ideal": base.value * count,
                 "efficiency": None if efficiency is None else efficiency.value,
                 "said": _said(line, efficiency) if point is line.points[-1] else "",
             }
-            records.append(mark_of(point, span, rate=True, **more))
+            records.append(marks.record(point, span, rate=True, **more))
     return records
 
 
@@ -192,19 +160,19 @@ def _said(line: ScalingLine, efficiency: FigureInterval | None) -> str:
     return f"{name} {percent:.0f} %" if percent >= 1 else f"{name} {percent:.1g} %"
 
 
-def _reach(records: Sequence[Record]) -> list[float | None]:
+def _reach(records: Sequence[axes.Record]) -> list[float | None]:
     figures = [datum[name] for datum in records for name in ("value", "ideal")]
     least, most = min(figures) / _FURTHEST, max(figures) * _FURTHEST
     intervals = [datum[name] for datum in records for name in ("low", "high")]
     return [*figures, *(end and min(max(end, least), most) for end in intervals)]
 
 
-def _across(records: Sequence[Record], log: bool) -> Spec:
+def _across(records: Sequence[axes.Record], log: bool) -> axes.Spec:
     counts = sorted({datum["processes"] for datum in records})
     reach = counts[-1] - 1
     # On the right there has to be room for the lines' names.
     ends = [1 / 1.15, counts[-1] ** 1.4] if log else [1 - 0.08 * reach, counts[-1] + 0.4 * reach]
-    kind: Spec = {"type": "log", "base": 2} if log else {"zero": False}
+    kind: axes.Spec = {"type": "log", "base": 2} if log else {"zero": False}
     return {
         "field": "processes",
         "type": "quantitative",
@@ -214,29 +182,33 @@ def _across(records: Sequence[Record], log: bool) -> Spec:
     }
 
 
-def _layers(records: Sequence[Record], x: Spec, scale: ChartAxis, alone: bool) -> list[Spec]:
+def _layers(
+    records: Sequence[axes.Record], x: axes.Spec, scale: axes.ChartAxis, alone: bool
+) -> list[axes.Spec]:
     y = scale.of("value")
     place = {"x": x, "y": y}
     names = dict.fromkeys(datum["strategy"] for datum in records)
-    widths = grouped("strategy", dict(zip(names, cycle(LINE_WIDTHS[:3]), strict=False)), None)
-    form: Spec = {"color": DIM, "strokeDash": [2, 3], "strokeWidth": 1.5}
-    coloured = {**place, "color": COLOUR}
+    widths = axes.grouped(
+        "strategy", dict(zip(names, cycle(axes.LINE_WIDTHS[:3]), strict=False)), None
+    )
+    form: axes.Spec = {"color": axes.DIM, "strokeDash": [2, 3], "strokeWidth": 1.5}
+    coloured = {**place, "color": marks.COLOUR}
     ends = [datum for datum in records if datum["said"]]
-    named = {"data": {"values": _apart(ends, scale, HIGH if alone else PANEL_HIGH)}}
-    text = haloed({"x": x, "y": {**y, "field": "label"}, "text": {"field": "said"}}, dx=9)
+    named = {"data": {"values": _apart(ends, scale, axes.HIGH if alone else axes.PANEL_HIGH)}}
+    text = marks.haloed({"x": x, "y": {**y, "field": "label"}, "text": {"field": "said"}}, dx=9)
     return [
-        layer("line", {"x": x, "y": {**y, "field": "ideal"}}, **form),
-        layer("line", {**coloured, "strokeWidth": widths}),
-        *whiskers(records, "y", coloured, scale),
-        dots({**place, "tooltip": [*tooltip(scale.title, records), *_MORE_TOLD]}, 60),
+        axes.layer("line", {"x": x, "y": {**y, "field": "ideal"}}, **form),
+        axes.layer("line", {**coloured, "strokeWidth": widths}),
+        *marks.whiskers(records, "y", coloured, scale),
+        marks.dots({**place, "tooltip": [*marks.tooltip(scale.title, records), *_MORE_TOLD]}, 60),
         *({**named, **one} for one in text),
     ]
 
 
-def _apart(ends: Sequence[Record], scale: ChartAxis, height: int) -> list[Record]:
+def _apart(ends: Sequence[axes.Record], scale: axes.ChartAxis, height: int) -> list[axes.Record]:
     low, high = (_on(scale, end) for end in (scale.low, scale.high))
     least = _LINE_HEIGHT / height * (high - low)
-    placed: list[Record] = []
+    placed: list[axes.Record] = []
     above: dict[int, float] = {}
     for datum in sorted(ends, key=lambda datum: -datum["value"]):
         count = datum["processes"]
@@ -248,13 +220,11 @@ def _apart(ends: Sequence[Record], scale: ChartAxis, height: int) -> list[Record
     return placed
 
 
-def _on(scale: ChartAxis, value: float) -> float:
+def _on(scale: axes.ChartAxis, value: float) -> float:
     return log10(value) if scale.log else value
 
 
-_MORE_TOLD: list[Spec] = [
+_MORE_TOLD: list[axes.Spec] = [
     {"field": "processes", "type": "quantitative"},
     {"field": "efficiency", "type": "quantitative", "format": ".0%"},
 ]
-
-SCALING = declare_chart("scaling", _drawn)

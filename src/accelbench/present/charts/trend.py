@@ -14,29 +14,16 @@ from accelbench.judge.history import FEWEST_POINTS, NOT_JUDGED, Series
 from accelbench.judge.points import Point
 from accelbench.judge.verdicts import Judgement
 from accelbench.judge.versions import in_short
-from accelbench.present.charts.axes import NUMBER, ChartAxis, Spec, axis, layer, words
-from accelbench.present.charts.chart import ChartBody, Subject, declare_chart
+from accelbench.present.charts import axes
+from accelbench.present.charts.chart import ChartBody, Subject
 from accelbench.present.charts.font_metrics import width
 from accelbench.present.charts.marks import (
     COLOUR,
     MOST_PANELS,
     PAINT,
     Panel,
-    Record,
     arranged,
-    hardware_legend,
-    kind_legend,
-)
-from accelbench.present.charts.theme import (
-    ALERT,
-    BETTER,
-    HIGH,
-    INK,
-    PANEL_HIGH,
-    PANEL_WIDE,
-    PAPER,
-    WIDE,
-    paint,
+    legends,
 )
 from accelbench.present.charts.words import COMMON, EVERYTHING, emulated, left_out, safe, told
 from accelbench.present.texts import phrase
@@ -86,7 +73,7 @@ def lines(first: datetime, last: datetime, most: int) -> list[tuple[datetime, li
     return labels
 
 
-def time_axis(moments: Sequence[str], most: int) -> Spec:
+def time_axis(moments: Sequence[str], most: int) -> axes.Spec:
     """What an axis of these moments says; left to the program that draws where one is none."""
     known = [instant for moment in moments if (instant := utc(moment)) is not None]
     if not known or len(known) < len(moments):
@@ -156,7 +143,8 @@ _SOFTWARE = "software"
 _TOLD = tuple(name for name in EVERYTHING if name != "model")
 
 
-def _drawn(subject: Subject) -> ChartBody | None:
+def draw_trend(subject: Subject) -> ChartBody | None:
+    """A panel for each series, with its levels and steps."""
     # Where nothing is apart in time, there is no axis of it.
     several = [series_ for series_ in subject.series if _is_apart_in_time(series_)]
     known = [series_ for series_ in several if not series_.row.get("emulated")]
@@ -167,7 +155,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
     rows = [Point([series_.row], "") for series_ in shown]
     abouts = told(rows, _TOLD, COMMON, 64, devices=subject.devices).apart
     moments = sorted(said(point.moment) for series_ in shown for point in series_.points)
-    wide = WIDE if len(shown) == 1 else PANEL_WIDE
+    wide = axes.WIDE if len(shown) == 1 else axes.PANEL_WIDE
     panels = [_panel(*triple, moments, wide) for triple in zip(shown, names, abouts, strict=True)]
     records = [record for panel in panels for record in panel.records]
     notes = _about(shown)
@@ -191,8 +179,7 @@ def _drawn(subject: Subject) -> ChartBody | None:
         notes.append(phrase("charts.spikes-legend"))
     notes += left_out(len(known) - len(shown), "panel", advice=phrase("charts.name-models"))
     notes += emulated(len(several) - len(known))
-    legends = [*kind_legend(records, bars=True), *hardware_legend(records)]
-    return ChartBody(arranged(panels, legends), (), notes, records)
+    return ChartBody(arranged(panels, legends(records, bars=True)), (), notes, records)
 
 
 def _is_apart_in_time(series: Series) -> bool:
@@ -239,16 +226,17 @@ def _panel(series: Series, name: str, about: str, moments: Sequence[str], wide: 
     values = [point.value for point in series.points]
     unit = metric.header.removeprefix(metric.name).strip() or metric.header
     steps = _steps(series, moments, wide)
-    high = HIGH if wide == WIDE else PANEL_HIGH
+    high = axes.HIGH if wide == axes.WIDE else axes.PANEL_HIGH
     rows = max((step["row"] for step in steps), default=-1) + 1
-    scale = axis(f"{metric.title}, {unit}", values, zero=False).with_room(rows * _ROW / high)
+    scale = axes.axis(f"{metric.title}, {unit}", values, zero=False).with_room(rows * _ROW / high)
     x = _x(moments, wide)
     return Panel(name, [about], records, [*_drawn_steps(steps, x), *_layers(series, scale, x)])
 
 
-def _points(series: Series) -> list[Record]:
+def _points(series: Series) -> list[axes.Record]:
     spikes = {spike.at for spike in series.came_back}
     kind = str(series.row.get("provenance") or "measured")
+    colour = colour_of(str(series.row.get("hardware")))
     software = {at: safe(in_short(what), _LONGEST) for at, what in series.software_changes}
     return [
         {
@@ -263,16 +251,16 @@ def _points(series: Series) -> list[Record]:
             "alone": place in spikes,
             "software": software.get(place, ""),
             "kind": kind,
-            "colour": colour_of(str(series.row.get("hardware"))),
-            "paint": paint(str(series.row.get("hardware")), kind),
+            "colour": colour,
+            "paint": axes.filled(colour, kind),
         }
         for place, point in enumerate(series.points)
     ]
 
 
-def _levels(series: Series) -> list[Record]:
+def _levels(series: Series) -> list[axes.Record]:
     steps = series.course.steps if series.course else ()
-    levels: list[Record] = []
+    levels: list[axes.Record] = []
     edges = sorted({0, *(step.at for step in steps), *(part.at for part in series.partings)})
     for begin, end in pairwise([*edges, len(series.points)]):
         part = series.points[begin:end]
@@ -283,7 +271,7 @@ def _levels(series: Series) -> list[Record]:
     return levels
 
 
-def _x(moments: Sequence[str], wide: int) -> Spec:
+def _x(moments: Sequence[str], wide: int) -> axes.Spec:
     return {
         "field": "moment",
         "type": "temporal",
@@ -294,11 +282,11 @@ def _x(moments: Sequence[str], wide: int) -> Spec:
     }
 
 
-def _layers(series: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
+def _layers(series: Series, scale: axes.ChartAxis, x: axes.Spec) -> list[axes.Spec]:
     y = scale.of("value")
-    pieces = {"x": x, "y": {**y, "field": "level"}, "detail": words("piece")[0]}
+    pieces = {"x": x, "y": {**y, "field": "level"}, "detail": axes.words("piece")[0]}
     moment = {"field": "moment", "type": "temporal", "format": "%Y-%m-%d %H:%M"}
-    figure = {"field": "value", "title": scale.title, "format": NUMBER}
+    figure = {"field": "value", "title": scale.title, "format": axes.NUMBER}
     names = ("run", "commit", "launches", "software", "kind")
     points = {
         "x": x,
@@ -309,15 +297,15 @@ def _layers(series: Series, scale: ChartAxis, x: Spec) -> list[Spec]:
         "fill": PAINT,
         "tooltip": [moment, figure, *({"field": name} for name in names)],
     }
-    form: Spec = {"strokeWidth": 1.6, "color": INK, "opacity": 0.75}
+    form: axes.Spec = {"strokeWidth": 1.6, "color": axes.INK, "opacity": 0.75}
     return [
-        layer("line", pieces, of=_levels(series), **form),
-        layer("point", points, strokeWidth=1.6, opacity=0.9),
+        axes.layer("line", pieces, of=_levels(series), **form),
+        axes.layer("point", points, strokeWidth=1.6, opacity=0.9),
     ]
 
 
-def _steps(series: Series, moments: Sequence[str], wide: int) -> list[Record]:
-    records: list[Record] = []
+def _steps(series: Series, moments: Sequence[str], wide: int) -> list[axes.Record]:
+    records: list[axes.Record] = []
     rows: list[float] = []
     for at, mark in sorted([*_changes(series), *_of_versions(series)], key=lambda pair: pair[0]):
         point = series.points[at]
@@ -342,22 +330,22 @@ def _steps(series: Series, moments: Sequence[str], wide: int) -> list[Record]:
     return records
 
 
-def _changes(series: Series) -> Iterable[tuple[int, Record]]:
+def _changes(series: Series) -> Iterable[tuple[int, axes.Record]]:
     for step in series.course.steps if series.course else ():
         worse = (step.share > 0) == series.metric.lower_is_better
-        verdict, colour = ("worse", ALERT) if worse else ("better", BETTER)
+        verdict, colour = ("worse", axes.ALERT) if worse else ("better", axes.BETTER)
         if not worse and series.doubt_of(step.at):
-            verdict, colour = str(Judgement.CANNOT_TELL), INK
+            verdict, colour = str(Judgement.CANNOT_TELL), axes.INK
         yield step.at, {"verdict": verdict, "colour": colour, "step": f"{step.share:+.0%}"}
 
 
-def _of_versions(series: Series) -> Iterable[tuple[int, Record]]:
+def _of_versions(series: Series) -> Iterable[tuple[int, axes.Record]]:
     for parting in series.partings[-_MOST_MARKS:]:
         text = safe(parting.said, _LONGEST)
-        yield parting.at, {"verdict": _SOFTWARE, "colour": INK, "step": text}
+        yield parting.at, {"verdict": _SOFTWARE, "colour": axes.INK, "step": text}
     for at, what in series.software_changes[-_MOST_MARKS:]:
         text = safe(in_short(what), _LONGEST)
-        yield at, {"verdict": _SOFTWARE, "colour": INK, "step": text}
+        yield at, {"verdict": _SOFTWARE, "colour": axes.INK, "step": text}
 
 
 def _share(moment: str, moments: Sequence[str]) -> float:
@@ -368,11 +356,11 @@ def _share(moment: str, moments: Sequence[str]) -> float:
     return (known[1] - known[0]) / (known[-1] - known[0])
 
 
-def _drawn_steps(steps: Sequence[Record], x: Spec) -> list[Spec]:
+def _drawn_steps(steps: Sequence[axes.Record], x: axes.Spec) -> list[axes.Spec]:
     if not steps:
         return []
-    sized: Spec = {"strokeDash": [4, 3], "strokeWidth": 1.3}
-    dotted: Spec = {"strokeDash": [1, 3], "strokeWidth": 1.1, "opacity": 0.8}
+    sized: axes.Spec = {"strokeDash": [4, 3], "strokeWidth": 1.3}
+    dotted: axes.Spec = {"strokeDash": [1, 3], "strokeWidth": 1.1, "opacity": 0.8}
     told = {"step": "changed by", "verdict": "that is", "commit": "since"}
     kinds = [(sized, False, told), (dotted, True, {"step": "software"})]
     layers = []
@@ -380,21 +368,20 @@ def _drawn_steps(steps: Sequence[Record], x: Spec) -> list[Spec]:
         if several := [one for one in steps if (one["verdict"] == _SOFTWARE) is software]:
             tips = [{"field": name, "title": title} for name, title in titles.items()]
             channels = {"x": x, "color": COLOUR, "tooltip": tips}
-            layers.append(layer("rule", channels, of=several, **form))
+            layers.append(axes.layer("rule", channels, of=several, **form))
     for row, left in sorted({(step["row"], step["left"]) for step in steps}):
         layers += _sizes([s for s in steps if (s["row"], s["left"]) == (row, left)], x)
     return layers
 
 
-def _sizes(steps: Sequence[Record], x: Spec) -> list[Spec]:
+def _sizes(steps: Sequence[axes.Record], x: axes.Spec) -> list[axes.Spec]:
     row, left = steps[0]["row"], steps[0]["left"]
-    side: Spec = {"dx": -_GAP, "align": "right"} if left else {"dx": _GAP, "align": "left"}
+    side: axes.Spec = {"dx": -_GAP, "align": "right"} if left else {"dx": _GAP, "align": "left"}
     place = {"x": x, "y": {"value": 8 + row * _ROW}, "text": {"field": "said"}}
     form = {"fontSize": _SIZE, **side}
     return [
-        layer("text", place, of=steps, stroke=PAPER, strokeWidth=4, color=PAPER, **form),
-        layer("text", {**place, "color": COLOUR}, of=steps, **form),
+        axes.layer(
+            "text", place, of=steps, stroke=axes.PAPER, strokeWidth=4, color=axes.PAPER, **form
+        ),
+        axes.layer("text", {**place, "color": COLOUR}, of=steps, **form),
     ]
-
-
-TREND = declare_chart("trend", _drawn)

@@ -12,7 +12,7 @@ from itertools import takewhile
 from accelbench.core.axes import AXES
 from accelbench.core.columns import ASKED
 from accelbench.core.devices import devices_beside, engine_packages
-from accelbench.core.nouns import counted, digits
+from accelbench.core.nouns import counted
 from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
@@ -36,11 +36,6 @@ def safe(text: object, longest: int = _LONGEST) -> str:
         return plain
     head = longest // 2
     return f"{plain[:head]}…{plain[-(longest - head - 1) :]}"
-
-
-def figure(value: float) -> str:
-    """Three digits, or as many as a whole number has: 0.153, 12.3, 1,240."""
-    return digits(value)
 
 
 def in_common(together: str) -> list[str]:

@@ -1,9 +1,8 @@
 """A read-only web application over a database or a lake.
 
-app        the addresses; `site` has what their pages share, `serve` the socket
+routes     the addresses; `page_base` has what their pages share, `serve` the socket
 guard      access and security headers
-asked      the query of an address: filters, order, page. Pure
-kept       values that are made once
+page_query the query of an address: filters, order, page. Pure
 words      formats of numbers, dates and names. Pure
 snapshots  all cells of the store in memory, and the data of one cell
 overview   the first page: findings, changes, runs

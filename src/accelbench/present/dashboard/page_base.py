@@ -22,29 +22,12 @@ from accelbench.hardware.common import colour_of
 from accelbench.judge.matrices import LocalPlatforms
 from accelbench.present.charts.chart import Chart, Picture
 from accelbench.present.charts.palette import DARK, LIGHT, Look
-from accelbench.present.dashboard import words
-from accelbench.present.dashboard.entities.lists import address_of
+from accelbench.present.dashboard import page_query, words
+from accelbench.present.dashboard.entities.common_ground import address_of
 from accelbench.present.dashboard.history.changes import ChangesKeeper
-from accelbench.present.dashboard.kept_values import KeptValues
-from accelbench.present.dashboard.page_query import (
-    BY_MODEL,
-    FACETS,
-    NUMBER_FIELDS,
-    ORDERS,
-    Order,
-    PageQuery,
-    asked,
-    exactly,
-    one_of,
-)
-from accelbench.present.dashboard.pictures.pictures import Pictures
+from accelbench.present.dashboard.pictures.pictures import KeptValues, Pictures
 from accelbench.present.dashboard.runs.live import Journals
-from accelbench.present.dashboard.snapshots.cells import (
-    MOST_CHOICES,
-    choices,
-    interval,
-    latency_note,
-)
+from accelbench.present.dashboard.snapshots import cells
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot, SnapshotKeeper
 from accelbench.present.pages.rendering import environment
 from accelbench.store.database import Database
@@ -106,7 +89,7 @@ class Site:
         self._templates = environment(HERE / "templates")
         self._templates.filters.update(words.FILTERS)
         functions = (words.why_not, words.explain_cell, words.ends, words.ratio_ends)
-        more = (reason_unusable, address_of, exactly, latency_note)
+        more = (reason_unusable, address_of, page_query.exactly, cells.latency_note)
         self._templates.globals.update({one.__name__: one for one in (*functions, *more)})
         self._templates.globals.update(
             quality_said=QUALITY_SAID,
@@ -116,12 +99,12 @@ class Site:
             not_applicable=NOT_APPLICABLE,
             unknown_device=UNKNOWN_DEVICE,
             unknown_machine=UNKNOWN_MACHINE,
-            orders=ORDERS,
+            orders=page_query.ORDERS,
             colour=colour_of,
             most_of_peak=MOST_OF_PEAK,
             query=lambda *pairs: f"?{urlencode(pairs)}" if pairs else "",
-            number_fields=NUMBER_FIELDS,
-            sure=interval,
+            number_fields=page_query.NUMBER_FIELDS,
+            sure=cells.interval,
             named_figure=name_of,
             picked=lambda keys: [("cell", key) for key in keys],
             rest_of=lambda keys, but: [("cell", key) for key in keys if key != but],
@@ -138,13 +121,13 @@ class Site:
         self,
         request: Request,
         name: str,
-        query: PageQuery | None = None,
+        query: page_query.PageQuery | None = None,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
         **context: object,
     ) -> Response:
         """Return a page of a template."""
-        what = query or PageQuery()
+        what = query or page_query.PageQuery()
         text = self._templates.get_template(name).render(
             path=request.url.path,
             asked=what,
@@ -160,7 +143,12 @@ class Site:
         return HTMLResponse(text, status, dict(headers or {}))
 
     def filtered(
-        self, request: Request, name: str, query: PageQuery, snapshot: Snapshot, **context: object
+        self,
+        request: Request,
+        name: str,
+        query: page_query.PageQuery,
+        snapshot: Snapshot,
+        **context: object,
     ) -> Response:
         """Return a page with a form of the filters."""
         return self.page(
@@ -170,9 +158,9 @@ class Site:
             200,
             None,
             snapshot=snapshot,
-            choices=choices(snapshot, query),
-            most_choices=MOST_CHOICES,
-            facets=FACETS,
+            choices=cells.choices(snapshot, query),
+            most_choices=cells.MOST_CHOICES,
+            facets=page_query.FACETS,
             **context,
         )
 
@@ -188,9 +176,11 @@ class SitePages:
     def __init__(self, site: Site) -> None:
         self.site = site
 
-    def _requested(self, request: Request, usual: Order = BY_MODEL) -> tuple[Snapshot, PageQuery]:
+    def _requested(
+        self, request: Request, usual: page_query.Order = page_query.BY_MODEL
+    ) -> tuple[Snapshot, page_query.PageQuery]:
         snapshot = self.site.snapshot()
-        return snapshot, asked(request.query_params.multi_items(), snapshot.known, usual)
+        return snapshot, page_query.asked(request.query_params.multi_items(), snapshot.known, usual)
 
     def _once(self, snapshot: Snapshot, key: tuple[object, ...], make: Callable[[], T]) -> T:
         return self.site.kept.once((snapshot.at, *key), make)
@@ -201,7 +191,9 @@ class SitePages:
         form = str(request.path_params["form"])
         if form not in _KINDS:
             raise NotThereError("A chart is an svg, a png or an html.")
-        theme = one_of("theme", request.query_params.get("theme") or LIGHT, (LIGHT, DARK))
+        theme = page_query.one_of(
+            "theme", request.query_params.get("theme") or LIGHT, (LIGHT, DARK)
+        )
         drawn = body(form, Look(theme, narrow="narrow" in request.query_params))
         if drawn is None:
             raise NotThereError(why)
@@ -226,7 +218,7 @@ class SitePages:
         return self._file(request, name, body, why)
 
     def _chart_file(
-        self, request: Request, snapshot: Snapshot, chart: Chart, query: PageQuery
+        self, request: Request, snapshot: Snapshot, chart: Chart, query: page_query.PageQuery
     ) -> Response:
 
         def body(form: str, look: Look) -> bytes | None:

@@ -16,6 +16,7 @@ from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.errors import UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.present.charts.words import safe
+from accelbench.present.texts import catalogue
 
 if TYPE_CHECKING:
     from accelbench.judge.machines import Machine
@@ -40,19 +41,6 @@ class ResultColumn:
         return self.order or self.column
 
 
-def _words(name: str, label: str, column: str = "", *, usual: bool = False) -> ResultColumn:
-    return ResultColumn(name, label, column or name, group=True, usual=usual)
-
-
-def _count(name: str, label: str, column: str = "", *, field: bool = False) -> ResultColumn:
-    column = column or name
-    return ResultColumn(name, label, column, number=True, group=True, usual=True, field=field)
-
-
-def _value(name: str, label: str, column: str = "", *, field: bool = False) -> ResultColumn:
-    return ResultColumn(name, label, column or name, number=True, field=field)
-
-
 _SIZES = tuple(
     ResultColumn(
         axis.column,
@@ -63,57 +51,18 @@ _SIZES = tuple(
     )
     for axis in axes_of(*AS_TOLD)
 )
-MODEL = ResultColumn("model", "Model", "model", order="lower(model)", group=True)
-SIZE = ResultColumn("size", "Size", "", order=", ".join(size.column for size in _SIZES), usual=True)
+_NAMED = {
+    name: ResultColumn(name, **{"column": name, **about})
+    for name, about in catalogue("column_labels").items()
+}
+MODEL = _NAMED["model"]
+SIZE = replace(_NAMED["size"], column="", order=", ".join(size.column for size in _SIZES))
 #: Measured values, shown with their interval and quality.
-FIGURES = (
-    _value("latency", "Median latency, ms", field=True),
-    _value("throughput", "Items/s", field=True),
-    _value("memory", "Peak memory, MB", field=True),
-    _value("cost", "Cost of a million", "cost_per_million", field=True),
-)
-_ALL = (
-    MODEL,
-    ResultColumn(
-        "hardware", "Hardware", "hardware", "hardware, device_name", group=True, usual=True
-    ),
-    _words("device", "Device", "device_name", usual=True),
-    _words("runtime", "Runtime", usual=True),
-    _words("precision", "Precision", usual=True),
-    _count("batch", "Batch", "batch_size", field=True),
-    SIZE,
-    *_SIZES,
-    _words("mode", "Mode", usual=True),
-    # Values come before what most rows have in common: a narrow screen shows them.
-    *FIGURES,
-    _words("scenario", "Scenario", usual=True),
-    _words("compiled", "Compiled", usual=True),
-    _count("threads", "Threads", field=True),
-    _count("devices", "Processes", "world_size"),
-    _words("machine", "Machine", usual=True),
-    _words("provenance", "Provenance", "kind"),
-    _words("family", "Family"),
-    _words("architecture", "Architecture"),
-    _words("model_size", "Size of model"),
-    ResultColumn("parameters", "Parameters", "parameters", number=True, group=True, field=True),
-    _words("weights", "Weights", usual=True),
-    _words("optimizer", "Optimizer", usual=True),
-    _words("data", "Data", "data_source", usual=True),
-    _words("options", "Options"),
-    _words("versions", "Versions"),
-    _value("tail", "Tail latency, ms"),
-    _words("unit", "Unit of rate", "throughput_unit"),
-    _words("quality", "Quality"),
-    _words("verification", "Verification"),
-    _words("status", "Status"),
-    _words("reason", "Reason"),
-    _value("launches", "Launches"),
-    _value("samples", "Samples"),
-    _value("runs", "Runs"),
-    _value("warnings", "Warnings"),
-    _value("workarounds", "Workarounds"),
-    _words("run", "Run", "run_id"),
-    ResultColumn("date", "Newest", "moment"),
+FIGURES = tuple(_NAMED[name] for name in ("latency", "throughput", "memory", "cost"))
+_ALL = tuple(
+    each
+    for name, column in _NAMED.items()
+    for each in ((SIZE, *_SIZES) if name == SIZE.name else (column,))
 )
 COLUMNS: Mapping[str, ResultColumn] = {column.name: column for column in _ALL}
 #: Columns that are always shown if a row has a value.

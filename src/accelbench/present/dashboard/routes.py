@@ -13,15 +13,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from accelbench.core.errors import AccelbenchError, UsageError
-from accelbench.present.dashboard.comparing.page import ComparedPage
+from accelbench.present.dashboard.comparing import ComparedPage
 from accelbench.present.dashboard.entities.pages import DevicePages, ModelPages
 from accelbench.present.dashboard.explore.pages import ExplorePages
 from accelbench.present.dashboard.guard import AccessRule, Guard
 from accelbench.present.dashboard.history.page import HistoryPage
-from accelbench.present.dashboard.overview.page import OverviewPage
+from accelbench.present.dashboard.overview import OverviewPage
 from accelbench.present.dashboard.page_base import HERE, BeingReadError, NotThereError, Site
 from accelbench.present.dashboard.pictures.pages import ChartPages
-from accelbench.present.dashboard.questions.pages import QuestionPages
+from accelbench.present.dashboard.questions import QuestionPages
 from accelbench.present.dashboard.results.page import ResultPages
 from accelbench.present.dashboard.runs.pages import RunPages
 from accelbench.present.dashboard.snapshots.snapshot import SnapshotKeeper

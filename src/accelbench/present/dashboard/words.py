@@ -6,31 +6,18 @@ from collections.abc import Callable, Mapping
 
 from markupsafe import Markup, escape
 
+from accelbench.core import worth
 from accelbench.core.axes import AS_TOLD, axes_of
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import ends_text
-from accelbench.core.nouns import NO_DATA, counted
+from accelbench.core.nouns import NO_DATA, counted, figure
 from accelbench.core.rows import Row
 from accelbench.core.vocabulary import SINGLE_STREAM
-from accelbench.core.worth import (
-    FAILED,
-    LAUNCHED,
-    UnusableReason,
-    add_calculation,
-    launches_failed,
-    percentile_text,
-    reason_texts,
-)
 from accelbench.judge.costs import money
 from accelbench.judge.ratios import Ratio
-from accelbench.present.charts.words import figure, safe, short_device
+from accelbench.present.charts.words import safe, short_device
 
 _SIZES = [(axis.column, axis.page_label) for axis in axes_of(*AS_TOLD)]
-
-
-def number(value: float | None) -> str:
-    """Return a value with three digits or more."""
-    return NO_DATA if value is None else figure(float(value))
 
 
 def whole(value: float | None) -> str:
@@ -92,14 +79,16 @@ def unit(row: Row) -> str:
 def why_not(cell: Row) -> str:
     """Return why a cell's times are unusable."""
     reasons = cell["why_unusable"]
-    if isinstance(reasons, list) and UnusableReason.MOST_LAUNCHES_FAILED in reasons:
-        return launches_failed([{FAILED: cell["failed"], LAUNCHED: cell["launches"]}])
-    return reason_texts(reasons)
+    if isinstance(reasons, list) and worth.UnusableReason.MOST_LAUNCHES_FAILED in reasons:
+        return worth.launches_failed(
+            [{worth.FAILED: cell["failed"], worth.LAUNCHED: cell["launches"]}]
+        )
+    return worth.reason_texts(reasons)
 
 
 def explain_cell(cell: Row) -> str:
     """Return why a cell's times are unusable, with the calculation of an implausible rate."""
-    return add_calculation(why_not(cell), cell)
+    return worth.add_calculation(why_not(cell), cell)
 
 
 def ends(low: float | None, high: float | None) -> str:
@@ -115,7 +104,7 @@ def ratio_ends(ratio: Ratio) -> str:
 def tails(row: Row) -> str:
     """Return p90, p95 and p99 of a launch, with ~ if they are rough."""
     names = (f"latency_{name}_ms" for name in ("p90", "p95", "p99"))
-    return " · ".join(percentile_text(row, name, number) for name in names)
+    return " · ".join(worth.percentile_text(row, name, figure) for name in names)
 
 
 def seen(name: object) -> str:
@@ -166,7 +155,7 @@ def exact(value: object) -> Markup:
 
 
 _FILTERS: tuple[Callable[..., object], ...] = (
-    *(calm, change, counted, day, device, devices, exact, moment, money, number, plain, seen),
+    *(calm, change, counted, day, device, devices, exact, moment, money, plain, seen),
     *(share, size, tails, title, unit, whole),
 )
-FILTERS = {one.__name__: one for one in _FILTERS}
+FILTERS = {"number": figure, **{one.__name__: one for one in _FILTERS}}

@@ -52,14 +52,7 @@ def as_html(document: Document, draw: Callable[[Mapping[str, Any]], str] | None 
 def notebook_table(
     table: Table, more: int = 0, attribute: str = "rows", notes: Sequence[str] = ()
 ) -> str:
-    """Return a table for a notebook.
-
-    Args:
-        table: the first rows.
-        more: how many more there are.
-        attribute: of the object, which has all of them.
-        notes: sentences below the table.
-    """
+    """Return the first rows for a notebook; the object's attribute has the `more` others too."""
     left_out = [phrase("report.more-rows", more=more, attribute=attribute)] if more > 0 else []
     return rendered("notebook.html", table=table, notes=[*left_out, *notes], signs=_SIGNS)
 

@@ -177,7 +177,9 @@ class BundleLinks:
         asked = self._asked(address)
         if asked is not None:
             return relative(here, Address(TABLE).file) + asked
-        if address.family in ("model", "device", "run", "cell") or _orders(address):
+        if address.family in ("model", "device", "run", "cell") or any(
+            name == "sort" for name, _ in address.query
+        ):
             return Unled.TEXT
         return Unled.GONE
 
@@ -200,10 +202,6 @@ class BundleLinks:
 def _name(address: Address) -> str:
     named = [value for name, value in address.query if name == "name"]
     return named[0] if named else address.path.partition("/")[2].partition("/")[2]
-
-
-def _orders(address: Address) -> bool:
-    return any(name == "sort" for name, _ in address.query)
 
 
 #: As the server's policy; a page has no say in who frames it.

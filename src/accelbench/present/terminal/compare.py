@@ -1,19 +1,31 @@
-"""A comparison as a document: a table a question, with a heading that no other table has. Pure."""
+"""A comparison as a document: a table for each question with its heading, and its notes. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from accelbench.core.axes import AXES
 from accelbench.core.devices import sharing
-from accelbench.core.nouns import NO_DATA
-from accelbench.core.rows import Row, number, record
+from accelbench.core.figures import Statistic, unit_beside, unit_of_all
+from accelbench.core.nouns import NO_DATA, NOT_KNOWN, figure, listed
+from accelbench.core.precision import not_exact
+from accelbench.core.rows import Row, number, record, text
 from accelbench.core.vocabulary import SINGLE_STREAM, Provenance
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
-from accelbench.judge.costs import money
+from accelbench.core.worth import launches_failed, mostly_failed, why_unusable
+from accelbench.exchange.prices import Prices, sign_in
+from accelbench.judge.accuracies import (
+    accuracy_against,
+    accuracy_among,
+    accuracy_heading,
+    cost_sentence,
+)
+from accelbench.judge.comparison import Compared, doubtful
+from accelbench.judge.costs import cost_notes, items_of, money
 from accelbench.judge.questions import ComparisonAxis, physical, plain
-from accelbench.judge.versions import engine_version
+from accelbench.judge.ratios import CANNOT_TELL, SAMPLES, Ratio
+from accelbench.judge.sides import PER_MILLION
+from accelbench.judge.versions import engine_version, versions_apart
 from accelbench.present.comparison import document
 from accelbench.present.document import (
     Document,
@@ -23,22 +35,364 @@ from accelbench.present.document import (
     TableColumn,
     TonedText,
 )
-from accelbench.present.terminal.compare_cells import (
-    Lines,
-    accuracies,
-    accuracy_title,
-    engines,
-    places,
-    rate,
-    rate_unit,
-    speed,
-    submissions,
-    threads,
-    time_heading,
-    times,
-)
-from accelbench.present.terminal.compare_notes import below, of_one_figure, under_table
-from accelbench.present.terminal.words import figure, shapes
+from accelbench.present.terminal.words import mean_note, other_machines, shapes
+from accelbench.present.texts import phrase
+
+#: Behind a ratio of two that did not run alike, and of one of which no interval is known; behind a
+#: figure of which nothing is judged.
+UNLIKE, NO_INTERVAL, UNUSABLE = "≠", "single", "?"
+_LONG = 30
+
+Lines = Sequence[Compared]
+
+
+def place(line: Compared, axis: ComparisonAxis, labels: Mapping[str, str] | None = None) -> str:
+    """Where a side stands on the axis; `labels` are of runs, by their ids."""
+    if axis.name == "date":
+        return str(axis.value(line.side.row)[0] or NO_DATA)
+    known = [str(value) for value in line.side.value if value is not None]
+    if axis.name == "run" and labels:
+        known += [f"({labels[run]})" for run in known if run in labels]
+    return " ".join(known) or NO_DATA
+
+
+def accuracy_title(lines: Lines) -> str:
+    """What the column of accuracies is called."""
+    return accuracy_heading([row for line in lines for row in line.side.rows])
+
+
+def accuracies(lines: Lines) -> list[str]:
+    """What each side's outputs are worth against labels."""
+    known = [accuracy_among(line.side.rows) for line in lines]
+    return [NO_DATA if accuracy is None else accuracy.shown for accuracy in known]
+
+
+def places(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> list[str]:
+    """The places of a table, with the versions of their engines where these differ."""
+    names = [place(line, axis, labels) for line in lines]
+    if "runtime" in axis.along:
+        return names
+    return [
+        f"{name} ({version})" if version else name
+        for name, version in zip(names, _differing_versions(lines), strict=True)
+    ]
+
+
+def engines(lines: Lines) -> list[str]:
+    """What ran each side: the engine, with its version where these differ."""
+    known = [str(line.side.row.get("runtime") or "") for line in lines]
+    return [
+        version if version.startswith(engine) or not engine else version or engine
+        for engine, version in zip(known, _differing_versions(lines), strict=True)
+    ]
+
+
+def _differing_versions(lines: Lines) -> list[str]:
+    rows = [line.side.row for line in lines]
+    apart = versions_apart(rows)
+    return [in_short(engine_version(row)) if apart else "" for row in rows]
+
+
+def threads(lines: Lines, axis: ComparisonAxis) -> list[str]:
+    """Threads of each side, where they went along with the axis and are not the same."""
+    known = [line.side.row.get("threads") for line in lines]
+    if "threads" not in axis.along or len({number for number in known if number}) < 2:
+        return [NO_DATA] * len(lines)
+    return [str(number) if number else NO_DATA for number in known]
+
+
+def submissions(lines: Lines) -> list[str]:
+    """Who submitted a figure, and of how many alike it is the fastest."""
+    return [_submission(line) for line in lines]
+
+
+def _submission(line: Compared) -> str:
+    by = text(record(line.side.row, "conditions"), "Submitter")
+    parts = [by] if by else []
+    if span := line.side.range_alike:
+        low, high, kind = span
+        unit = "" if kind is Statistic.RATE else " ms an item"
+        parts.append(f"fastest of {line.side.fastest_of}: {figure(low)} … {figure(high)}{unit}")
+    return ", ".join(parts) or NO_DATA
+
+
+def time_heading(lines: Lines) -> str:
+    """The figure that all times are, where they are one."""
+    statistics = {line.side.step[1] for line in lines if line.side.step is not None}
+    return f"{statistics.pop()} ms" if len(statistics) == 1 else "latency ms"
+
+
+def times(lines: Lines) -> list[str]:
+    """Latencies, each with the figure that it is where they are not all of one."""
+    known = [line.side.step for line in lines]
+    mixed = len({step[1] for step in known if step is not None}) > 1
+    return [
+        NO_DATA
+        if step is None
+        else figure(step[0])
+        + (f" {step[1]}" if mixed else "")
+        + _of_no_use(line)
+        + mean_note(line.side.rows)
+        for line, step in zip(lines, known, strict=True)
+    ]
+
+
+def rate_unit(lines: Lines) -> str:
+    """What is counted, where all count the same."""
+    return unit_of_all(line.side.row for line in lines)
+
+
+def rate(line: Compared, heading: str) -> str:
+    """A throughput, with its unit where the heading says another."""
+    mark = _of_no_use(line) if line.side.throughput is not None else ""
+    return f"{figure(line.side.throughput)}{mark} {unit_beside(line.side.row, heading)}".rstrip()
+
+
+def _of_no_use(line: Compared) -> str:
+    return "" if line.side.usable else UNUSABLE
+
+
+def speed(line: Compared, axis: ComparisonAxis) -> str:
+    """How many times as fast, with all that has to be known of it."""
+    if line.refused:
+        return "refused" if line.baseline else NO_DATA
+    if line.is_baseline or line.ratio is None:
+        return "baseline knee" if line.knee else "baseline"
+    ratio = line.ratio
+    known = ratio.low is not None and ratio.high is not None
+    ends = f" ({_ends(ratio)})" if known else ""
+    cell = f"{figure(ratio.value)}×{ends}" if ratio.told else f"{ratio.direction}{ends}"
+    if unlike(line):
+        cell += f" {UNLIKE}"
+    if axis.name == "batch" and line.efficiency is not None:
+        cell += f", {line.efficiency:.0%}"
+    if not known:
+        cell += f", {NO_INTERVAL}"
+    return f"{cell} knee" if line.knee else cell
+
+
+def unlike(line: Compared) -> list[str]:
+    """What is not alike of how it ran: a submission's words about itself are told by --json."""
+    return doubtful(line.differs)
+
+
+def in_short(value: str) -> str:
+    """A value that leaves room for others."""
+    return value if len(value) <= _LONG else f"{value[: _LONG - 1]}…"
+
+
+def _ends(ratio: Ratio) -> str:
+    ends = ratio.ends_text(figure, " … ")
+    return f"interval {ends}" if ends == NOT_KNOWN else ends
+
+
+_ONE_LAUNCH = phrase("compare.one-launch", no_interval=NO_INTERVAL)
+#: Why times are of no use of which most launches failed.
+_MOST_FAILED = phrase("compare.most-launches-failed")
+_WITHIN = phrase("compare.intervals-single-launches")
+_ONE_FIGURE = phrase("compare.one-imported-result", no_interval=NO_INTERVAL)
+_NAMES, _PAIRS = 8, 3
+#: What tells most of how far two figures are alike.
+_FIRST = ("figure ", "unit ")
+
+
+def under_table(
+    lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], *, alone: bool
+) -> list[str]:
+    """Return the notes on one table; `alone` if all tables are by one figure, said below them."""
+    held = [line.ratio for line in lines if line.ratio is not None]
+    return [
+        *_unlike(lines, axis, labels),
+        *([] if alone or not held else [by_what(_figures([lines]))]),
+        *_otherwise(lines, axis),
+        *_accuracies(lines, axis, labels),
+        *_not_exact(lines, axis, labels),
+        *_failed_launches(lines, axis),
+        *_failed_since(lines, axis),
+        *_set_aside(lines, axis),
+    ]
+
+
+def _accuracies(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
+    for line in lines:
+        if line.baseline is None or line.side is line.baseline:
+            continue
+        cost = accuracy_against(line.side.rows, line.baseline.rows)
+        if cost is not None:
+            base = Compared(line.baseline, line.baseline)
+            yield cost_sentence(place(line, axis, labels), place(base, axis, labels), cost)
+
+
+def below(
+    tables: Sequence[Lines], axis: ComparisonAxis, others: Sequence[str], prices: Prices | None
+) -> Iterable[str]:
+    """What is of all tables."""
+    every = [line for lines in tables for line in lines]
+    held = [(line, line.ratio) for line in every if line.ratio is not None]
+    if axis.name == "batch" and held:
+        yield phrase("compare.knee-legend")
+    if held and of_one_figure(tables):
+        yield by_what(_figures(tables))
+    yield from _not_told([line for line, ratio in held if not ratio.told])
+    if any(ratio.of == SAMPLES for _, ratio in held):
+        yield _WITHIN
+    single = [line for line, ratio in held if ratio.low is None]
+    if single:
+        yield _ONE_LAUNCH if any(map(_ours, single)) else _ONE_FIGURE
+    useless = [line.side.rows for line in every if not line.side.usable]
+    for why in sorted(
+        {_MOST_FAILED if mostly_failed(rows) else why_unusable(rows) for rows in useless}
+    ):
+        yield phrase("compare.unusable-because", unusable=UNUSABLE, why=why)
+    for refused in sorted({line.refused for line in every if line.refused}):
+        count = sum(line.refused == refused for line in every)
+        allow = phrase("compare.use-allow") if "not alike" in refused else ""
+        yield f"{count} not compared, {refused}.{allow}"
+    yield from other_machines(others)
+    yield from _costs(tables, prices)
+
+
+def of_one_figure(tables: Sequence[Lines]) -> bool:
+    """Whether the ratios of all tables are by the same figure, or means all of them."""
+    return len({by_what(figures) for lines in tables if (figures := _figures([lines]))}) < 2
+
+
+def _figures(tables: Sequence[Lines]) -> set[str]:
+    return {
+        str(line.ratio.statistic) for lines in tables for line in lines if line.ratio is not None
+    }
+
+
+def _ours(line: Compared) -> bool:
+    return line.side.row.get("provenance") == Provenance.MEASURED
+
+
+def _not_told(wide: Sequence[Compared]) -> Iterable[str]:
+    if not wide:
+        return
+    claim = phrase("compare.without-factor", wide=len(wide), cannot_tell=CANNOT_TELL)
+    if any(map(_ours, wide)):
+        yield phrase("compare.measure-again-quiet", claim=claim)
+    else:
+        yield phrase("compare.published-too-few", claim=claim)
+
+
+def _unlike(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
+    in_column = any(cell != NO_DATA for cell in threads(lines, axis))
+    by_threads = False
+    for line in lines:
+        if line.ratio is None or not (differs := unlike(line)):
+            continue
+        texts = [text for text in differs if not (in_column and text.startswith("threads "))]
+        by_threads = by_threads or len(texts) < len(differs)
+        if texts:
+            yield f"{UNLIKE} {place(line, axis, labels)}: {differences_in_short(texts)}."
+    if by_threads:
+        yield phrase("compare.threads-differ", unlike=UNLIKE)
+
+
+#: Statistics of which a ratio is, where their names are not words.
+_WORDS = {str(Statistic.MEDIAN): "median", str(Statistic.RATE): "mean"}
+
+
+def by_what(figures: set[str]) -> str:
+    """The figure that ratios are of."""
+    return phrase("compare.ratio-statistic", by_figure=by_figure(figures))
+
+
+def by_figure(figures: Collection[str]) -> str:
+    """Name the figure by which things are compared."""
+    if set(figures) == {str(Statistic.RATE)}:
+        return phrase("compare.by-rate")
+    named = sorted({_WORDS.get(name, name) for name in figures})
+    if len(named) == 1:
+        return phrase("compare.by-time", named=named[0])
+    return phrase("compare.by-times", named=", ".join(named))
+
+
+def _otherwise(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
+    for compared in every:
+        if compared.ratio is not None and compared.ratio.told and compared.ratio.otherwise:
+            model = compared.side.row.get("model")
+            yield f"{model}, {place(compared, axis)}: {compared.ratio.otherwise}."
+
+
+def _not_exact(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str]) -> Iterable[str]:
+    places: dict[str, list[str]] = {}
+    for line in lines:
+        if why := not_exact(line.side.rows):
+            places.setdefault(why, []).append(place(line, axis, labels))
+    if places:
+        listing = "; ".join(f"{', '.join(names)} ({why})" for why, names in places.items())
+        yield phrase("compare.not-known-exact", listing=listing)
+
+
+def _failed_launches(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
+    failing = [
+        f"{compared.side.row.get('model')}, {place(compared, axis)} ({failed})"
+        for compared in every
+        if (failed := launches_failed(compared.side.rows))
+    ]
+    if failing:
+        yield phrase("compare.launches-failed", some=_some(failing))
+
+
+def _failed_since(every: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
+    ways = [
+        f"{compared.side.row.get('model')}, {place(compared, axis)}"
+        f" ({', '.join(compared.failed_since)})"
+        for compared in every
+        if compared.failed_since
+    ]
+    if ways:
+        shown = listed(ways, _PAIRS, "; ")
+        yield phrase("compare.failed-since", shown=shown)
+
+
+def _set_aside(lines: Sequence[Compared], axis: ComparisonAxis) -> Iterable[str]:
+    faster = {(place(compared, axis), text) for compared in lines for text in compared.side.faster}
+    if faster:
+        yield phrase("compare.faster-not-alike", some=_some((f"{v} ({t})" for v, t in faster)))
+    newer = sum(compared.side.newer for compared in lines)
+    if newer:
+        launches = "1 newer launch" if newer == 1 else f"{newer} newer launches"
+        yield phrase("compare.set-aside-older", launches=launches)
+    if unusable := sum(compared.side.unusable for compared in lines):
+        launches = "1 launch" if unusable == 1 else f"{unusable} launches"
+        why = ", or ".join(sorted({c.side.why_unusable for c in lines if c.side.unusable}))
+        yield phrase("compare.launches-left-out", launches=launches, why=why)
+    slower = {
+        f"{name} at {place(compared, axis)}" for compared in lines for name in compared.side.others
+    }
+    if slower:
+        yield phrase("compare.slower-engines", some=_some(slower))
+
+
+def _some(texts: Iterable[str]) -> str:
+    return listed(sorted(texts), _PAIRS)
+
+
+def _costs(tables: Sequence[Lines], prices: Prices | None) -> Iterable[str]:
+    rows = [row for lines in tables for line in lines for row in line.side.rows]
+    counted = sorted({items_of(row) for row in rows if row.get(PER_MILLION)})
+    if counted:
+        yield phrase("compare.cost-unit", sign=sign_in(prices), counted=" or ".join(counted))
+    yield from cost_notes(rows, prices)
+
+
+def differences_in_short(differs: Iterable[str]) -> str:
+    """Conditions by name with a few pairs of values each: a figure may differ in every result."""
+    pairs: dict[str, list[str]] = {}
+    for said in sorted(set(differs), key=lambda said: (not said.startswith(_FIRST), said)):
+        name, _, values = said.partition(" ")
+        pairs.setdefault(name, []).append(" → ".join(map(in_short, values.split(" → "))))
+    shown = []
+    for name, several in list(pairs.items())[:_NAMES]:
+        shown.append(f"{name} {listed(several, _PAIRS)}")
+    if len(pairs) > _NAMES:
+        shown.append(f"and {', '.join(list(pairs)[_NAMES:])}, see --json")
+    return "; ".join(shown)
+
 
 #: What stands before and after a value; what is not here is said with its name.
 _AROUND: Mapping[str, tuple[str, str]] = {
@@ -172,11 +526,7 @@ def comparison(
     about: Mapping[str, Any],
     prices: Prices | None = None,
 ) -> Document:
-    """Return a comparison as a document.
-
-    Args:
-        about: the machine, other machines, the labels of runs by their ids, and further notes.
-    """
+    """Return a comparison as a document; `about` has the machine, other machines, labels, notes."""
     labels = about.get("labels", {})
     of_one = of_one_figure(tables)
     titles = headings([[line.side.row for line in lines] for lines in tables], axis)
@@ -184,7 +534,7 @@ def comparison(
         DocumentSection(
             heading,
             (
-                _table(lines, axis, labels, _sign(prices)),
+                _table(lines, axis, labels, sign_in(prices)),
                 Notes(under_table(lines, axis, labels, alone=of_one)),
             ),
         )
@@ -199,10 +549,6 @@ def comparison(
         data=lambda: {**about, "comparisons": document(tables, axis, prices)},
         records=lambda: document(tables, axis, prices),
     )
-
-
-def _sign(prices: Prices | None) -> str:
-    return sign_of(USUAL_CURRENCY) if prices is None else prices.sign
 
 
 def _table(lines: Lines, axis: ComparisonAxis, labels: Mapping[str, str], sign: str) -> Table:

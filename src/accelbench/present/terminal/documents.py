@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from accelbench.core.visible import visible
 from accelbench.present.document import (
@@ -18,6 +18,7 @@ from accelbench.present.document import (
     KeyFindings,
     Notes,
     Table,
+    TableColumn,
     Tone,
     TonedText,
     lines_of,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rich.padding import Padding
     from rich.text import Text
 
-    from accelbench.present.terminal.word_table import WordTable
+    from accelbench.present.terminal.console import WordTable
 
 #: The suffixes of files that hold a document.
 SUFFIXES = (".csv", ".json", ".md")
@@ -66,7 +67,7 @@ def _file_text(document: Document, suffix: str) -> str:
     if suffix == ".csv":
         import io
 
-        from accelbench.present.delimited import write_lines
+        from accelbench.present.table_export import write_lines
 
         stream = io.StringIO(newline="")
         records = list(document.records())
@@ -155,13 +156,18 @@ def _print_notes(notes: Notes, console: Console) -> None:
 
 
 def _hanging(text: Text) -> WordTable:
-    from accelbench.present.terminal.word_table import WordTable
-
-    grid = WordTable(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    grid = _grid(1)
     grid.add_column(no_wrap=True)
     grid.add_column()
     grid.add_row("·", text)
     return grid
+
+
+def _grid(gap: int, **look: Any) -> WordTable:
+    from accelbench.present.terminal.console import WordTable
+
+    padding = (0, gap, 0, 0)
+    return WordTable(box=None, pad_edge=False, padding=padding, **{"show_header": False, **look})
 
 
 def _pairs(facts: Facts, width: int) -> Padding:
@@ -169,9 +175,8 @@ def _pairs(facts: Facts, width: int) -> Padding:
     from rich.text import Text
 
     from accelbench.present.terminal.console import in_lines
-    from accelbench.present.terminal.word_table import WordTable
 
-    grid = WordTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid = _grid(2)
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     for name, value in facts.pairs:
@@ -195,18 +200,15 @@ def _print_groups(table: GroupedTable, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from accelbench.present.terminal.word_table import WordTable
-
     for group in table.groups:
         console.print()
         heading = Text(group.title, style="bold")
         if group.state:
             heading.append(f": {group.state}", style=_STYLES.get(group.tone, ""))
         console.print(heading)
-        made = WordTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        made = _grid(2)
         for column in table.columns:
-            justify: Literal["right", "left"] = "right" if column.is_number else "left"
-            made.add_column(justify=justify, no_wrap=column.is_number or column.is_whole)
+            _add_column(made, column, "")
         for row in group.rows:
             made.add_row(*map(Text, row))
         if group.rows:
@@ -222,7 +224,7 @@ def _parts(table: Table, width: int) -> Iterator[WordTable]:
         return
 
     def draw(chosen: Sequence[int]) -> WordTable:
-        return _compact(table, chosen) if table.is_compact else _drawn(table, chosen, width)
+        return _drawn(table, chosen, width)
 
     part: list[int] = []
     for number in kept[len(repeated) :]:
@@ -234,50 +236,26 @@ def _parts(table: Table, width: int) -> Iterator[WordTable]:
     yield draw([*repeated, *part])
 
 
-def _compact(table: Table, kept: Sequence[int]) -> WordTable:
-
-    from accelbench.present.terminal.console import in_lines
-    from accelbench.present.terminal.word_table import WordTable
-
-    headed = any(column.label for column in table.columns)
-    made = WordTable(
-        box=None, show_header=headed, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
-    )
-    for column in (table.columns[n] for n in kept):
-        justify: Literal["right", "left"] = "right" if column.is_number else "left"
-        whole = column.is_number or column.is_whole
-        made.add_column(in_lines(*lines_of(column.label)), justify=justify, no_wrap=whole)
-    for row in table.rows:
-        cells = []
-        for text in (row[n] for n in kept):
-            tone = text.tone if isinstance(text, TonedText) else Tone.PLAIN
-            first, *rest = lines_of(text)
-            first = f"{_SIGNS.get(tone, '')}{first}"
-            cells.append(in_lines(first, *rest, style=_STYLES.get(tone, ""), further="dim"))
-        made.add_row(*cells)
-    return made
-
-
 def _drawn(table: Table, kept: Sequence[int], width: int) -> WordTable:
     """Return a table with the intervals below their values if they do not fit next to them."""
     below = {
         interval: value
         for interval, value in table.intervals.items()
-        if interval in kept and value in kept
+        if interval in kept and value in kept and not table.is_compact
     }
     heads = [lines_of(column.label) for column in table.columns]
     rows = [[lines_of(cell) for cell in row] for row in table.rows]
-    made = _ruled(table, heads, rows, kept)
+    made = _made(table, heads, rows, kept)
     if not below or made.fits(width):
         return made
     for interval, value in below.items():
         for row in (heads, *rows):
             row[value] = [*row[value], *_ends(row[interval])]
-    narrow = _ruled(table, heads, rows, [number for number in kept if number not in below])
+    narrow = _made(table, heads, rows, [number for number in kept if number not in below])
     return made if not narrow.fits(width) and made.fits_parted(width) else narrow
 
 
-def _ruled(
+def _made(
     table: Table,
     heads: Sequence[Sequence[str]],
     rows: Sequence[Sequence[Sequence[str]]],
@@ -285,19 +263,31 @@ def _ruled(
 ) -> WordTable:
     from rich import box
 
-    from accelbench.present.terminal.console import in_lines
-    from accelbench.present.terminal.word_table import WordTable
+    from accelbench.present.terminal.console import WordTable, in_lines
 
-    made = WordTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    if table.is_compact:
+        made = _grid(1, show_header=any(map(any, heads)), header_style="bold")
+    else:
+        made = WordTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for number in kept:
-        column = table.columns[number]
-        justify: Literal["right", "left"] = "right" if column.is_number else "left"
-        whole = column.is_number or column.is_whole
-        made.add_column(in_lines(*heads[number]), justify=justify, no_wrap=whole)
+        _add_column(made, table.columns[number], in_lines(*heads[number]))
     for place, row in enumerate(rows):
-        cells = (in_lines(*row[number]) for number in kept)
+        cells = []
+        for number in kept:
+            first, *more = row[number]
+            text = table.rows[place][number]
+            is_toned = table.is_compact and isinstance(text, TonedText)
+            tone: Tone = getattr(text, "tone", Tone.PLAIN) if is_toned else Tone.PLAIN
+            style, further = _STYLES.get(tone, ""), "dim" if table.is_compact else ""
+            first = f"{_SIGNS.get(tone, '')}{first}"
+            cells.append(in_lines(first, *more, style=style, further=further))
         made.add_row(*cells, end_section=place in table.row_ends)
     return made
+
+
+def _add_column(made: WordTable, column: TableColumn, head: str | Text) -> None:
+    justify: Literal["right", "left"] = "right" if column.is_number else "left"
+    made.add_column(head, justify=justify, no_wrap=column.is_number or column.is_whole)
 
 
 def _ends(interval: Sequence[str]) -> list[str]:
@@ -307,5 +297,4 @@ def _ends(interval: Sequence[str]) -> list[str]:
 
 def fitted(table: Table, width: int) -> WordTable:
     """Return a table for a terminal of that width, in one part."""
-    kept = table.filled()
-    return _compact(table, kept) if table.is_compact else _drawn(table, kept, width)
+    return _drawn(table, table.filled(), width)

@@ -1,9 +1,10 @@
-"""Platforms and calibrations as documents."""
+"""Platforms, calibrations, the findings of `doctor` and the noise floor as documents."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.calibration import (
@@ -13,25 +14,30 @@ from accelbench.core.calibration import (
     TimedCollectives,
 )
 from accelbench.core.figures import ends_text
-from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, digits
+from accelbench.core.nouns import NO_DATA, NOT_APPLICABLE, digits, figure
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.vocabulary import MIB
+from accelbench.exchange.titles import title
 from accelbench.hardware.browsers import NOT_ASKED
+from accelbench.hardware.doctor.checks import Examined, well
+from accelbench.hardware.doctor.world import ILL, Finding, Health
+from accelbench.judge.run_noise import NoiseFloor
 from accelbench.present.document import (
     Block,
     Document,
     DocumentSection,
     Facts,
+    GroupedTable,
     Notes,
     Table,
     TableColumn,
+    TableGroup,
     Tone,
     TonedText,
     columns,
 )
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.terminal import print_line
-from accelbench.present.terminal.words import figure
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
@@ -369,6 +375,11 @@ def size(bytes_: int | None) -> str:
 
 def _cpu(device: Device) -> list[tuple[str, str]]:
     facts = device.details
+    usable = phrase(
+        "hardware.cpus-memory",
+        effective_cpus=facts["effective_cpus"],
+        size=size(facts["effective_memory"]),
+    )
     return [
         ("model", f"{facts['model']} ({facts['architecture']})"),
         ("cores", _cores(facts["topology"])),
@@ -382,7 +393,7 @@ def _cpu(device: Device) -> list[tuple[str, str]]:
         *_scaling(facts["scaling"]),
         ("virtualisation", facts["virtualisation"] or "none seen"),
         ("container limits", _limits(facts)),
-        ("usable here", _usable(facts)),
+        ("usable here", usable),
         ("fingerprint", device.fingerprint),
     ]
 
@@ -446,29 +457,74 @@ def _limits(facts: Mapping[str, Any]) -> str:
     return (", ".join(parts) or "none") + kind
 
 
-def _usable(facts: Mapping[str, Any]) -> str:
-    return phrase(
-        "hardware.cpus-memory",
-        effective_cpus=facts["effective_cpus"],
-        size=size(facts["effective_memory"]),
-    )
-
-
 def _details(device: Device) -> list[tuple[str, str]]:
+    watts = device.power_limit_watts
     rows = [
         ("driver", device.driver or "not told"),
-        ("power limit", _watts(device.power_limit_watts)),
+        ("power limit", "not told" if watts is None else f"{watts:g} W"),
         ("memory", size(device.memory_bytes)),
     ]
     rows += [(key.replace("_", " "), _plain(value)) for key, value in device.details.items()]
     return [*rows, ("fingerprint", device.fingerprint)]
 
 
-def _watts(watts: float | None) -> str:
-    return "not told" if watts is None else f"{watts:g} W"
-
-
 def _plain(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(str(v) for v in value) or "none"
     return str(value)
+
+
+def noise_document(floors: Sequence[NoiseFloor]) -> Document:
+    """Return what launches of the same differ by, and which changes they detect."""
+    groups = [
+        TableGroup(name, [_row(floor) for floor in several])
+        for name, several in groupby(floors, key=lambda floor: title(floor.row))
+    ]
+    labels = ("figure", "noise", phrase("hardware.changes-launches-detect"), "against itself")
+    note = phrase("hardware.noise-legend")
+    return Document("", (GroupedTable("what", columns(labels), groups), Notes([note])))
+
+
+def _row(floor: NoiseFloor) -> tuple[str, ...]:
+    finds = ", ".join(f"{k}: {shown:.1%}" for k, _, shown in floor.finds() if shown)
+    against = f"against itself: {floor.against_itself.answer.value}"
+    return (floor.metric.name, f"noise {floor.noise:.2%}", f"launches find {finds}", against)
+
+
+_TONES = {
+    Health.OK: Tone.GOOD,
+    Health.HINT: Tone.WARNING,
+    Health.MISSING: Tone.FAINT,
+    Health.BROKEN: Tone.BAD,
+    Health.CLASH: Tone.BAD,
+}
+
+
+def doctor_document(findings: Examined) -> Document:
+    """Return the findings by group, then what mends what is ill and brings what is missing."""
+    groups = [
+        DocumentSection(group, [_findings_table([finding for _, finding in pairs])])
+        for group, pairs in groupby(findings, key=lambda pair: pair[0])
+    ]
+    ones = [finding for _, finding in findings]
+    remedies = [
+        DocumentSection(title, [Facts(pairs)])
+        for title, healths in (
+            ("To mend", ILL),
+            ("Worth knowing", (Health.HINT,)),
+            (phrase("hardware.remedies-of-missing"), (Health.MISSING,)),
+        )
+        if (pairs := [(o.name, o.remedy) for o in ones if o.health in healths and o.remedy])
+    ]
+    counts = ", ".join(f"{sum(o.health is health for o in ones)} {health}" for health in Health)
+    is_well = well(findings)
+    verdict = phrase("hardware.nothing-installed-broken") if is_well else "Something needs mending"
+    tone = Tone.GOOD if is_well else Tone.BAD
+    return Document("", [*groups, *remedies], verdict=f"{verdict}: {counts}", tone=tone)
+
+
+def _findings_table(findings: list[Finding]) -> Table:
+    rows = [(o.name, TonedText(o.health.value, _TONES[o.health]), o.said) for o in findings]
+    return Table(
+        [TableColumn(""), TableColumn("", is_whole=True), TableColumn("")], rows, is_compact=True
+    )

@@ -1,24 +1,83 @@
-"""Engines × precisions × batches as a document: one table a model and device."""
+"""Engines × precisions × batches: a table for each model and device, as document and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from accelbench.core.devices import devices_beside
 from accelbench.core.figures import unit_of, unit_of_all
-from accelbench.core.nouns import NO_DATA, batch_text, counted, listed
+from accelbench.core.nouns import NO_DATA, batch_text, counted, figure, listed
 from accelbench.core.rows import number
 from accelbench.core.vocabulary import SINGLE_STREAM
-from accelbench.core.worth import launches_failed
+from accelbench.core.worth import FAILED, LAUNCHED, launches_failed
 from accelbench.judge.pivot import Pivot, PivotLine
-from accelbench.judge.sides import Side
 from accelbench.judge.versions import engine_version, versions_apart
+from accelbench.present.comparison import OF_A_SIDE
 from accelbench.present.document import Document, DocumentSection, Notes, Table, TableColumn
-from accelbench.present.pivot import document, records
-from accelbench.present.terminal.compare_notes import by_figure
-from accelbench.present.terminal.words import figure, other_machines, shapes
+from accelbench.present.terminal.compare import by_figure
+from accelbench.present.terminal.words import other_machines, shapes
 from accelbench.present.texts import phrase
+
+
+def document(pivots: Sequence[Pivot]) -> list[dict[str, object]]:
+    """Return each table in plain JSON values."""
+    return [
+        {
+            **_common(pivot),
+            "batches": list(pivot.batches),
+            "lines": [{**_line(line), "cells": list(_cells(line))} for line in pivot.lines],
+        }
+        for pivot in pivots
+    ]
+
+
+def records(pivots: Sequence[Pivot]) -> list[dict[str, object]]:
+    """Return a record for each cell, with what its table and its line have in common."""
+    return [
+        {**_common(pivot), **_line(line), **cell}
+        for pivot in pivots
+        for line in pivot.lines
+        for cell in _cells(line)
+    ]
+
+
+_OF_A_LINE = frozenset(
+    (*("runtime", "hardware", "precision", "compiled", "threads", "options", "batch_size"),
+     *("run_id", "provenance"))
+)  # fmt: skip
+
+
+def _common(pivot: Pivot) -> dict[str, object]:
+    return {name: pivot.row.get(name) for name in OF_A_SIDE if name not in _OF_A_LINE}
+
+
+def _line(line: PivotLine) -> dict[str, object]:
+    return {
+        **{name: line.row.get(name) for name in OF_A_SIDE if name in _OF_A_LINE - {"batch_size"}},
+        "engine_version": engine_version(line.row) or None,
+        "verification": line.verification,
+        "verification_error": line.error,
+    }
+
+
+def _cells(line: PivotLine) -> Iterator[dict[str, object]]:
+    for batch, side in sorted(line.cells.items()):
+        yield {
+            "batch_size": batch,
+            "figure": str(side.statistic),
+            "item_ms": line.item_ms[batch] if side.step is not None else None,
+            "throughput": side.throughput,
+            "throughput_unit": side.row.get("throughput_unit"),
+            "launches": len(side.times),
+            "launches_tried": side.row.get(LAUNCHED) or len(side.rows) + side.unusable,
+            "failed_launches": side.row.get(FAILED) or 0,
+            "usable": side.usable,
+            "best": batch in line.best,
+            "may_be_as_fast": batch in line.near,
+            "differs": list(line.differs.get(batch, ())),
+        }
+
 
 _BEST, _NEAR, _USELESS, _OTHERWISE = "*", "~", "?", "≠"
 
@@ -57,7 +116,7 @@ def _table(pivot: Pivot) -> Table:
 
 
 def _heading(pivot: Pivot) -> str:
-    row, unit = pivot.row, _unit(pivot)
+    row, unit = pivot.row, _rates(pivot.lines) or "ms an item"
     parts = [
         str(row.get("model")),
         str(row.get("device_name") or row.get("hardware")),
@@ -70,19 +129,12 @@ def _heading(pivot: Pivot) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _unit(pivot: Pivot) -> str:
-    return _rates(pivot.lines) or "ms an item"
-
-
 def _rates(lines: Iterable[PivotLine]) -> str:
     sides = [side for line in lines for side in line.cells.values()]
     if any(side.throughput is None for side in sides):
         return ""
-    return unit_of_all(side.row for side in sides) if _alike(sides) else ""
-
-
-def _alike(sides: Sequence[Side]) -> bool:
-    return len({unit_of(side.row) for side in sides}) == 1
+    is_one = len({unit_of(side.row) for side in sides}) == 1
+    return unit_of_all(side.row for side in sides) if is_one else ""
 
 
 def _cell(line: PivotLine, batch: int, rates: bool) -> str:

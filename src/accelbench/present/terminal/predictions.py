@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from accelbench.core.axes import AXES
 from accelbench.core.devices import short_of
 from accelbench.core.figures import ends_text
-from accelbench.core.nouns import NO_DATA
+from accelbench.core.nouns import NO_DATA, figure
 from accelbench.core.visible import visible
 from accelbench.present.document import Document, Notes, Table, TonedText, columns
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.terminal import print_line
-from accelbench.present.terminal.words import duration, figure
+from accelbench.present.terminal.words import duration
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
@@ -126,13 +126,14 @@ def show_plan(plan: MeasurementPlan) -> None:
 
 def show_scores(title: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the scores of an evaluation, a row a group."""
-    _show_table(title, SCORES, rows)
-
-
-def _show_table(title: str, names: Sequence[str], rows: Mapping[str, Mapping[str, Any]]) -> None:
-    cells = [(name, *(_score(row.get(score)) for score in names)) for name, row in rows.items()]
-    table = Table(columns((title, *names), range(1, len(names) + 1)), cells)
-    show(Document("", [table]))
+    cells = [
+        (
+            name,
+            *(NO_DATA if (value := row.get(score)) is None else f"{value:,}" for score in SCORES),
+        )
+        for name, row in rows.items()
+    ]
+    show(Document("", [Table(columns((title, *SCORES), range(1, len(SCORES) + 1)), cells)]))
 
 
 def _alike(entries: Sequence[PredictedFigures]) -> frozenset[str]:
@@ -164,7 +165,3 @@ def _knee(knee: Knee, alike: frozenset[str], *, several: bool, sized: bool) -> s
     if knee["batch_size"] is None:
         return phrase("predict.no-knee", model=model, where=where)
     return phrase("predict.knee", model=model, where=where, batch_size=knee["batch_size"])
-
-
-def _score(value: float | None) -> str:
-    return NO_DATA if value is None else f"{value:,}"

@@ -8,11 +8,11 @@ from typing import Any
 from accelbench.core.case import runtimes_own
 from accelbench.core.devices import mark_of, short_of
 from accelbench.core.figures import Statistic, interval_text, name_of, spread_in
+from accelbench.core.nouns import figure
 from accelbench.core.vocabulary import Provenance
 from accelbench.judge.costs import money
 from accelbench.present.document import TonedText
 from accelbench.present.terminal.console import console
-from accelbench.present.terminal.words import figure
 from accelbench.present.texts import phrase
 from accelbench.recommend.evidence.cells import is_imported, threads_said
 

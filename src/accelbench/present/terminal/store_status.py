@@ -1,20 +1,28 @@
-"""The summary of a database, and of an import."""
+"""The summaries of a database and of an import, and a store at a glance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accelbench.core.columns import step_ms
 from accelbench.core.device_facts import MOST_OF_PEAK, describe_rate
-from accelbench.core.nouns import batch_text, counted, listed
+from accelbench.core.devices import short_of
+from accelbench.core.figures import unit_beside, unit_of_all
+from accelbench.core.nouns import batch_text, counted, figure, listed
+from accelbench.core.rows import ResultRow
 from accelbench.core.vocabulary import Status
 from accelbench.core.worth import COMPARABLE_SQL
+from accelbench.present.document import Table, columns
+from accelbench.present.terminal.words import case_name, shapes, spread, where
 from accelbench.present.texts import phrase
 
 if TYPE_CHECKING:
     from accelbench.exchange.imports.reading import ImportedResults
+    from accelbench.judge.overview import StoreOverview
     from accelbench.store.database import Database
 
 
@@ -64,42 +72,7 @@ def told(summary: ImportSummary) -> Iterator[str]:
         word = "Machine" if len(summary.machines) == 1 else "Machines"
         yield f"{word}, by --machine: {named(summary.machines)}"
     if summary.undated:
-        say, are, have, them = "say", "they are", "have", "them"
-        if summary.undated == 1:
-            say, are, have, them = "says", "it is", "has", "it"
-        yield phrase(
-            "store.undated",
-            undated=counted(summary.undated, "result"),
-            say=say,
-            are=are,
-            have=have,
-            them=them,
-        )
-
-
-def kept_theirs(number: int) -> str:
-    """The sentence about results for which a source was named, and that have one."""
-    say, they_are, keep = ("says", "it is", "keeps") if number == 1 else ("say", "they are", "keep")
-    return phrase(
-        "store.source-kept",
-        number=counted(number, "result"),
-        say=say,
-        they_are=they_are,
-        keep=keep,
-    )
-
-
-def copies_kept(number: int) -> str:
-    """Return the sentence about measured results of which imported copies came first."""
-    are, copies = ("is", "an imported copy") if number == 1 else ("are", "imported copies")
-    stay = "stays" if number == 1 else "stay"
-    return phrase(
-        "store.copies-kept",
-        number=counted(number, "measured result"),
-        are=are,
-        copies=copies,
-        stay=stay,
-    )
+        yield phrase("store.undated", count=summary.undated)
 
 
 def samples_left(files: Sequence[Path]) -> str:
@@ -108,22 +81,9 @@ def samples_left(files: Sequence[Path]) -> str:
     return phrase("store.samples-not-read", named=named)
 
 
-def without_figures(number: int) -> str:
-    """The sentence about lines of a table that have no figure, and are no results."""
-    have, are, they = ("has", "is", "it") if number == 1 else ("have", "are", "they")
-    lines = counted(number, "more line", "more lines")
-    return phrase("store.lines-without-result", lines=lines, have=have, they=they, are=are)
-
-
-def repeated(number: int) -> str:
-    """The sentence about what stands in the files more than once, equal in everything."""
-    say, are = ("repeats", "is") if number == 1 else ("repeat", "are")
-    return phrase("store.repeated-lines", number=counted(number, "line"), say=say, are=are)
-
-
 def known_already(number: int, *, dated: bool) -> str:
     """The sentence about what was found here, where a moment was given perhaps."""
-    sentence = phrase("store.already-stored", number=number, words="was" if number == 1 else "were")
+    sentence = phrase("store.already-stored", count=number)
     return phrase("store.moment-kept", sentence=sentence) if dated else sentence
 
 
@@ -180,3 +140,47 @@ def _implausible(results: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"
+
+
+def fastest_by_task(rows: Sequence[ResultRow]) -> Table:
+    """Return a row a model, those of a task together, the fastest first."""
+    unit = unit_of_all(rows)
+    told = (row.get("task") or row.get("family") or "task unknown" for row in rows)
+    tasks = [str(task).replace("_", " ") for task in told]
+    changes = [task != before for before, task in pairwise(["", *tasks])]
+    cells = [
+        (
+            task if is_first else "",
+            str(row["model"]),
+            f"{short_of(str(row['runtime']))}/{where(row)} {row['precision']}",
+            str(row["batch_size"]),
+            shapes(row),
+            figure(step_ms(row)),
+            spread(row),
+            f"{figure(row.get('throughput'))} {unit_beside(row, unit)}".rstrip(),
+        )
+        for row, task, is_first in zip(rows, tasks, changes, strict=True)
+    ]
+    heads = ("task", "model", "by", "batch", "size", "p50 ms", "95 %", unit)
+    ends = [at - 1 for at, is_first in enumerate(changes) if is_first and at]
+    return Table(columns(heads, (3, 4, 5, 6, 7)), cells, ends, intervals={6: 5})
+
+
+def unsteady_lines(found: StoreOverview) -> Iterator[str]:
+    """How much of what was measured last is of no use, and the newest of it."""
+    if not found.unsteady_count:
+        return
+    yield phrase(
+        "run.unsteady",
+        unsteady_count=found.unsteady_count,
+        series_count=counted(found.series_count, "figure"),
+    )
+    for row in found.unsteady:
+        quality = str(row.get("quality")).replace("_", " ")
+        interval = spread(row, " ms")
+        yield (
+            f"  {case_name(row)} batch {row['batch_size']}: {figure(step_ms(row))} ms"
+            f"{f' {interval}' if interval else ''}, {quality}"
+        )
+    if (more := found.unsteady_count - len(found.unsteady)) > 0:
+        yield phrase("run.more-unsteady", more=more)

@@ -15,7 +15,7 @@ from accelbench.core.figures import (
     unit_beside,
     unit_of_all,
 )
-from accelbench.core.nouns import NO_DATA, counted, listed, reference_words
+from accelbench.core.nouns import NO_DATA, counted, figure, listed, reference_words
 from accelbench.core.quality_words import QUALITY_SAID
 from accelbench.core.vocabulary import Quality
 from accelbench.core.worth import simulation_of
@@ -35,8 +35,8 @@ from accelbench.present.document import Document, Notes, Table, TableColumn
 from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.terminal import print_lines
 from accelbench.present.terminal.words import (
+    batch_and_shapes,
     case_name,
-    figure,
     marks,
     marks_without_arm,
     mean_note,
@@ -231,10 +231,8 @@ def print_profiles(profiles: Sequence[Mapping[str, Any]], stream: IO[str]) -> No
 
 def heading(row: Mapping[str, Any]) -> list[str]:
     """Which case, and what is known of it as a whole, in lines."""
-    size = f"batch {row['batch_size']} {shapes(row)}".strip()
-    case = (
-        f"{row['model']} {row['runtime']}/{row['hardware']} {row['precision']}{marks(row)} {size}"
-    )
+    way = f"{row['runtime']}/{row['hardware']} {row['precision']}{marks(row)}"
+    case = f"{row['model']} {way} {batch_and_shapes(row)}"
     if row["why_not"] is not None:
         return [phrase("run.no-profile", case=case, why_not=row["why_not"])]
     steps = "1 step" if row["steps"] == 1 else f"{row['steps']} steps"
@@ -298,7 +296,13 @@ def compared(rows: Sequence[Row], pair: Sequence[str]) -> Iterator[str]:
     for row in launches_of(measured_of(rows)):
         counts = row["answered"] and not row.get("emulated") and statistic_of(row) is not None
         if row["runtime"] in pair and counts:
-            key = (row["model"], row["hardware"], row["precision"], row["mode"], _size(row))
+            key = (
+                row["model"],
+                row["hardware"],
+                row["precision"],
+                row["mode"],
+                batch_and_shapes(row),
+            )
             groups.setdefault(key, {}).setdefault(str(row["runtime"]), []).append(row)
     for (model, hardware, precision, mode, size), launched in groups.items():
         if first not in launched or second not in launched:
@@ -340,17 +344,8 @@ def _said(known: Ratio, first: str, second: str) -> str:
     )
 
 
-def _size(row: Row) -> str:
-    return f"batch {row['batch_size']} {shapes(row)}".strip()
-
-
 def total_line(rows: Sequence[Row], counts: Mapping[str, int]) -> str:
-    """Return how many results a run has, by status, and how many of the `ok` ones are unusable.
-
-    Args:
-        rows: the results.
-        counts: how many of each status.
-    """
+    """Return how many results a run has, by status, and how many `ok` ones are unusable."""
     by_status = [f"{n} {status.replace('_', ' ')}" for status, n in sorted(counts.items())]
     useless = sum(bool(row["answered"]) and not row["times_usable"] for row in launches_of(rows))
     parts = [*by_status, *([f"{useless} unusable"] if useless else [])]

@@ -114,12 +114,8 @@ def deliver(text: str, output: Path | None) -> None:
     from accelbench.exchange.writing import write_exactly
 
     path = output.expanduser()
-    write_exactly(path, lambda place: _write(place, text))
+    write_exactly(path, lambda place: place.write_text(text, encoding="utf-8"))
     print_line(f"Wrote {path}", sys.stderr)
-
-
-def _write(place: Path, text: str) -> None:
-    place.write_text(text, encoding="utf-8")
 
 
 #: More records than people read: each is written in a line, in an eighth of the time.

@@ -15,34 +15,25 @@ from typing import IO, TYPE_CHECKING, Any
 from accelbench.core.case import Case
 from accelbench.core.columns import step_ms
 from accelbench.core.figures import interval_text
+from accelbench.core.nouns import figure
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.visible import visible
 from accelbench.core.worth import simulation_of
+from accelbench.fleet.fleet_nodes import FleetNode, differences, shared_machines
+from accelbench.present.terminal import words
 from accelbench.present.terminal.terminal import print_line, unguarded
-from accelbench.present.terminal.words import (
-    case_name,
-    duration,
-    figure,
-    parts,
-    shapes,
-    spread,
-)
 from accelbench.present.texts import phrase
 from accelbench.run.process.worker_client import Progress
 
 if TYPE_CHECKING:
-    from accelbench.present.publishing.crawl import CrawlPace
+    from accelbench.present.publishing.bundle import CrawlPace
 
 
 _WIPE = "\r\x1b[2K"
 
 
 class StatusLine:
-    """The line below all others, drawn anew as things move on, no wider than the terminal.
-
-    Args:
-        stream: of a terminal, unguarded; what is drawn is made visible before.
-    """
+    """The line below all others on a terminal, drawn anew as things move on, no wider than it."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -79,15 +70,11 @@ def progress_bar(done: int, total: int) -> str:
 
 def time_left(seconds: float, done: int, left: int) -> str:
     """Return about how long the rest takes, by what was done in so many seconds."""
-    return f" · about {duration(seconds / done * left)} left" if done else ""
+    return f" · about {words.duration(seconds / done * left)} left" if done else ""
 
 
 class ProgressLine:
-    """Line that says what is being done.
-
-    Args:
-        stream: where to; what is no terminal gets a line for each thing.
-    """
+    """Line that says what is being done; what is no terminal gets a line for each thing."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -113,8 +100,7 @@ class ProgressLine:
 def case_line(row: Mapping[str, Any]) -> list[str]:
     """What became of a case, for people. What it is warned of stands below the run's table."""
     launch = f" launch {row['launch']}" if (row.get("launch") or 1) > 1 else ""
-    size = f"batch {row['batch_size']} {shapes(row)}".strip()
-    head = f"{case_name(row)} {size}{launch}"
+    head = f"{words.case_name(row)} {words.batch_and_shapes(row)}{launch}"
     if row["status"] != "ok":
         lines = [f"{head}: {row['status']} — {row.get('message') or row.get('reason')}"]
         if row.get("advice"):
@@ -127,14 +113,14 @@ def case_line(row: Mapping[str, Any]) -> list[str]:
         return [f"{head}: {verified(row)}"]
     word = "p50" if row.get("latency_p50_ms") is not None else "mean"
     figures = [
-        f"{word} {figure(step_ms(row))} ms {spread(row, ' ms')}".strip(),
+        f"{word} {figure(step_ms(row))} ms {words.spread(row, ' ms')}".strip(),
         f"{figure(row.get('throughput'))} {row.get('throughput_unit')}",
         f"{figure(row.get('memory_peak_mb'))} MB",
         f"{row.get('quality')}",
     ]
     lines = [f"{head}: " + " · ".join(figures)]
-    if parts(row):
-        lines.append("  " + " · ".join(parts(row)))
+    if words.parts(row):
+        lines.append("  " + " · ".join(words.parts(row)))
     return lines
 
 
@@ -191,7 +177,7 @@ class PlainWatch:
     def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
         rough = ""
         if estimate is not None:
-            low, high = map(duration, estimate)
+            low, high = map(words.duration, estimate)
             rough = (
                 phrase("run.estimate", low=low, high=high) if low != high else f", roughly {low}"
             )
@@ -257,7 +243,7 @@ class LiveWatch(PlainWatch):
     def _draw(self, state: str) -> None:
         now = time.monotonic()
         rest = time_left(now - self._began, self._done_here, self._total - self._done)
-        tail = f" · {state} · {duration(now - self._case_began)}{rest}"
+        tail = f" · {state} · {words.duration(now - self._case_began)}{rest}"
         text = f"{progress_bar(self._done, self._total)} {self._head}"
         # The state is what moves: of a narrow line the case's name gives way.
         self._line.draw(text[: max(self._line.width - len(tail) - 1, 10)] + tail)
@@ -287,12 +273,7 @@ _DRAWN_EVERY, _SAID_EVERY = 0.5, 30.0
 
 
 class StatusOfPages:
-    """What is told of the pages while they are made.
-
-    Args:
-        stream: where to.
-        now: a clock of seconds.
-    """
+    """What is told of the pages while they are made, by a clock of seconds."""
 
     def __init__(self, stream: IO[str], now: Callable[[], float] = time.monotonic) -> None:
         self._line, self._now = ProgressLine(stream), now
@@ -319,11 +300,109 @@ class StatusOfPages:
 def words_of(pace: CrawlPace) -> str:
     """Pages, and about how long the rest takes."""
     left = pace.seconds_left
-    rest = f", about {duration(left)} left" if left is not None else ""
+    rest = f", about {words.duration(left)} left" if left is not None else ""
     return phrase(
         "run.page-pace",
         pages=pace.pages,
         known=pace.known,
-        seconds=duration(pace.seconds),
+        seconds=words.duration(pace.seconds),
         rest=rest,
     )
+
+
+def node_line(node: FleetNode) -> str:
+    """A node with its devices."""
+    if node.broken:
+        return f"{node.name}: measures nothing: {node.broken}"
+    devices = [f"{d} {d.name}" for found in node.devices.values() for d in found]
+    return f"{node.name}: {', '.join(devices)} · accelbench {node.version}"
+
+
+def print_nodes(nodes: Sequence[FleetNode], at: Mapping[str, str], stream: IO[str]) -> None:
+    """Nodes, what they are at, and what differs among them."""
+    for node in nodes:
+        print_line(node_line(node), stream)
+        if at.get(node.id):
+            print_line(f"  measures {at[node.id]}", stream)
+    for shared in shared_machines(nodes):
+        print_line(f"Note: {shared}.", stream)
+    for difference in differences(nodes):
+        print_line(phrase("run.nodes-differ", difference=difference), stream)
+    usable = [node for node in nodes if not node.broken]
+    if len(usable) > 1 and not differences(nodes):
+        print_line(phrase("run.nodes-alike"), stream)
+
+
+class FleetWatch:
+    """Watches a fleet's run: a line for each result, with its node; on a terminal a bar as well."""
+
+    def __init__(self, stream: IO[str], quiet: bool) -> None:
+        self._lines = watch_for(stream, quiet)
+        self._bar = StatusLine(stream) if isinstance(self._lines, LiveWatch) else None
+        if self._bar is not None:
+            self._lines = PlainWatch(stream)
+        self._total = self._done = 0
+        self._at: dict[str, str] = {}
+        self._began = time.monotonic()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is shown."""
+        return isinstance(self._lines, QuietWatch)
+
+    def begin(self, fleet: str, total: int, nodes: int) -> None:
+        """A run begins, of so many results."""
+        self._total = total
+        noun = "measurement" if total == 1 else "measurements"
+        self._say(
+            phrase(
+                "run.fleet-started",
+                fleet=fleet,
+                total=total,
+                noun=noun,
+                nodes=nodes,
+                words="node" if nodes == 1 else "nodes",
+            )
+        )
+
+    def note(self, text: str) -> None:
+        """Something the reader should know."""
+        self._say(f"Note: {text}")
+
+    def node_joined(self, node: FleetNode) -> None:
+        """A node that can be measured on."""
+        self._say(f"Node {node_line(node)}")
+
+    def node_lost(self, node: str, why: str) -> None:
+        """A node that is gone."""
+        self._at.pop(node, None)
+        self._say(phrase("run.node-lost", node=node, why=why))
+
+    def at(self, node: str, text: str) -> None:
+        """What a node is at."""
+        self._at[node] = text
+        self._draw()
+
+    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+        """A result."""
+        self._done += 1
+        head, *more = case_line(row)
+        of = f"{node} · " if node else ""
+        for text in (f"[{self._done}/{max(self._total, self._done)}] {of}{head}", *more):
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.wipe()
+        self._lines.say(text)
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._bar is not None and self._total:
+            self._bar.draw(self._state())
+
+    def _state(self) -> str:
+        done, total = self._done, max(self._total, self._done)
+        rest = time_left(time.monotonic() - self._began, done, total - done)
+        nodes = " | ".join(f"{node}: {visible(text)}" for node, text in sorted(self._at.items()))
+        return f"{progress_bar(done, total)}{rest} · {nodes}"

@@ -10,7 +10,7 @@ from accelbench.core.case import runtimes_own
 from accelbench.core.columns import step_ms
 from accelbench.core.devices import sharing
 from accelbench.core.figures import Statistic, interval_text
-from accelbench.core.nouns import NO_DATA, digits, listed
+from accelbench.core.nouns import figure, listed
 from accelbench.core.rows import Row
 from accelbench.core.visible import visible
 from accelbench.core.worth import THIS_ARM, simulation_of
@@ -20,11 +20,6 @@ from accelbench.judge.ratios import mean_beside
 _MACHINES = 8
 #: Of one pass; what a request reads and writes is said together.
 _SIZES = axes_of(Part.INPUT, Part.PASSES)
-
-
-def figure(value: float | None) -> str:
-    """Return three significant digits, or "no data" without a value."""
-    return NO_DATA if value is None else digits(value)
 
 
 def mean_note(rows: Sequence[Row]) -> str:
@@ -80,6 +75,11 @@ def shapes(row: Mapping[str, Any]) -> str:
     if row.get("new_tokens"):
         first = f"{audio or row.get('prompt_tokens')}+{row['new_tokens']} tok"
     return " ".join(filter(None, (first, *sizes.values())))
+
+
+def batch_and_shapes(row: Mapping[str, Any]) -> str:
+    """The batch, and the size beside it."""
+    return f"batch {row['batch_size']} {shapes(row)}".strip()
 
 
 def where(row: Mapping[str, Any]) -> str:

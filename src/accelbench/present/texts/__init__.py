@@ -16,7 +16,12 @@ def catalogue(subject: str) -> dict[str, Any]:
 
 
 def phrase(code: str, /, **values: object) -> str:
-    """Return the sentence of a code, such as "charts.panels-own-axes", with its values."""
+    """Return the sentence of a code, such as "charts.panels-own-axes", with its values.
+
+    Of two templates the first is for a `count` of 1.
+    """
     subject, _, name = code.partition(".")
-    template: str = catalogue(subject)[name]
+    template: str | list[str] = catalogue(subject)[name]
+    if isinstance(template, list):
+        template = template[values["count"] != 1]
     return template.format(**values)

@@ -25,35 +25,10 @@ from accelbench.present.charts import CHARTS
 from accelbench.present.charts.chart import Picture, Subject
 from accelbench.present.charts.spread import SPEED_UPS, speed_ups_picture
 from accelbench.present.charts.words import safe
-from accelbench.present.dashboard.entities import lists as entities
-from accelbench.present.dashboard.entities.common_ground import (
-    NARROWED,
-    CommonGround,
-    TwoSides,
-    answer,
-    common_ground,
-    devices_beside,
-    engines_beside,
-    losers,
-    most_in_common,
-    narrowings,
-)
-from accelbench.present.dashboard.entities.lists import (
-    CONFIGURATIONS,
-    DEVICE,
-    MOST_CELLS,
-    MOST_LAUNCHES,
-)
+from accelbench.present.dashboard import page_query
+from accelbench.present.dashboard.entities import common_ground
+from accelbench.present.dashboard.entities import common_ground as entities
 from accelbench.present.dashboard.page_base import NotThereError, SitePages
-from accelbench.present.dashboard.page_query import (
-    NEWEST_FIRST,
-    PageQuery,
-    address_of_pairs,
-    exactly_named,
-    one_of,
-    page_of,
-    pages_in,
-)
 from accelbench.present.dashboard.pictures.pictures import chart_of
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
@@ -65,7 +40,7 @@ if TYPE_CHECKING:
 #: Lists by noun: the SQL of a name, and the other entities that are counted.
 _LISTS = {
     "model": ("model", ("devices", "engines")),
-    "device": (DEVICE, ("models", "engines", "machines")),
+    "device": (common_ground.DEVICE, ("models", "engines", "machines")),
     "engine": ("runtime", ("models", "devices")),
 }
 #: The charts of a model; of alternatives the first that has something to show.
@@ -93,7 +68,7 @@ class EntityPages(SitePages):
     """Pages of a kind of entity."""
 
     def _list(self, request: Request, noun: str) -> Response:
-        snapshot, query = self._requested(request, NEWEST_FIRST)
+        snapshot, query = self._requested(request, page_query.NEWEST_FIRST)
         sql, others = _LISTS[noun]
         listed, count = entities.listed(snapshot, query, sql)
         return self.site.page(
@@ -105,16 +80,18 @@ class EntityPages(SitePages):
             others=others,
             listed=listed,
             count=count,
-            last=pages_in(count),
+            last=page_query.pages_in(count),
             names=_names(snapshot, sql) if noun != "model" else [],
-            devices=_names(snapshot, DEVICE) if noun == "engine" else [],
+            devices=_names(snapshot, common_ground.DEVICE) if noun == "engine" else [],
             pair=self._pair(snapshot, noun == "device") if noun != "model" else (),
         )
 
     def _pair(self, snapshot: Snapshot, of_devices: bool) -> Sequence[str]:
         key = ("most in common", of_devices)
-        found = self._once(snapshot, key, lambda: most_in_common(snapshot, of_devices))
-        return found or _names(snapshot, DEVICE if of_devices else "runtime")[:2]
+        found = self._once(
+            snapshot, key, lambda: common_ground.most_in_common(snapshot, of_devices)
+        )
+        return found or _names(snapshot, common_ground.DEVICE if of_devices else "runtime")[:2]
 
     def _named(self, request: Request, noun: str) -> tuple[Snapshot, str, Row]:
         """Return the newest snapshot, the name of an address and what is known of it."""
@@ -141,9 +118,9 @@ class ModelPages(EntityPages):
         snapshot, name, about = self._named(request, "model")
         mode, modes = self._mode(request, snapshot, name)
         told = _fitting(entities.of_model(snapshot, name, mode))
-        page = page_of(request.query_params.get("page"))
+        page = page_query.page_of(request.query_params.get("page"))
         cells, count = entities.page_of_model(snapshot, name, mode, page)
-        query = PageQuery(cells=tuple(cell["key"] for cell in told))
+        query = page_query.PageQuery(cells=tuple(cell["key"] for cell in told))
         subject = self.site.pictures.subject(snapshot, query)
         return self.site.page(
             request,
@@ -157,13 +134,13 @@ class ModelPages(EntityPages):
             cells=cells,
             count=count,
             page=page,
-            last=pages_in(count, CONFIGURATIONS),
+            last=page_query.pages_in(count, common_ground.CONFIGURATIONS),
             told=len(told),
             implausible=entities.implausible(snapshot, "model", name),
             drawn=list(self._drawn(snapshot, query)),
             verified=verified_ways(subject.rows),
-            of_it=address_of_pairs([("name", name), ("mode", mode)]),
-            of_model=PageQuery(model=exactly_named(name)),
+            of_it=page_query.address_of_pairs([("name", name), ("mode", mode)]),
+            of_model=page_query.PageQuery(model=page_query.exactly_named(name)),
         )
 
     def picture(self, request: Request) -> Response:
@@ -172,12 +149,12 @@ class ModelPages(EntityPages):
         chart = chart_of(str(request.path_params["chart"]))
         mode, _ = self._mode(request, snapshot, name)
         cells = _fitting(entities.of_model(snapshot, name, mode))
-        query = PageQuery(cells=tuple(cell["key"] for cell in cells))
+        query = page_query.PageQuery(cells=tuple(cell["key"] for cell in cells))
         return self._chart_file(request, snapshot, chart, query)
 
     def _mode(self, request: Request, snapshot: Snapshot, name: str) -> tuple[str, Sequence[str]]:
         modes = entities.modes_of_model(snapshot, name)
-        return one_of("mode", request.query_params.get("mode") or modes[0], modes), modes
+        return page_query.one_of("mode", request.query_params.get("mode") or modes[0], modes), modes
 
     def _answers(self, snapshot: Snapshot, subject: Subject) -> list[str]:
         machines = {str(machine): machine for machine in snapshot.machines.values()}
@@ -187,7 +164,7 @@ class ModelPages(EntityPages):
             known = histories_of(self.site.database, sides)
         return fastest_lines(subject.points, known)
 
-    def _drawn(self, snapshot: Snapshot, query: PageQuery) -> Iterator[Picture]:
+    def _drawn(self, snapshot: Snapshot, query: page_query.PageQuery) -> Iterator[Picture]:
         for names in _DRAWN if query.cells else ():
             made = (self.site.pictures.of(snapshot, CHARTS[name], query) for name in names)
             yield from [picture for picture in made if picture is not None][:1]
@@ -255,9 +232,9 @@ def _verified(rows: Sequence[Row]) -> VerifiedWay:
 def _fitting(cells: Sequence[Cell]) -> list[Cell]:
     kept: list[Cell] = []
     launches = 0
-    for cell in cells[:MOST_CELLS]:
+    for cell in cells[: common_ground.MOST_CELLS]:
         launches += len(cell["results"])
-        if kept and launches > MOST_LAUNCHES:
+        if kept and launches > common_ground.MOST_LAUNCHES:
             break
         kept.append(cell)
     return kept
@@ -321,12 +298,12 @@ class DevicePages(EntityPages):
             calibrated=[(one, _limits(one)) for one in calibrated],
             roofline=self._roofline(snapshot, name),
             cells=cells,
-            implausible=entities.implausible(snapshot, DEVICE, name),
+            implausible=entities.implausible(snapshot, common_ground.DEVICE, name),
             count=count,
-            last=pages_in(count),
-            others=[other for other in _names(snapshot, DEVICE) if other != name],
+            last=page_query.pages_in(count),
+            others=[other for other in _names(snapshot, common_ground.DEVICE) if other != name],
             engines=about["engines"],
-            of_it=address_of_pairs([("name", name)]),
+            of_it=page_query.address_of_pairs([("name", name)]),
         )
 
     def picture(self, request: Request) -> Response:
@@ -341,7 +318,7 @@ class DevicePages(EntityPages):
         made = self._picture(snapshot, two)
         return self._picture_file(request, snapshot, SPEED_UPS.name, two.key, made, why)
 
-    def _beside(self, request: Request, two: TwoSides) -> Response:
+    def _beside(self, request: Request, two: common_ground.TwoSides) -> Response:
         snapshot = self.site.snapshot()
         known = _names(snapshot, two.column)
         missing = [
@@ -350,7 +327,7 @@ class DevicePages(EntityPages):
         sides = [] if missing else [two.base, two.other]
         ground = self._ground(snapshot, two) if all(sides or [""]) else None
         lines = ground.made.lines if ground else ()
-        page = page_of(request.query_params.get("page"))
+        page = page_query.page_of(request.query_params.get("page"))
         return self.site.page(
             request,
             "beside.html",
@@ -359,40 +336,44 @@ class DevicePages(EntityPages):
             two=two,
             missing=missing,
             names=[*known, *(one for one in sides if one and one not in known)],
-            devices=_names(snapshot, DEVICE),
-            offered=narrowings(snapshot, two) if ground else {},
+            devices=_names(snapshot, common_ground.DEVICE),
+            offered=common_ground.narrowings(snapshot, two) if ground else {},
             ground=ground,
             lines=lines[(page - 1) * RATIOS : page * RATIOS],
             page=page,
-            last=pages_in(len(lines), RATIOS),
-            answer=answer(two, ground) if ground else "",
-            losers=losers(ground) if ground else [],
+            last=page_query.pages_in(len(lines), RATIOS),
+            answer=common_ground.answer(two, ground) if ground else "",
+            losers=common_ground.losers(ground) if ground else [],
             drawn=self._picture(snapshot, two) if ground else None,
             verdict=verdict,
             doubtful=doubtful,
             of_newest_software=any(map(_of_newest_software, lines)),
         )
 
-    def _ground(self, snapshot: Snapshot, two: TwoSides) -> CommonGround:
+    def _ground(
+        self, snapshot: Snapshot, two: common_ground.TwoSides
+    ) -> common_ground.CommonGround:
         if two.base == two.other:
             raise UsageError("Both sides are the same.", "Choose another one.")
         database = self.site.database
         key = ("common ground", two.key)
-        return self._once(snapshot, key, lambda: common_ground(snapshot, database, two))
+        return self._once(
+            snapshot, key, lambda: common_ground.common_ground(snapshot, database, two)
+        )
 
-    def _picture(self, snapshot: Snapshot, two: TwoSides) -> Picture | None:
+    def _picture(self, snapshot: Snapshot, two: common_ground.TwoSides) -> Picture | None:
         made = self._ground(snapshot, two).made
         key = ("speed-ups", two.key)
         return self._once(snapshot, key, lambda: speed_ups_picture(made, two.base, two.other))
 
-    def _counted(self, snapshot: Snapshot, name: str) -> PageQuery:
+    def _counted(self, snapshot: Snapshot, name: str) -> page_query.PageQuery:
         """Return the cells of a roofline, those of the largest models first."""
         rows = snapshot.ask(
-            f"SELECT key FROM cell WHERE {DEVICE} = ? AND {entities.COUNTS}"  # noqa: S608
+            f"SELECT key FROM cell WHERE {common_ground.DEVICE} = ? AND {entities.COUNTS}"  # noqa: S608
             " AND latency IS NOT NULL ORDER BY parameters DESC NULLS LAST, key LIMIT ?",
-            [name, MOST_CELLS],
+            [name, common_ground.MOST_CELLS],
         )
-        return PageQuery(cells=tuple(str(row["key"]) for row in rows))
+        return page_query.PageQuery(cells=tuple(str(row["key"]) for row in rows))
 
     def _roofline(self, snapshot: Snapshot, name: str) -> Picture | None:
         query = self._counted(snapshot, name)
@@ -401,13 +382,11 @@ class DevicePages(EntityPages):
         return self.site.pictures.of(snapshot, CHARTS[_ROOFLINE], query)
 
 
-def _two(request: Request, of: str) -> TwoSides:
+def _two(request: Request, of: str) -> common_ground.TwoSides:
     asked = request.query_params
     sides = asked.get("a", ""), asked.get("b", "")
-    narrowed = {name: value for name in NARROWED if (value := asked.get(name, ""))}
-    if of == "devices":
-        return devices_beside(*sides, narrowed)
-    return engines_beside(*sides, asked.get("device", ""), narrowed)
+    narrowed = {name: value for name in common_ground.NARROWED if (value := asked.get(name, ""))}
+    return common_ground.sides_of(of == "devices", *sides, asked.get("device", ""), narrowed)
 
 
 def _names(snapshot: Snapshot, column: str) -> list[str]:
@@ -418,7 +397,9 @@ def _names(snapshot: Snapshot, column: str) -> list[str]:
     return [str(row["name"]) for row in rows]
 
 
-def _why_not(snapshot: Snapshot, two: TwoSides, name: str, known: Sequence[str]) -> str:
+def _why_not(
+    snapshot: Snapshot, two: common_ground.TwoSides, name: str, known: Sequence[str]
+) -> str:
     """Return why a side cannot be compared, or ""."""
     if not name or name in known:
         return ""

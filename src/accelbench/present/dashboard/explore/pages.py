@@ -15,14 +15,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from accelbench.core.nouns import figure
 from accelbench.core.plugins import HARDWARE, registered
 from accelbench.core.rows import Row, number
 from accelbench.hardware.common import SPARE, colour_of
-from accelbench.present.charts.axes import ChartAxis
+from accelbench.present.charts.axes import GROUP_COLOURS, REST_COLOUR, ChartAxis
 from accelbench.present.charts.chart import Picture
 from accelbench.present.charts.palette import on_dark
-from accelbench.present.charts.theme import GROUP_COLOURS, REST_COLOUR
-from accelbench.present.charts.words import figure, safe
+from accelbench.present.charts.words import safe
 from accelbench.present.dashboard.explore.points import (
     ACROSS,
     FIELDS,

@@ -8,7 +8,7 @@ from math import ceil, floor, isfinite, log10
 
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import NO_DATA, counted
-from accelbench.core.rows import Row, number, text
+from accelbench.core.rows import Row, number
 from accelbench.core.visible import in_quotes
 from accelbench.present.charts.axes import ChartAxis, axis, decades, far
 from accelbench.present.charts.chart import ChartLabel, Picture
@@ -20,7 +20,9 @@ from accelbench.present.dashboard.page_query import (
     address_of_pairs,
     one_of,
 )
+from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
+from accelbench.present.texts import catalogue
 
 
 @dataclass(frozen=True)
@@ -34,53 +36,12 @@ class ExploreFigure:
     better: int = 0  # -1 if less is better, 1 if more is, else 0
 
 
-FIGURES: Mapping[str, ExploreFigure] = {
-    figure.name: figure
-    for figure in (
-        ExploreFigure("latency", "latency of a step (median, else mean), ms", "latency", better=-1),
-        ExploreFigure("throughput", "throughput, items/s", "throughput", better=1),
-        ExploreFigure("tail", "latency that 90 % to 99 % keep, ms", "tail", better=-1),
-        ExploreFigure("memory", "peak memory, MB", "memory", timed=False, better=-1),
-        ExploreFigure("cost", "cost of a million items", "cost_per_million", better=-1),
-        ExploreFigure("energy", "energy of an item, J", "energy_per_item", better=-1),
-        ExploreFigure(
-            "error", "largest error of the outputs, parts of one", "error", timed=False, better=-1
-        ),
-        ExploreFigure("ttft", "time to first token (mean), ms", "ttft", better=-1),
-        ExploreFigure("token-rate", "tokens a second for a user", "token_rate", better=1),
-        ExploreFigure("parameters", "parameters, millions", "parameters / 1e6", timed=False),
-        ExploreFigure("flops", "operations of a step, GFLOP", "flops / 1e9", timed=False),
-        ExploreFigure("batch", "batch size", "batch_size", timed=False),
-    )
-}
+_LABELS = catalogue("explore_labels")
+FIGURES = {name: ExploreFigure(name, **about) for name, about in _LABELS["figures"].items()}
 #: Fields of colours and distributions: the name in an address → label and SQL.
-FIELDS: Mapping[str, tuple[str, str]] = {
-    "hardware": ("platform", "hardware"),
-    "device": ("device", "concat_ws(' ', hardware, device_name)"),
-    "runtime": ("engine", "runtime"),
-    "place": (
-        "device and engine",
-        "concat_ws(' · ', concat_ws(' ', hardware, device_name), runtime)",
-    ),
-    "precision": ("precision", "precision"),
-    "family": ("family", "family"),
-    "mode": ("mode", "mode"),
-    "batch": ("batch size", "batch_size::VARCHAR"),
-    "provenance": ("provenance", "kind"),
-}
-
+FIELDS: Mapping[str, Sequence[str]] = _LABELS["fields"]
 #: Usual questions: title, figure along, figure up. The first with figures is shown.
-PRESETS = (
-    ("Latency against throughput", "latency", "throughput"),
-    ("First token against tokens a second for a user", "ttft", "token-rate"),
-    ("Latency against parameters", "parameters", "latency"),
-    ("Latency against operations", "flops", "latency"),
-    ("Throughput against cost", "cost", "throughput"),
-    ("Latency against error", "error", "latency"),
-    ("Latency against energy", "energy", "latency"),
-    ("Throughput against batch size", "batch", "throughput"),
-    ("Latency against memory", "memory", "latency"),
-)
+PRESETS: Sequence[Sequence[str]] = _LABELS["presets"]["every"]
 
 
 def figure_named(name: str) -> ExploreFigure:
@@ -220,16 +181,14 @@ def spread_of(
     return spread_picture(label, title, [_group(row) for row in rows], notes)
 
 
-def _group(row: Row) -> SpreadGroup:
-    quantiles = row["quantiles"]
-    assert isinstance(quantiles, list)
+def _group(row: Cell) -> SpreadGroup:
     return SpreadGroup(
         str(row["name"] or NO_DATA),
-        text(row, "hardware") if row["platforms"] == 1 else "",
-        int(number(row, "cells") or 0),
-        int(number(row, "models") or 0),
-        [float(value) for value in quantiles],
-        bool(row["imported"]),
+        str(row["hardware"] or "") if row["platforms"] == 1 else "",
+        row["cells"],
+        row["models"],
+        row["quantiles"],
+        row["imported"],
         str(row["first"] or "")[:10],
         str(row["last"] or "")[:10],
     )
@@ -240,7 +199,7 @@ def summaries(snapshot: Snapshot, query: PageQuery) -> list[tuple[str, str, Pict
     where, values = query.where()
     counts = ", ".join(f'count(DISTINCT {FIELDS[name][1]}) AS "{name}"' for name in _BY)
     (row,) = snapshot.ask(f"SELECT {counts} FROM cell WHERE {where} AND {COUNTED_SQL}", values)  # noqa: S608
-    by = next((name for name in _BY if (number(row, name) or 0) <= MOST_GROUPS), _BY[-1])
+    by = next((name for name in _BY if row[name] <= MOST_GROUPS), _BY[-1])
     made = ((name, spread_of(snapshot, query, FIGURES[name], by)) for name in SUMMARIES)
     return [(name, by, picture) for name, picture in made if picture is not None]
 
@@ -284,7 +243,7 @@ def points_of(snapshot: Snapshot, query: PageQuery, chosen: ExploreQuery) -> Exp
         f"SELECT count(*) AS n, min({x}) AS x0, max({x}) AS x1, min({y}) AS y0, max({y}) AS y1"  # noqa: S608
         " FROM {cells}"
     )
-    count = int(number(about, "n") or 0)
+    count = about["n"]
     if not count:
         return None
     across, up = _axis(chosen, "x", chosen.x, about), _axis(chosen, "y", chosen.y, about)
@@ -316,7 +275,7 @@ def figures_there(snapshot: Snapshot, query: PageQuery) -> dict[str, int]:
         f'count(*) FILTER ({usable_sql(figure)}) AS "{name}"' for name, figure in FIGURES.items()
     )
     (row,) = snapshot.ask(f"SELECT {counts} FROM cell WHERE {where}", values)  # noqa: S608
-    return {name: int(number(row, name) or 0) for name in FIGURES}
+    return {name: row[name] for name in FIGURES}
 
 
 class _Selection:
@@ -335,10 +294,10 @@ class _Selection:
             f" {self._colour} AS colour_by, {', '.join(_COLUMNS)}"
         )
 
-    def ask(self, sql: str, more: str = "", values: Sequence[object] = ()) -> list[Row]:
+    def ask(self, sql: str, more: str = "", values: Sequence[object] = ()) -> list[Cell]:
         """Return the rows of a question in which `{cells}` stands for the configurations."""
         cells = f"cell WHERE {self._where}{more}"
-        return [*self._snapshot.ask(sql.format(cells=cells), [*self._values, *values])]
+        return self._snapshot.ask(sql.format(cells=cells), [*self._values, *values])
 
     def groups(self) -> list[tuple[str, int]]:
         """Return the colours with their counts, the largest first."""
@@ -346,7 +305,7 @@ class _Selection:
             f"SELECT {self._colour} AS name, count(*) AS n"  # noqa: S608
             " FROM {cells} GROUP BY 1 ORDER BY 2 DESC, 1"
         )
-        return [(str(row["name"]), int(number(row, "n") or 0)) for row in rows]
+        return [(str(row["name"]), row["n"]) for row in rows]
 
     def rows(
         self,
@@ -354,12 +313,12 @@ class _Selection:
         order: str = "lower(model)",
         more: str = "",
         values: Sequence[object] = (),
-    ) -> list[Row]:
+    ) -> list[Cell]:
         """Return the configurations in an order, at most so many."""
         sql = f"SELECT {self._columns} FROM {{cells}} ORDER BY {order}, key LIMIT {most}"  # noqa: S608
         return self.ask(sql, more, values)
 
-    def matches(self) -> list[Row]:
+    def matches(self) -> list[Cell]:
         """Return the configurations whose names have each word of the search."""
         words = self._chosen.find.lower().split()
         text = "lower(concat_ws(' ', model, hardware, device_name, runtime, precision))"
@@ -373,9 +332,9 @@ class _Selection:
         rows = self.ask(
             f"SELECT {column} AS c, {row} AS r, count(*) AS n FROM {{cells}} GROUP BY 1, 2"  # noqa: S608
         )
-        return [tuple(int(number(one, name) or 0) for name in "crn") for one in rows]  # type: ignore[misc]
+        return [(one["c"], one["r"], one["n"]) for one in rows]
 
-    def front(self) -> list[Row]:
+    def front(self) -> list[Cell]:
         """Return the configurations that none beats in both, or the best of the figure up."""
         x, y = self._chosen.x, self._chosen.y
         if not y.better:
@@ -419,11 +378,11 @@ def share_along(scale: ChartAxis, value: float) -> float:
     return (value - scale.low) / (scale.high - scale.low)
 
 
-def ticks_of(scale: ChartAxis, most: int = 6) -> list[float]:
+def ticks_of(scale: ChartAxis) -> list[float]:
     """Return round numbers along an axis."""
     if scale.log:
         return decades(scale.low, scale.high)
-    rough = (scale.high - scale.low) / most
+    rough = (scale.high - scale.low) / 6
     power = 10.0 ** floor(log10(rough))
     step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= rough)
     first, last = ceil(scale.low / step - 1e-9), floor(scale.high / step + 1e-9)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from accelbench.core.rows import Row, number
+from accelbench.core.rows import Row
 from accelbench.judge.history import Series, answer_counts
 from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.snapshots import details
@@ -94,7 +94,7 @@ def judged_lines(
 
 def _runs_of_lines(snapshot: Snapshot) -> dict[LineKey, int]:
     rows = snapshot.ask("SELECT series_key, machine, sum(runs) AS runs FROM cell GROUP BY ALL")
-    return {line_key(row): int(number(row, "runs") or 0) for row in rows}
+    return {line_key(row): int(row["runs"] or 0) for row in rows}
 
 
 def _pieces(lines: Sequence[Cell], runs: Mapping[LineKey, int]) -> list[list[Cell]]:

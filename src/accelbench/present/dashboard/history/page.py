@@ -14,7 +14,7 @@ from accelbench.present.dashboard.page_base import SitePages
 from accelbench.present.dashboard.page_query import PageQuery, address_of_pairs, one_of, pages_in
 from accelbench.present.dashboard.snapshots import details
 from accelbench.present.dashboard.snapshots.details import EVERY_LINE, lines_of
-from accelbench.present.history import document
+from accelbench.present.terminal.history import document
 
 #: Series of a page.
 SERIES = 12

@@ -15,9 +15,9 @@ from accelbench.core.rows import Row
 from accelbench.core.visible import csv_cell
 from accelbench.evidence.launches import with_reported_outputs
 from accelbench.present.charts import CHARTS
+from accelbench.present.charts.axes import DIM
 from accelbench.present.charts.chart import Chart, Sizes
 from accelbench.present.charts.palette import DARK, DARK_PAPER, LIGHT_PAPER, Look, on_dark
-from accelbench.present.charts.theme import DIM
 from accelbench.present.dashboard.explore.points import summaries
 from accelbench.present.dashboard.page_base import SitePages
 from accelbench.present.dashboard.page_query import PageQuery
@@ -69,7 +69,7 @@ class ChartPages(SitePages):
             "launches": [
                 {**row, "samples_ms": samples.get(str(row["result_id"]), [])} for row in rows
             ],
-            "run": vars(run) if run else None,
+            "run": run,
         }
         body = json.dumps(whole, indent=1, default=str)
         headers = {"content-disposition": f'attachment; filename="cell-{cell["key"]}.json"'}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from accelbench.core.errors import UsageError
 from accelbench.core.rows import Row
@@ -16,19 +18,14 @@ from accelbench.judge.points import points
 from accelbench.present.chart_data import collectives_of, matrix_of, roofs_of
 from accelbench.present.charts import CHARTS
 from accelbench.present.charts.chart import Chart, Picture, Subject, picture
-from accelbench.present.charts.collectives import COLLECTIVES
-from accelbench.present.charts.compatibility import COMPATIBILITY
-from accelbench.present.charts.distribution import DISTRIBUTION, MOST_LAUNCHES
 from accelbench.present.charts.palette import DARK, LIGHT, Look, repainted
-from accelbench.present.charts.roofline import ROOFLINE
-from accelbench.present.charts.trend import TREND
+from accelbench.present.charts.spread import MOST_LAUNCHES
 from accelbench.present.dashboard.history.changes import (
     ChangesKeeper,
     JudgedLines,
     LineKey,
     line_key,
 )
-from accelbench.present.dashboard.kept_values import KeptValues
 from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.cells import Cell
@@ -40,6 +37,51 @@ if TYPE_CHECKING:
     from accelbench.judge.history import Series
 
 
+T = TypeVar("T")
+_MOST = 192
+
+
+class KeptValues:
+    """Values by key, of which each is made by one thread while others wait for it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the value of a key, made now if there is none. A failure is not kept."""
+        future, is_new = self._future(key)
+        if is_new:
+            self._make(key, future, make)
+        value: T = future.result()
+        return value
+
+    def soon(self, key: Hashable, make: Callable[[], T], patience: float) -> T | None:
+        """Return the value of a key, made in a thread, or None after `patience` seconds."""
+        future, is_new = self._future(key)
+        if is_new:
+            # Not a daemon: an interpreter that ends under a reader of DuckDB aborts.
+            threading.Thread(target=self._make, args=(key, future, make)).start()
+        return future.result() if wait([future], patience).done else None
+
+    def _future(self, key: Hashable) -> tuple[Future[Any], bool]:
+        with self._lock:
+            is_new = key not in self._kept
+            future = self._kept.setdefault(key, Future())
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+        return future, is_new
+
+    def _make(self, key: Hashable, future: Future[Any], make: Callable[[], object]) -> None:
+        try:
+            future.set_result(make())
+        except BaseException as error:
+            with self._lock:
+                self._kept.pop(key, None)
+            future.set_exception(error)
+
+
 #: Series whose history is drawn.
 MOST_SERIES = 12
 #: Points of all series of a picture together.
@@ -47,7 +89,6 @@ _MOST_POINTS = 3000
 #: Points from which on it is worth while to judge every line, so that the next picture reads few.
 _MANY_POINTS = 4 * _MOST_POINTS
 _LATENCY = "latency"
-T = TypeVar("T")
 
 
 def trend_lines(
@@ -161,18 +202,18 @@ class Pictures:
     def _subject(self, snapshot: Snapshot, chart: Chart, page_query: PageQuery) -> Subject:
         # With a million results each question is slow: what one chart needs is read only for it.
         chosen, rows, common = self._once_common(snapshot, page_query)
-        if chart is TREND:
+        if chart.name == "trend":
             series = trend_lines(self._database, snapshot, chosen, self._changes)
             return replace(common, series=series)
-        if chart is DISTRIBUTION:
+        if chart.name == "latency-distribution":
             timed = [str(row["result_id"]) for p in common.points if p.timed for row in p.rows]
             return replace(common, samples=step_samples(self._database, timed[:MOST_LAUNCHES]))
-        if chart is ROOFLINE:
+        if chart.name == "roofline":
             return replace(common, roofs=roofs_of(self._database, rows))
-        if chart is COLLECTIVES and common.machine:
+        if chart.name == "collectives" and common.machine:
             timed_there = collectives_of(self._database, common.machine, rows)
             return replace(common, collectives=timed_there)
-        if chart is COMPATIBILITY and len({cell["machine"] for cell in chosen}) == 1:
+        if chart.name == "compatibility" and len({cell["machine"] for cell in chosen}) == 1:
             machine = snapshot.machines.get(str(chosen[0]["machine"]))
             return replace(common, matrix=matrix_of(rows, machine, self._local))
         return common

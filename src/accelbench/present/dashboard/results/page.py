@@ -15,7 +15,7 @@ from starlette.responses import Response
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.figures import kind_sql
 from accelbench.core.precision import not_exact
-from accelbench.core.rows import Row, number, text, texts
+from accelbench.core.rows import number, text, texts
 from accelbench.core.vocabulary import Quality
 from accelbench.evidence.launches import with_reported_outputs
 from accelbench.judge.matrices import matrix_on
@@ -23,29 +23,12 @@ from accelbench.judge.matrix import RULE
 from accelbench.judge.questions import AXES, ComparisonAxis
 from accelbench.judge.ranks import ranks_of
 from accelbench.present.charts import CHARTS
-from accelbench.present.charts.distribution import MOST_LAUNCHES
+from accelbench.present.charts.spread import MOST_LAUNCHES
+from accelbench.present.dashboard import page_query
 from accelbench.present.dashboard.page_base import NotThereError, SitePages
-from accelbench.present.dashboard.page_query import (
-    COLUMNS,
-    COUNTED_SQL,
-    FIGURES,
-    GROUPS,
-    MOST_CHOSEN,
-    PAGE,
-    PageQuery,
-    ResultColumn,
-    exactly_named,
-    pages_in,
-)
 from accelbench.present.dashboard.pictures.pictures import MOST_CELLS
+from accelbench.present.dashboard.results import table_query
 from accelbench.present.dashboard.results import table_query as result_rows
-from accelbench.present.dashboard.results.table_query import (
-    BEST,
-    GROUP_ORDERS,
-    MEDIAN,
-    TableQuery,
-    table_query,
-)
 from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.cells import (
     Cell,
@@ -54,8 +37,8 @@ from accelbench.present.dashboard.snapshots.cells import (
     interval,
 )
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot, spent_of
-from accelbench.present.history import document
 from accelbench.present.matrix import plain_mark, tells
+from accelbench.present.terminal.history import document
 
 #: Columns of a pivot, and launches of a matrix.
 MOST_ACROSS, _MOST_OF_MATRIX = 24, 1500
@@ -117,10 +100,10 @@ class GroupPage:
     @property
     def pages(self) -> int:
         """The number of pages."""
-        return pages_in(self.count)
+        return page_query.pages_in(self.count)
 
 
-def grouped(snapshot: Snapshot, query: TableQuery) -> GroupPage:
+def grouped(snapshot: Snapshot, query: table_query.TableQuery) -> GroupPage:
     """Return a page of groups, as a list or as a pivot."""
     apart = _several(snapshot, query, MODE)
     names = (*query.groups, MODE) if apart else query.groups
@@ -130,39 +113,39 @@ def grouped(snapshot: Snapshot, query: TableQuery) -> GroupPage:
     return replace(made, names=names, modes_apart=apart)
 
 
-def _several(snapshot: Snapshot, query: TableQuery, name: str) -> bool:
+def _several(snapshot: Snapshot, query: table_query.TableQuery, name: str) -> bool:
     """Return whether groups would mix several values of a column."""
     if name in query.groups:
         return False
     where, values = query.where()
-    distinct = f"count(DISTINCT coalesce({GROUPS[name].column}::VARCHAR, ''))"
+    distinct = f"count(DISTINCT coalesce({page_query.GROUPS[name].column}::VARCHAR, ''))"
     return snapshot.count(f"SELECT {distinct} FROM cell WHERE {where}", values) > 1  # noqa: S608
 
 
-def _list(snapshot: Snapshot, query: TableQuery, groups: Sequence[str]) -> GroupPage:
+def _list(snapshot: Snapshot, query: table_query.TableQuery, groups: Sequence[str]) -> GroupPage:
     sql, values = _sql(query, groups)
     names = [f"value_{n}" for n in range(len(groups))]
     order = query.group_order.removeprefix("-")
     way = "DESC" if query.group_order.startswith("-") else "ASC"
-    columns = {"count": "n", BEST: "best", MEDIAN: "middle"}
+    columns = {"count": "n", table_query.BEST: "best", table_query.MEDIAN: "middle"}
     by = [columns[order]] if order in columns else names
     ordered = ", ".join(f"{column} {way} NULLS LAST" for column in by)
     then = ", ".join(f"{name} NULLS LAST" for name in names)
     rows = snapshot.ask(
         f"SELECT *, count(*) OVER () AS all_groups FROM ({sql}) ORDER BY {ordered}, {then}"  # noqa: S608
-        f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
+        f" LIMIT {page_query.PAGE} OFFSET {(query.page - 1) * page_query.PAGE}",
         values,
     )
-    count = int(number(rows[0], "all_groups") or 0) if rows else 0
+    count = rows[0]["all_groups"] if rows else 0
     if not rows:  # beyond the last page
         count = snapshot.count(f"SELECT count(*) FROM ({sql})", values)  # noqa: S608
     of_rows = [_group(query, row, groups) for row in rows]
     return GroupPage(count, _with_cells(snapshot, query, of_rows))
 
 
-def _pivot(snapshot: Snapshot, query: TableQuery, names: Sequence[str]) -> GroupPage:
+def _pivot(snapshot: Snapshot, query: table_query.TableQuery, names: Sequence[str]) -> GroupPage:
     where, values = query.where()
-    down, across = (GROUPS[name] for name in query.groups)
+    down, across = (page_query.GROUPS[name] for name in query.groups)
     of_each = snapshot.ask(
         f"SELECT {across.column} AS value, count(*) AS cells FROM cell WHERE {where} GROUP BY 1",  # noqa: S608
         values,
@@ -170,7 +153,7 @@ def _pivot(snapshot: Snapshot, query: TableQuery, names: Sequence[str]) -> Group
     sizes: dict[str, int] = {}
     for one in of_each:
         name = str(one["value"])
-        sizes[name] = sizes.get(name, 0) + int(number(one, "cells") or 0)
+        sizes[name] = sizes.get(name, 0) + one["cells"]
     kept = sorted(sizes, key=lambda value: (-sizes[value], value))[:MOST_ACROSS]
     columns = sorted(
         (one["value"] for one in of_each if str(one["value"]) in kept), key=_place_across
@@ -190,7 +173,7 @@ def _pivot(snapshot: Snapshot, query: TableQuery, names: Sequence[str]) -> Group
 
 
 def _lines(
-    snapshot: Snapshot, query: TableQuery, down: ResultColumn, *, apart: bool
+    snapshot: Snapshot, query: table_query.TableQuery, down: page_query.ResultColumn, *, apart: bool
 ) -> tuple[list[tuple[object, str]], int]:
     # The values down a page, each with its mode if modes are apart, and their count.
     where, values = query.where()
@@ -200,17 +183,17 @@ def _lines(
     rows = snapshot.ask(
         f"SELECT value, mode, count(*) OVER () AS every FROM ({distinct})"  # noqa: S608
         f" ORDER BY {order} NULLS LAST, value, mode"
-        f" LIMIT {PAGE} OFFSET {(query.page - 1) * PAGE}",
+        f" LIMIT {page_query.PAGE} OFFSET {(query.page - 1) * page_query.PAGE}",
         values,
     )
     if not rows:  # beyond the last page
         return [], snapshot.count(f"SELECT count(*) FROM ({distinct})", values)  # noqa: S608
-    return [(row["value"], text(row, "mode")) for row in rows], int(number(rows[0], "every") or 0)
+    return [(row["value"], row["mode"]) for row in rows], rows[0]["every"]
 
 
 def _figures(
     snapshot: Snapshot,
-    query: TableQuery,
+    query: table_query.TableQuery,
     names: Sequence[str],
     shown: Mapping[str, Sequence[object]],
 ) -> list[ResultGroup]:
@@ -235,7 +218,7 @@ def _place_across(value: object) -> tuple[object, ...]:
 
 
 def _sql(
-    query: TableQuery,
+    query: table_query.TableQuery,
     names: Sequence[str],
     narrowed: Sequence[str] = (),
     more: Sequence[object] = (),
@@ -246,10 +229,10 @@ def _sql(
     usable = (
         "" if told.name == "memory" else f" AND coalesce(quality, '') <> '{Quality.UNUSABLE.value}'"
     )
-    counts = f"{COUNTED_SQL}{usable} AND {told.column} > 0"
+    counts = f"{page_query.COUNTED_SQL}{usable} AND {told.column} > 0"
     best = "max" if told.name in _RISING else "min"
     several = f"list(DISTINCT {kind_sql('throughput_unit')}) FILTER ({counts})"
-    groups = [GROUPS[name].column for name in names]
+    groups = [page_query.GROUPS[name].column for name in names]
     named = ", ".join(f"{column} AS value_{n}" for n, column in enumerate(groups))
     figure = f"CASE WHEN {counts} THEN {told.column} END"
     sql = (
@@ -264,18 +247,18 @@ def _sql(
     return sql, values
 
 
-def _group(query: TableQuery, row: Row, names: Sequence[str]) -> ResultGroup:
+def _group(query: table_query.TableQuery, row: Cell, names: Sequence[str]) -> ResultGroup:
     units = sorted(texts(row, "units")) if query.figure in _COUNTED else []
     several = len(units) > 1
     figures = {
-        name: None if several or row[name] is None else float(number(row, name) or 0.0)
+        name: None if several or row[name] is None else row[name]
         for name in ("best", "middle", "low", "high")
     }
     statistics = sorted(texts(row, "statistics")) if query.figure == "latency" else []
     return ResultGroup(
         {name: row[f"value_{n}"] for n, name in enumerate(names)},
-        int(number(row, "n") or 0),
-        int(number(row, "known") or 0),
+        row["n"],
+        row["known"],
         "" if several else text(row, "best_key"),
         figures["best"],
         figures["middle"],
@@ -287,7 +270,7 @@ def _group(query: TableQuery, row: Row, names: Sequence[str]) -> ResultGroup:
 
 
 def _with_cells(
-    snapshot: Snapshot, query: TableQuery, groups: Sequence[ResultGroup]
+    snapshot: Snapshot, query: table_query.TableQuery, groups: Sequence[ResultGroup]
 ) -> list[ResultGroup]:
     keys = [group.key for group in groups if group.key]
     by_key = {cell["key"]: cell for cell in cells.named(snapshot, keys)}
@@ -298,15 +281,17 @@ def _with_cells(
     ]
 
 
-def _row(query: TableQuery, value: object, groups: Sequence[ResultGroup], mode: str) -> PivotRow:
-    across = GROUPS[query.groups[1]]
+def _row(
+    query: table_query.TableQuery, value: object, groups: Sequence[ResultGroup], mode: str
+) -> PivotRow:
+    across = page_query.GROUPS[query.groups[1]]
     by_value = {str(group.values[across.name]): group for group in groups}
     ranked = sorted(
         (group for group in groups if group.best is not None),
         key=lambda group: group.best or 0.0,
         reverse=query.figure in _RISING,
     )
-    if query.by != BEST or len(ranked) < 2:
+    if query.by != table_query.BEST or len(ranked) < 2:
         return PivotRow(value, by_value, mode=mode)
     apart = unlike([group.cell for group in ranked if group.cell], across)
     apart += _doubt([group.cell for group in ranked if group.cell])
@@ -324,7 +309,7 @@ def _doubt(ranked: Sequence[Cell]) -> list[str]:
     return [why] if why else []
 
 
-def unlike(several: Sequence[Cell], across: ResultColumn) -> list[str]:
+def unlike(several: Sequence[Cell], across: page_query.ResultColumn) -> list[str]:
     """Return what the configurations of a row differ in, except the column across."""
     name = _AXES.get(across.name, across.name)
     axis = AXES.get(name, ComparisonAxis("", (across.column,)))
@@ -347,9 +332,9 @@ class ResultPages(SitePages):
     def page(self, request: Request) -> Response:
         """Show the results, or groups of them."""
         snapshot, asked = self._requested(request)
-        query = table_query(request.query_params.multi_items(), asked)
+        query = table_query.table_query(request.query_params.multi_items(), asked)
         groups = grouped(snapshot, query) if query.groups else None
-        found = cells.found(snapshot, query, 0 if groups else PAGE)
+        found = cells.found(snapshot, query, 0 if groups else page_query.PAGE)
         last = groups.pages if groups else found.pages
         if query.page > last:
             query = replace(query, page=last)
@@ -372,14 +357,18 @@ class ResultPages(SitePages):
             picked_cells=cells.named(snapshot, query.cells),
             left_out=len({key for key in chosen if key}) - len(query.cells),
             all_columns=[
-                column for name, column in COLUMNS.items() if name != "cost" or snapshot.costed
+                column
+                for name, column in page_query.COLUMNS.items()
+                if name != "cost" or snapshot.costed
             ],
-            group_columns=list(GROUPS.values()),
-            figures=[column for column in FIGURES if column.name != "cost" or snapshot.costed],
-            group_orders=GROUP_ORDERS,
+            group_columns=list(page_query.GROUPS.values()),
+            figures=[
+                column for column in page_query.FIGURES if column.name != "cost" or snapshot.costed
+            ],
+            group_orders=table_query.GROUP_ORDERS,
             charts=[CHARTS[name] for name in _BESIDE if name in CHARTS],
             most=MOST_CELLS,
-            most_chosen=MOST_CHOSEN,
+            most_chosen=page_query.MOST_CHOSEN,
             sizes=columns(*AS_TOLD),
         )
 
@@ -412,8 +401,8 @@ class ResultPages(SitePages):
             ranked=any(sum(rank.known for rank in ranks_of(row)) > 1 for row in rows),
             beside=cells.beside(snapshot, cell),
             series=[document(history) for history in series],
-            of_it=PageQuery(cells=(cell["key"],)),
-            of_model=PageQuery(model=exactly_named(str(cell["model"]))),
+            of_it=page_query.PageQuery(cells=(cell["key"],)),
+            of_model=page_query.PageQuery(model=page_query.exactly_named(str(cell["model"]))),
         )
 
     def matrix(self, request: Request) -> Response:
@@ -442,7 +431,7 @@ class ResultPages(SitePages):
             left_out=max(0, len(ids) - _MOST_OF_MATRIX),
         )
 
-    def _of_one(self, snapshot: Snapshot, query: PageQuery) -> PageQuery:
+    def _of_one(self, snapshot: Snapshot, query: page_query.PageQuery) -> page_query.PageQuery:
         # One machine and mode, by default those of `accelbench matrix`.
         modes = snapshot.known["mode"]
         usual = ["inference"] if "inference" in modes else modes

@@ -12,22 +12,7 @@ from typing import TYPE_CHECKING, Self
 from accelbench.core.nouns import counted
 from accelbench.core.vocabulary import SINGLE_STREAM
 from accelbench.judge.questions import SHAPES
-from accelbench.present.dashboard import words
-from accelbench.present.dashboard.page_query import (
-    COLUMNS,
-    FACETS,
-    FIGURES,
-    GROUPS,
-    MODEL,
-    OF_EVERY_ROW,
-    SIZE,
-    PageQuery,
-    Pairs,
-    ResultColumn,
-    exactly_named,
-    one_of,
-    parameters_of,
-)
+from accelbench.present.dashboard import page_query, words
 
 if TYPE_CHECKING:
     from accelbench.judge.machines import Machine
@@ -41,11 +26,11 @@ LIST, PIVOT = "list", "pivot"
 GROUP_ORDERS = ("group", "count", BEST, MEDIAN)
 _MOST_GROUPS = 2
 _LONGEST_NAME = 80
-_OF_FIGURES = {figure.name: figure for figure in FIGURES}
+_OF_FIGURES = {figure.name: figure for figure in page_query.FIGURES}
 
 
 @dataclass(frozen=True)
-class TableQuery(PageQuery):
+class TableQuery(page_query.PageQuery):
     """The filters, columns and groups of a table."""
 
     columns: tuple[str, ...] = ()  # columns to show; empty: those that differ
@@ -62,7 +47,7 @@ class TableQuery(PageQuery):
         return self.layout == PIVOT and len(self.groups) == _MOST_GROUPS
 
     @property
-    def told(self) -> ResultColumn:
+    def told(self) -> page_query.ResultColumn:
         """The column of the groups' figure."""
         return _OF_FIGURES[self.figure]
 
@@ -120,31 +105,31 @@ class TableQuery(PageQuery):
 def _filtered(query: TableQuery, name: str, value: object) -> TableQuery | None:
     if value is None:
         return None
-    if name in FACETS:
+    if name in page_query.FACETS:
         return replace(query, chosen={**query.chosen, name: (str(value),)})
-    if COLUMNS[name].number and isinstance(value, int | float):
+    if page_query.COLUMNS[name].number and isinstance(value, int | float):
         return replace(query, bounds={**query.bounds, name: (float(value), float(value))})
-    return replace(query, model=exactly_named(str(value))) if name == "model" else None
+    return replace(query, model=page_query.exactly_named(str(value))) if name == "model" else None
 
 
-def table_query(pairs: Pairs, page: PageQuery) -> TableQuery:
+def table_query(pairs: page_query.Pairs, page: page_query.PageQuery) -> TableQuery:
     """Return the table that an address asks for; unknown names are ignored, values refused."""
-    parameters = parameters_of(pairs)
+    parameters = page_query.parameters_of(pairs)
 
     def last(name: str, usual: str, known: Iterable[str], noun: str = "") -> str:
-        return one_of(noun or name, parameters.get(name, [usual])[-1], known)
+        return page_query.one_of(noun or name, parameters.get(name, [usual])[-1], known)
 
     def several(name: str, known: Iterable[str], noun: str) -> list[str]:
         values = dict.fromkeys(parameters.get(name, ()))
-        return [one_of(noun, value, known) for value in values]
+        return [page_query.one_of(noun, value, known) for value in values]
 
-    columns = several("col", COLUMNS, "column")
+    columns = several("col", page_query.COLUMNS, "column")
     order = parameters.get("order", ["group"])[-1]
-    one_of("order", order.removeprefix("-"), GROUP_ORDERS)
+    page_query.one_of("order", order.removeprefix("-"), GROUP_ORDERS)
     return TableQuery(
-        **{known.name: getattr(page, known.name) for known in fields(PageQuery)},
-        columns=tuple(name for name in COLUMNS if name in columns),
-        groups=tuple(several("group", GROUPS, "column to group by")[:_MOST_GROUPS]),
+        **{known.name: getattr(page, known.name) for known in fields(page_query.PageQuery)},
+        columns=tuple(name for name in page_query.COLUMNS if name in columns),
+        groups=tuple(several("group", page_query.GROUPS, "column to group by")[:_MOST_GROUPS]),
         layout=last("as", LIST, (LIST, PIVOT), "layout"),
         figure=last("figure", "latency", _OF_FIGURES),
         by=last("by", BEST, (BEST, MEDIAN), "choice"),
@@ -157,53 +142,58 @@ def table_query(pairs: Pairs, page: PageQuery) -> TableQuery:
 _UNREMARKABLE = {"scenario": SINGLE_STREAM, "devices": 1, "data": "synthetic", "weights": "random"}
 #: Columns of results: rows that differ in these only may still be of the same configuration.
 _OUTCOMES = tuple(
-    COLUMNS[name]
+    page_query.COLUMNS[name]
     for name in (
-        *OF_EVERY_ROW,
+        *page_query.OF_EVERY_ROW,
         *("tail", "quality", "verification", "status", "reason"),
         *("samples", "runs", "run", "warnings", "workarounds"),
     )
 )
-_USUAL = tuple(column for column in COLUMNS.values() if column.usual)
+_USUAL = tuple(column for column in page_query.COLUMNS.values() if column.usual)
 #: Columns that each row shows without a column of its own.
 _ALWAYS_TOLD = ("model", "kind")
 
 
-def value_of(row: Cell, column: ResultColumn) -> object:
+def value_of(row: Cell, column: page_query.ResultColumn) -> object:
     """Return the value of a row in a column."""
-    return words.size(row) or None if column is SIZE else row.get(column.column)
+    return words.size(row) or None if column is page_query.SIZE else row.get(column.column)
 
 
 #: The order of columns by default.
-_PLACES = {column: place for place, column in enumerate(COLUMNS.values())}
+_PLACES = {column: place for place, column in enumerate(page_query.COLUMNS.values())}
 
 
 def shown(
     rows: Sequence[Cell], chosen: Sequence[str] = (), *, costed: bool = False
-) -> list[ResultColumn]:
+) -> list[page_query.ResultColumn]:
     """Return the chosen columns, or else those in which rows differ; the model is always first."""
     if chosen:
-        return [MODEL, *(COLUMNS[name] for name in chosen if name != MODEL.name)]
+        return [
+            page_query.MODEL,
+            *(page_query.COLUMNS[name] for name in chosen if name != page_query.MODEL.name),
+        ]
     figures = [
-        COLUMNS[name]
-        for name in OF_EVERY_ROW
+        page_query.COLUMNS[name]
+        for name in page_query.OF_EVERY_ROW
         if (name != "cost" or costed) and any(_figure_of(row, name) for row in rows)
     ]
     # A row without results shows the reason in this column.
-    if not any(column in FIGURES for column in figures):
-        figures = [COLUMNS["latency"], *figures]
+    if not any(column in page_query.FIGURES for column in figures):
+        figures = [page_query.COLUMNS["latency"], *figures]
     differing = [column for column in _USUAL if len(_values(rows, column)) > 1]
-    return [MODEL, *sorted([*differing, *figures], key=_PLACES.__getitem__)]
+    return [page_query.MODEL, *sorted([*differing, *figures], key=_PLACES.__getitem__)]
 
 
 def _figure_of(row: Cell, name: str) -> object:
     # A row without a latency may have a tail latency in its place.
-    held = value_of(row, COLUMNS[name])
+    held = value_of(row, page_query.COLUMNS[name])
     return held or row.get("tail") if name == "latency" else held
 
 
 def in_common(
-    rows: Sequence[Cell], columns: Sequence[ResultColumn], machines: Mapping[str, Machine]
+    rows: Sequence[Cell],
+    columns: Sequence[page_query.ResultColumn],
+    machines: Mapping[str, Machine],
 ) -> list[str]:
     """Return what all rows have in common and no column shows, as words."""
     if not rows:
@@ -222,14 +212,14 @@ def in_common(
     return [*known, *kinds] if len(kinds) == 1 else known
 
 
-def told_by(columns: Sequence[ResultColumn]) -> tuple[str, ...]:
+def told_by(columns: Sequence[page_query.ResultColumn]) -> tuple[str, ...]:
     """Return the columns of a cell by which a row tells its configuration."""
-    shapes = SHAPES if SIZE in columns else ()
+    shapes = SHAPES if page_query.SIZE in columns else ()
     asked = (column.column for column in columns if column.column and column not in _OUTCOMES)
     return (*_ALWAYS_TOLD, *asked, *shapes)
 
 
-def _values(rows: Sequence[Cell], column: ResultColumn) -> set[str]:
+def _values(rows: Sequence[Cell], column: page_query.ResultColumn) -> set[str]:
     return {str(value_of(row, column)) for row in rows}
 
 

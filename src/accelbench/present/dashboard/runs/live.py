@@ -12,17 +12,9 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from accelbench.core import facts
 from accelbench.core.axes import AS_TOLD, columns
 from accelbench.core.errors import AccelbenchError, SurroundingsError
-from accelbench.core.facts import (
-    PART,
-    RESULT,
-    RUN_EXTENDED,
-    RUN_FINISHED,
-    RUN_RESUMED,
-    RUN_STARTED,
-    fleet_of,
-)
 from accelbench.core.rows import Json, Row
 from accelbench.store.journal import SUFFIX, being_written, journal_path, journals_in, scan
 
@@ -86,18 +78,18 @@ class LiveRun:
         more = scan(self.path, self.end, self.lines)
         self.end, self.lines = more.end, more.last_number
         for fact in more.facts:
-            if fact.kind == RUN_STARTED:
+            if fact.kind == facts.RUN_STARTED:
                 self.started = fact.body
-            elif fact.kind == RUN_EXTENDED:
+            elif fact.kind == facts.RUN_EXTENDED:
                 self.extended += _count(fact.body.get("plan"))
-            elif fact.kind == RUN_RESUMED:
+            elif fact.kind == facts.RUN_RESUMED:
                 self.finished = None
-            elif fact.kind == RUN_FINISHED:
+            elif fact.kind == facts.RUN_FINISHED:
                 self.finished = fact.body
-            elif fact.kind == RESULT:
+            elif fact.kind == facts.RESULT:
                 self.own.append({name: fact.body.get(name) for name in _KEPT})
         if isinstance(self.started.get("fleet"), Mapping):
-            for path in self.path.parent.glob(f"{self.run_id}{PART}*{SUFFIX}"):
+            for path in self.path.parent.glob(f"{self.run_id}{facts.PART}*{SUFFIX}"):
                 name = path.name.removesuffix(SUFFIX)
                 if name != self.run_id:
                     self.parts.setdefault(name, LiveRun(name, path)).read_on()
@@ -134,12 +126,12 @@ class Journals:
         """Return runs that go on or were cut off and that are not known, the newest first."""
         ended = set(known)
         names = [path.name.removesuffix(SUFFIX) for path in journals_in(self._folder)]
-        whole = {name for name in names if PART not in name}
+        whole = {name for name in names if facts.PART not in name}
         # A node is a part of its fleet's run.
         runs = [
             self.of(name)
             for name in reversed(names)
-            if name not in ended and (name in whole or fleet_of(name) not in whole)
+            if name not in ended and (name in whole or facts.fleet_of(name) not in whole)
         ]
         return [run for run in runs if run is not None and run.state in ("running", "cut off")]
 

@@ -87,15 +87,10 @@ class RunPages(SitePages):
             raise NotThereError("There is no such run.")
         if followed is not None and (summary is None or live):
             started = followed.started
-            summary = details.RunSummary(
-                run_id,
-                str(started.get("label") or ""),
-                str(started.get("command") or ""),
-                followed.state,
-                str(started.get("started_at") or ""),
-                str(started.get("git_commit") or ""),
-                record(started, "environment"),
-            )
+            names = ("label", "command", "started_at", "git_commit")
+            summary = {name: str(started.get(name) or "") for name in names}
+            summary |= {"run_id": run_id, "status": followed.state}
+            summary["environment"] = record(started, "environment")
             rows, counts = list(reversed(followed.results)), followed.counts
         else:
             rows = details.results_of(self.site.database, run_id)

@@ -5,20 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.figures import Spread, Statistic
 from accelbench.core.nouns import digits
-from accelbench.core.rows import Json, Row, number, text
-from accelbench.judge.accuracies import (
-    TaskAccuracy,
-    accuracies_in,
-    accuracy_against,
-    accuracy_of,
-    cost_sentence,
-    like_for_like,
-    place_of,
-)
+from accelbench.core.rows import Row, text
+from accelbench.judge import accuracies
 from accelbench.judge.filters import marks
 from accelbench.judge.machines import chosen
 from accelbench.judge.questions import SHAPES, flat
@@ -38,33 +30,10 @@ BEHIND = ("times", "means", "rates", *OF_AN_INTERVAL)
 MOST_CHOICES = 60
 
 
-class Cell(TypedDict, total=False):
-    """A row of the snapshot's table of cells, with the columns that are read by name."""
-
-    key: str
-    kind: str
-    model: str
-    mode: str
-    batch_size: int | None
-    machine: str | None
-    run_id: str | None
-    series_key: str | None
-    results: list[str]  # the ids of its launches
-    launches: int
-    failed: int
-    wrong: bool
-    options: Json
-    versions: str | None  # JSON
-    latency: float | None
-    latency_of: str | None  # its statistic
-    throughput: float | None
-    memory: float | None
-    cost_per_million: float | None
-    times: list[float]  # the latency of each launch that counts
-    means: list[float]  # the mean of each that has one
-    rates: list[float]  # the throughput of each
-    latency_mean_ms: float | None  # of the first launch
-    apart: str  # what distinguishes it from others with the same line
+#: A row of the snapshot's table of cells, by column. `results`: ids of its launches. `times`,
+#: `means` and `rates` have a value for each launch that counts. `apart` distinguishes it from
+#: others with the same line.
+Cell = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -108,11 +77,11 @@ def found(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> CellPage:
     )
     return CellPage(
         page(snapshot, query, size) if size else [],
-        sum(_count(row, "cells") for row in counts),
-        _count(names, "models"),
-        _count(names, "hardware"),
-        {str(row["kind"]): _count(row, "cells") for row in counts},
-        sum(_count(row, "failed") for row in counts),
+        sum(row["cells"] for row in counts),
+        names["models"],
+        names["hardware"],
+        {str(row["kind"]): row["cells"] for row in counts},
+        sum(row["failed"] for row in counts),
     )
 
 
@@ -120,8 +89,7 @@ def page(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> list[Cell]:
     """Return the cells of a page in the order of the query."""
     where, values = query.where()
     return told_apart(
-        _whole(
-            snapshot,
+        snapshot.whole(
             f"SELECT rowid AS place FROM cell WHERE {where}"  # noqa: S608
             f" ORDER BY {query.order} LIMIT {size} OFFSET {(query.page - 1) * size}",
             values,
@@ -133,8 +101,7 @@ def page(snapshot: Snapshot, query: PageQuery, size: int = PAGE) -> list[Cell]:
 def every(snapshot: Snapshot, query: PageQuery) -> list[Cell]:
     """Return all cells of a query, for a file."""
     where, values = query.where()
-    return _cells(
-        snapshot,
+    return snapshot.ask(
         f"SELECT * EXCLUDE (series, {', '.join(BEHIND)}) FROM cell"  # noqa: S608
         f" WHERE {where} ORDER BY {query.order}",
         values,
@@ -148,8 +115,7 @@ def drawn(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
         f"{where} AND status = 'ok'"
         " AND (coalesce(latency, throughput, tail) IS NOT NULL OR kind = 'emulated')"
     )
-    return _whole(
-        snapshot,
+    return snapshot.whole(
         f"WITH each AS (SELECT model AS name, count(*) AS n FROM cell WHERE {drawable} GROUP BY 1),"  # noqa: S608
         " upto AS (SELECT name, n, sum(n) OVER (ORDER BY n DESC, lower(name), name) AS m FROM each)"
         f" SELECT rowid AS place FROM cell WHERE {drawable}"
@@ -167,14 +133,13 @@ def largest_models(snapshot: Snapshot, query: PageQuery, most: int) -> list[tupl
         f" GROUP BY 1 ORDER BY 2 DESC, lower(model), model LIMIT {most}",
         values,
     )
-    return [(str(row["model"]), _count(row, "cells")) for row in rows]
+    return [(str(row["model"]), row["cells"]) for row in rows]
 
 
 def of_matrix(snapshot: Snapshot, query: PageQuery, most: int) -> list[Cell]:
     """Return the cells of a matrix, failures included."""
     where, values = query.where()
-    return _cells(
-        snapshot,
+    return snapshot.ask(
         f"SELECT key, results FROM cell WHERE {where}"  # noqa: S608
         f" AND kind IN ('measured', 'imported', 'emulated') ORDER BY {query.order} LIMIT {most}",
         values,
@@ -196,7 +161,7 @@ def named(snapshot: Snapshot, keys: Sequence[str]) -> list[Cell]:
     if not keys:
         return []
     of_them = "SELECT rowid AS place FROM cell WHERE key IN (SELECT unnest(?::VARCHAR[]))"
-    rows = _whole(snapshot, of_them, [list(keys)])
+    rows = snapshot.whole(of_them, [list(keys)])
     # Sorted here: in the store that takes a fifth of a second of a million results.
     by_key: dict[str, Cell] = {
         row["key"]: {**row, "results": sorted(row["results"])} for row in rows
@@ -248,34 +213,19 @@ def _counts(snapshot: Snapshot, query: PageQuery) -> dict[str, dict[str, int]]:
         )
         for row in rows:
             if row["value"] is not None:
-                counts[names[_count(row, "facet")]][str(row["value"])] = _count(row, "cells")
+                counts[names[row["facet"]]][str(row["value"])] = row["cells"]
     return counts
 
 
 def beside(snapshot: Snapshot, cell: Cell, most: int = 24) -> list[Cell]:
     """Return other cells of the same model, the same batch on other hardware first."""
-    rows = _cells(
-        snapshot,
+    rows = snapshot.ask(
         "SELECT * EXCLUDE (results, series) FROM cell WHERE model = ? AND key <> ?"
         " ORDER BY (batch_size IS NOT DISTINCT FROM ?) DESC, (mode = ?) DESC, hardware, runtime,"
         " precision, batch_size, key LIMIT ?",
         [cell["model"], cell["key"], cell["batch_size"], cell["mode"], most],
     )
     return told_apart(rows)
-
-
-def _whole(
-    snapshot: Snapshot, sql: str, values: Sequence[object], columns: str = "*"
-) -> list[Cell]:
-    return cast("list[Cell]", snapshot.whole(sql, values, columns))
-
-
-def _cells(snapshot: Snapshot, sql: str, values: Sequence[object]) -> list[Cell]:
-    return cast("list[Cell]", snapshot.ask(sql, values))
-
-
-def _count(row: Row, name: str) -> int:
-    return int(number(row, name) or 0)
 
 
 #: Columns that a line of a table shows.
@@ -332,7 +282,7 @@ _WHERE = "model = ? AND runtime = ? AND hardware = ? AND precision IN (?, ?) AND
 class CellAccuracy:
     """The newest task accuracy of a cell's model, engine and precision."""
 
-    known: TaskAccuracy
+    known: accuracies.TaskAccuracy
     cost: str = ""  # the difference to fp32 as a sentence, if it is known
     run_id: str = ""  # the run that measured it, if it is not the cell's own
     other_weights: bool = False  # whether its weights differ from those of the cell's launches
@@ -352,22 +302,22 @@ def cell_accuracy(
     column, among = ("run_id", runs) if runs else ("result_id", sorted(own))
     where = f"{_WHERE} AND {column} IN ({marks(among)})"
     values = [*asked, _BASE, text(first, "provenance"), *among]
-    places = accuracies_in(database, where, values, "")
-    place = place_of(first, "")
+    places = accuracies.accuracies_in(database, where, values, "")
+    place = accuracies.place_of(first, "")
     of_place = sorted(places.get(place, ()), key=lambda row: text(row, "result_id") not in own)
     if not of_place:
         return None
     chosen = of_place[0]
-    known = accuracy_of(chosen)
+    known = accuracies.accuracy_of(chosen)
     assert known is not None  # else it were not among them
-    base = like_for_like(chosen, places.get(place.as_fp32(), ()))
+    base = accuracies.like_for_like(chosen, places.get(place.as_fp32(), ()))
     cost = None
     if base is not None and place.precision != _BASE:
-        cost = accuracy_against([chosen], [base])
+        cost = accuracies.accuracy_against([chosen], [base])
     run = text(chosen, "run_id")
     return CellAccuracy(
         known,
-        cost_sentence(place.precision, _BASE, cost) if cost is not None else "",
+        accuracies.cost_sentence(place.precision, _BASE, cost) if cost is not None else "",
         "" if run in {text(row, "run_id") for row in rows} else run,
         chosen.get("weights_digest") not in {row.get("weights_digest") for row in rows},
     )
@@ -375,17 +325,11 @@ def cell_accuracy(
 
 @dataclass(frozen=True)
 class LaunchInterval:
-    """The interval of a value.
+    """The interval of a value."""
 
-    Attributes:
-        middle: the value.
-        spread: the ends that are shown.
-        sure: the 95 % interval, which comparisons use.
-    """
-
-    middle: float
-    spread: Spread
-    sure: tuple[float, float]
+    middle: float  # the value
+    spread: Spread  # the ends that are shown
+    sure: tuple[float, float]  # the 95 % interval, which comparisons use
 
     @property
     def text(self) -> str:

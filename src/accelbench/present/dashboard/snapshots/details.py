@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.columns import BY_NAME
-from accelbench.core.rows import Json, Row, number
+from accelbench.core.rows import Row, number
 from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.judge.filters import marks
 from accelbench.judge.histories import OF_NO_CHECK_SQL
@@ -22,8 +22,15 @@ from accelbench.present.dashboard.page_query import PageQuery
 from accelbench.present.dashboard.runs.live import LISTED
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
-from accelbench.present.other_series import QUESTION, VARIED, with_others
-from accelbench.present.series import Line, nothing_in, points_in, told
+from accelbench.present.series import (
+    QUESTION,
+    VARIED,
+    Line,
+    nothing_in,
+    points_in,
+    told,
+    with_others,
+)
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
@@ -41,19 +48,6 @@ _FAILED = (
 )
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """A run."""
-
-    run_id: str
-    label: str
-    command: str
-    status: str
-    started_at: str
-    git_commit: str
-    environment: Json
-
-
 def launches_in(database: Database, results: Sequence[str]) -> list[Row]:
     """Return the launches with these ids, every column, in order of time."""
     if not results:
@@ -68,18 +62,17 @@ def _moment(row: Row) -> tuple[bool, str, bool, float]:
     return moment is None, str(moment or ""), launch is None, launch or 0.0
 
 
-def run_of(database: Database, run_id: str) -> RunSummary | None:
+def run_of(database: Database, run_id: str) -> dict[str, Any] | None:
     """Return a run with its recorded environment, or None."""
-    _, rows = database.query(
-        "SELECT run_id, label, command, status, started_at::VARCHAR, git_commit,"
-        " environment::VARCHAR FROM benchmark_runs WHERE run_id = ?",
+    names, rows = database.query(
+        "SELECT run_id, label, command, status, started_at::VARCHAR AS started_at, git_commit,"
+        " environment::VARCHAR AS environment FROM benchmark_runs WHERE run_id = ?",
         [run_id],
     )
-    for *words, environment in rows:
-        facts = json.loads(str(environment)) if environment else {}
-        known = facts if isinstance(facts, Mapping) else {}
-        run, label, command, status, started_at, commit = (str(word or "") for word in words)
-        return RunSummary(run, label, command, status, started_at, commit, known)
+    for row in rows:
+        known = {name: str(value or "") for name, value in zip(names, row, strict=True)}
+        facts = json.loads(known["environment"] or "{}")
+        return {**known, "environment": facts if isinstance(facts, Mapping) else {}}
     return None
 
 
@@ -100,58 +93,46 @@ def history_of(
     snapshot: Snapshot,
     cells: Sequence[Cell],
     metric: Metric,
-    least: float = LEAST_EFFECT,
     fewest: int = 1,
 ) -> list[Series]:
     """Return the histories of cells, those with changes first.
 
-    Cells without a series have none. Changes smaller than `least` are left out, and so are series
-    with fewer than `fewest` points, unless a run without a result came after them.
+    Cells without a series have none. Series with fewer than `fewest` points are left out, unless a
+    run without a result came after them.
     """
     about = {(str(c["series_key"]), c["machine"]): dict(c) for c in cells if c.get("series_key")}
     if not about:
         return []
-    with database.asking():  # once: to open a million results takes 20 ms each time
-        return _history_of(database, snapshot, about, metric, least, fewest)
-
-
-def _history_of(
-    database: Database,
-    snapshot: Snapshot,
-    about: Mapping[tuple[str, str | None], Row],
-    metric: Metric,
-    least: float,
-    fewest: int,
-) -> list[Series]:
-    keys = sorted({key for key, _ in about})
-    words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
-    where = _OF_CELLS.format(marks=marks(keys), **words)
-    lines: dict[tuple[str, str | None], Line] = {}
-    for key, line in points_in(database, metric, where, keys).items():
-        for point in line.points:
-            # A series is of a device, which two machines may have.
-            of = (key, snapshot.ran.get(point.run_id))
-            if of in about:
-                if of not in lines:
-                    lines[of] = replace(line, points=[])
-                lines[of].points.append(point)
-    cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
-    failed = _FAILED.format(marks=marks(keys), cases=marks(cases) or "NULL", **words)
-    nothing = nothing_in(database, metric, failed, [*keys, *cases])
 
     def ours(row: Row, run: str) -> bool:
         return bool(snapshot.ran.get(run) == row["machine"])
 
-    # In the order of the cells, because the first of equals are drawn.
-    kept = [
-        (row, line)
-        for of, row in about.items()
-        if of in lines
-        for line in (lines[of],)
-        if len(line.points) >= fewest
-        or nothing.newest(of[0], line.case, line.points, partial(ours, row))
-    ]
-    all_series = told(database, kept, metric, (where, keys), least, nothing, ours)
+    with database.asking():  # once: to open a million results takes 20 ms each time
+        keys = sorted({key for key, _ in about})
+        words = {"comparable": COMPARABLE_SQL, "ours": OF_NO_CHECK_SQL}
+        where = _OF_CELLS.format(marks=marks(keys), **words)
+        lines: dict[tuple[str, str | None], Line] = {}
+        for key, line in points_in(database, metric, where, keys).items():
+            for point in line.points:
+                # A series is of a device, which two machines may have.
+                of = (key, snapshot.ran.get(point.run_id))
+                if of in about:
+                    if of not in lines:
+                        lines[of] = replace(line, points=[])
+                    lines[of].points.append(point)
+        cases = sorted({line.case[0] for line in lines.values() if line.case[0]})
+        failed = _FAILED.format(marks=marks(keys), cases=marks(cases) or "NULL", **words)
+        nothing = nothing_in(database, metric, failed, [*keys, *cases])
+        # In the order of the cells, because the first of equals are drawn.
+        kept = [
+            (row, line)
+            for of, row in about.items()
+            if of in lines
+            for line in (lines[of],)
+            if len(line.points) >= fewest
+            or nothing.newest(of[0], line.case, line.points, partial(ours, row))
+        ]
+        all_series = told(database, kept, metric, (where, keys), LEAST_EFFECT, nothing, ours)
     if fewest > 1:  # a table of histories; twenty thousand lines would take too long
         all_series = with_others(all_series, _candidates(snapshot, about), (*QUESTION, "machine"))
     return sorted(all_series, key=foremost)
@@ -204,17 +185,11 @@ _BY_NAME = "lower(model), model, hardware, device_name, runtime, precision, batc
 
 @dataclass(frozen=True)
 class LineOrder:
-    """A selection of lines and their order.
+    """A selection of lines and their order."""
 
-    Attributes:
-        words: each must be in the name of the model, engine, platform, device or precision.
-        changed: series and machine of those that come first; the newest follow.
-        by_name: order by name instead.
-    """
-
-    words: str = ""
-    changed: Sequence[tuple[str, str]] = ()
-    by_name: bool = False
+    words: str = ""  # each is in the name of the model, engine, platform, device or precision
+    changed: Sequence[tuple[str, str]] = ()  # series and machine of the first; the newest follow
+    by_name: bool = False  # order by name instead
 
 
 EVERY_LINE = LineOrder()
@@ -251,10 +226,6 @@ def lines_of(
     )
     if not here:
         (count,) = snapshot.ask(f"SELECT count(*) AS every FROM ({lines})", values)  # noqa: S608
-        return [], _whole(count, "every")
-    rows = snapshot.lying([_whole(row, "spot") for row in here], "* EXCLUDE (results)")
-    return cast("list[Cell]", rows), _whole(here[0], "every")
-
-
-def _whole(row: Row, name: str) -> int:
-    return int(number(row, name) or 0)
+        return [], count["every"]
+    rows = snapshot.lying([row["spot"] for row in here], "* EXCLUDE (results)")
+    return rows, here[0]["every"]

@@ -2,6 +2,10 @@
 
 A million results are some thousand cells, so the store is read once, and again in the background
 after it has changed. A page only waits for the first snapshot.
+
+A cell is the current measurement of a configuration on one machine, with the values of its launches
+as tables show them. Each version of an import is a cell of its own, as in every chart. Results that
+a check measured for itself and the other arm of interleaved runs are left out, as in every command.
 """
 
 from __future__ import annotations
@@ -9,39 +13,194 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from accelbench.core import worth
+from accelbench.core.columns import ASKED
 from accelbench.core.errors import AccelbenchError, SurroundingsError
 from accelbench.core.facts import utc_now
+from accelbench.core.figures import OF_A_STEP, TAILS_SQL
 from accelbench.core.rows import Json, Row
-from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_of
-from accelbench.judge.costs import (
-    Price,
-    items_of,
-    known_price,
-    names_of_place,
-    per_million,
-    price_of,
-    told_of,
-    unmatched_prices,
-    with_costs,
-)
+from accelbench.evidence.launches import VERSION_SQL
+from accelbench.evidence.measurements import MEASUREMENT_COLUMNS, configurations_sql, quality_sql
+from accelbench.exchange.prices import USUAL_CURRENCY, Prices, sign_in
+from accelbench.judge import costs
+from accelbench.judge.costs import unmatched_prices
 from accelbench.judge.histories import is_of_a_check
 from accelbench.judge.machines import Machine, machine_of
+from accelbench.judge.ratios import COLUMNS as OF_AN_INTERVAL
 from accelbench.judge.sides import PER_MILLION, Side
+from accelbench.judge.verdicts import METRICS
+from accelbench.measure.launch_verdicts import typical_sql
 from accelbench.present.dashboard.page_query import AS_THEY_LIE, FACETS
-from accelbench.present.dashboard.snapshots.gathering import gathered
-from accelbench.store.duck import connect
+from accelbench.store.duck import column_list, connect, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
     from accelbench.exchange.prices import Prices
     from accelbench.store.database import Database
+
+
+#: Columns that all launches of a cell share.
+_SHARED = (
+    *("family", "architecture", "task", "model_size", "parameters", "device", "device_fingerprint"),
+    *(name for name in ASKED if name != "options"),
+)
+#: Columns that are read for the launches of a cell, in addition to those of its identity.
+_OF_A_CELL = (
+    *(
+        "result_id",
+        "series_key",
+        "launch",
+        "status",
+        "reason",
+        "throughput_unit",
+        *OF_A_STEP,
+        worth.LAUNCHED,
+    ),
+    *("memory_peak_mb", "batch_size", "sample_count", "warnings", "workarounds", "cost_usd"),
+    *("energy_per_item_joules", "verification_error", "ttft_ms", "tpot_ms", "flops", worth.FAILED),
+    *("implausible_rate", worth.UNUSABLE_REASON),
+)
+_IDENTITY = ("series", "machine", "provenance", "emulated", "versions")
+_IDENTITY_TEXT = column_list(_IDENTITY, "coalesce({0}::VARCHAR, '')")
+#: An unusable launch among usable ones is left out. Times of an emulated device mean nothing.
+_LEFT_OUT = "answered AND NOT times_usable AND usable_times"
+_COUNTED = f"answered AND NOT ({_LEFT_OUT})"
+_TIMED = f"{_COUNTED} AND NOT coalesce(emulated, false)"
+#: The statistics of a step that all launches of a cell must have: the median, else the mean.
+_STEPS = {"p50": "latency_p50_ms", "mean": "latency_mean_ms"}
+#: Beyond so many runs, naming them costs more than reading all.
+_FEW_RUNS = 500
+
+
+def gathered(con: DuckDBPyConnection) -> DuckDBPyRelation:
+    """Return every cell of a store that has a table `ran` of each run's machine."""
+    needed = (*MEASUREMENT_COLUMNS, "status", "verification", *worth.OF_WORTH)
+    current = configurations_sql(_IDENTITY, f"({_launches(needed)})")
+    con.execute(
+        f"CREATE TEMP TABLE newest AS SELECT {column_list(_IDENTITY, '{0} AS new_{0}')},"  # noqa: S608
+        " run_id AS new_run_id, run AS new_run_key, runs, usable_times,"
+        f" newer::INTEGER AS set_aside FROM ({current})"
+    )
+    runs = [run for (run,) in con.execute("SELECT DISTINCT new_run_id FROM newest").fetchall()]
+    return con.sql(_cells(runs))
+
+
+def _launches(columns: Iterable[str], where: str = "") -> str:
+    """Return a query for launches with what identifies their cells."""
+    read = dict.fromkeys((
+        *columns, "run_id", "provenance", "emulated", "started_at", "verification", "quality",
+        "answered", "times_usable", "settled", "run_key", "software_id", "owned_version",
+        "wrong_outputs", "of_import",
+    ))  # fmt: skip
+    asked = column_list(ASKED, "coalesce({0}::VARCHAR, '')")
+    return f"""SELECT {column_list(read)}, machine, {VERSION_SQL} AS versions,
+        coalesce(series_key, concat_ws(chr(31), {asked})) AS series
+    FROM launches LEFT JOIN ran USING (run_id)
+    WHERE model IS NOT NULL AND status IS NOT NULL AND NOT coalesce(of_check, false)
+        AND {worth.THIS_ARM_SQL} {where}"""  # noqa: S608 — our words
+
+
+def _of_runs(runs: Sequence[str | None]) -> str:
+    """Return a condition that reads a small part of a long history."""
+    if not 0 < len(runs) <= _FEW_RUNS or None in runs:
+        return ""
+    return f"AND run_id IN ({', '.join(quoted(str(run)) for run in runs)})"
+
+
+def _cells(runs: Sequence[str | None]) -> str:
+    """Return the query for the cells of some runs.
+
+    It groups by what identifies cells, then adds the shared columns of one launch: forty columns in
+    the grouping would cost as much again.
+    """
+    rate = next(metric.sql for metric in METRICS if metric.name == "throughput")
+    tails = ", ".join(f"{sql} AS tail_{tail}" for tail, sql in TAILS_SQL.items())
+    same = " AND ".join(
+        f"{name} IS NOT DISTINCT FROM new_{name}" for name in (*_IDENTITY, "run_key")
+    )
+    kinds = ", ".join(repr(kind.value) for kind in worth.COMPARABLE)
+    shared = (*_SHARED, *OF_AN_INTERVAL, "case_id")
+    return f"""
+WITH cell AS (
+    SELECT {", ".join(_IDENTITY)}, series_key, run_id, first(runs) AS runs,
+        arg_min(result_id, row(started_at, launch, result_id)) AS of_result,
+        first(set_aside) AS set_aside, count(*) FILTER ({_LEFT_OUT}) AS left_out,
+        {quality_sql()} AS quality,
+        list(DISTINCT {worth.UNUSABLE_REASON} ORDER BY {worth.UNUSABLE_REASON})
+            FILTER (answered AND NOT times_usable) AS why_unusable,
+        coalesce(any_value(throughput_unit) FILTER ({_TIMED} AND throughput > 0),
+            any_value(throughput_unit)) AS throughput_unit,
+        CASE WHEN bool_or(wrong) THEN 'failed' ELSE any_value(verification) END AS verification,
+        CASE WHEN bool_or(wrong) THEN 'wrong_outputs' ELSE any_value(reason) END AS reason,
+        CASE WHEN bool_or(wrong) THEN 'failed' WHEN bool_or(status = 'ok') THEN 'ok'
+            ELSE arg_max(status, started_at) END AS status,
+        bool_or(wrong) AS wrong, greatest(count(*), coalesce(max({worth.LAUNCHED}), 0)) AS launches,
+        coalesce(max({worth.FAILED}), 0) AS failed, count(*) FILTER (status = 'ok') AS answered,
+        sum(sample_count)::BIGINT AS samples, {_steps()},
+        {_in_order("latency_mean_ms")} AS means, {_in_order("rate")} AS rates,
+        {typical_sql("rate", _TIMED)} AS throughput,
+        {_of_tails(lambda tail: typical_sql(f"tail_{tail}", _TIMED))} AS tail,
+        {_of_tails(lambda tail: f"'{tail}'")} AS tail_of,
+        {typical_sql("memory_peak_mb", _COUNTED)} AS memory,
+        {typical_sql("cost_usd", _TIMED)} AS own_cost,
+        {typical_sql("energy_per_item_joules", _TIMED)} AS energy_per_item,
+        {typical_sql("ttft_ms", _TIMED)} AS ttft,
+        {typical_sql("1e3 / nullif(tpot_ms, 0)", _TIMED)} AS token_rate,
+        {typical_sql("flops", _COUNTED)} AS flops,
+        max(verification_error) FILTER ({_COUNTED}) AS error,
+        any_value(implausible_rate) AS implausible_rate,
+        max(len(warnings)) AS warnings, max(len(workarounds)) AS workarounds,
+        max(started_at) AS moment, list(result_id) AS results
+    FROM (SELECT *, wrong_outputs AND NOT of_import AS wrong, {rate} AS rate, {tails}
+        FROM ({_launches(_OF_A_CELL, _of_runs(runs))})) JOIN newest ON {same}
+    GROUP BY series_key, {", ".join(_IDENTITY)}, run_id
+)
+SELECT substr(md5(concat_ws(chr(31), {_IDENTITY_TEXT})), 1, 16) AS key,
+    cell.* EXCLUDE (of_result), result.* EXCLUDE (result_id),
+    CASE WHEN cell.provenance IN ({kinds}) AND cell.emulated THEN 'emulated'
+        ELSE cell.provenance END AS kind
+FROM cell JOIN (SELECT result_id, {column_list(shared)}, options::VARCHAR AS options
+    FROM fact_result) AS result ON result.result_id = of_result
+"""  # noqa: S608 — our words
+
+
+def _steps() -> str:
+    """Return the columns of a step by the statistic that all launches have."""
+    having = {
+        stat: f"bool_and(coalesce({name}, 0) > 0) FILTER ({_TIMED})"
+        for stat, name in _STEPS.items()
+    }
+
+    def of_all(value: Callable[[str], str]) -> str:
+        cases = (f"WHEN {having[stat]} THEN {value(stat)}" for stat in _STEPS)
+        return f"CASE {' '.join(cases)} END"
+
+    columns = {
+        "times": of_all(lambda stat: _in_order(_STEPS[stat])),
+        "latency_of": of_all(lambda stat: f"'{stat}'"),
+        "latency": of_all(lambda stat: typical_sql(_STEPS[stat], _TIMED)),
+        "latency_low": of_all(lambda stat: f"min({_STEPS[stat]}) FILTER ({_TIMED})"),
+        "latency_high": of_all(lambda stat: f"max({_STEPS[stat]}) FILTER ({_TIMED})"),
+    }
+    return ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+
+
+def _in_order(value: str) -> str:
+    return f"list({value} ORDER BY started_at) FILTER ({_TIMED} AND {value} > 0)"
+
+
+def _of_tails(value: Callable[[str], str]) -> str:
+    """Return SQL for the lowest percentile that all launches have."""
+    all_have = "count(tail_{0}) FILTER ({1}) = nullif(count(*) FILTER ({1}), 0)"
+    cases = (f"WHEN {all_have.format(tail, _TIMED)} THEN {value(tail)}" for tail in TAILS_SQL)
+    return f"CASE {' '.join(cases)} END"
 
 
 #: What identifies places for `price_of`.
@@ -82,7 +241,7 @@ def add_costs(
             list(by_place),
             [price.name for price in by_place.values()],
             [price.per_hour for price in by_place.values()],
-            [per_million(price.per_hour, 1.0) for price in by_place.values()],
+            [costs.per_million(price.per_hour, 1.0) for price in by_place.values()],
         )
         memory.execute(_COSTS.format(place=place), [prices.currency, *lists])
     if prices is None or prices.currency == USUAL_CURRENCY:
@@ -101,7 +260,7 @@ def without_a_place(
     known, devices = set[str](), set[str]()
     for values in memory.execute(f"SELECT DISTINCT {', '.join(_PLACE)} FROM cell").fetchall():  # noqa: S608
         row = dict(zip(_PLACE, values, strict=True))
-        known |= names_of_place(row, machines.get(str(row["machine"])))
+        known |= costs.names_of_place(row, machines.get(str(row["machine"])))
         devices |= {str(row["device_name"])} if row["device_name"] else set()
     return unmatched_prices(prices, known, sorted(devices))
 
@@ -120,24 +279,24 @@ def spent_of(
 ) -> StepCost | None:
     """Return the costs of a cell's launches, or None if they have none."""
     machines = {} if machine is None else {str(row.get("run_id") or ""): machine for row in rows}
-    cost_rows = [row for row in with_costs(rows, prices, machines) if row.get(PER_MILLION)]
+    cost_rows = [row for row in costs.with_costs(rows, prices, machines) if row.get(PER_MILLION)]
     if not cost_rows:
         return None
-    side, price = Side((), cost_rows), known_price(cost_rows[0])
-    words = told_of(price, prices) if price is not None and prices is not None else ""
-    return StepCost(items_of(cost_rows[0]), side.step_cost, words)
+    side, price = Side((), cost_rows), costs.known_price(cost_rows[0])
+    words = costs.told_of(price, prices) if price is not None and prices is not None else ""
+    return StepCost(costs.items_of(cost_rows[0]), side.step_cost, words)
 
 
 def _found(
     memory: DuckDBPyConnection, machines: Mapping[str, Machine], prices: Prices, place: str
-) -> dict[str, Price]:
+) -> dict[str, costs.Price]:
     places = memory.execute(
         f"SELECT DISTINCT {place}, {', '.join(_PLACE)} FROM cell WHERE {_PRICEABLE}"  # noqa: S608
     ).fetchall()
     by_place = {}
     for key, *values in places:
         row = dict(zip(_PLACE, values, strict=True))
-        price = price_of(row, prices, machines.get(str(row["machine"])))
+        price = costs.price_of(row, prices, machines.get(str(row["machine"])))
         if price is not None:
             by_place[str(key)] = price
     return by_place
@@ -192,9 +351,9 @@ class Snapshot:
     @property
     def sign(self) -> str:
         """What stands before an amount of money."""
-        return sign_of(USUAL_CURRENCY) if self.prices is None else self.prices.sign
+        return sign_in(self.prices)
 
-    def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, object]]:
+    def ask(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """Rows by column name; each question has a connection of its own."""
         with self.memory.cursor() as cursor:
             done = cursor.execute(sql, list(values) or None)
@@ -208,19 +367,19 @@ class Snapshot:
     def count(self, sql: str, values: Sequence[object] = ()) -> int:
         """The number that is the only answer to a question."""
         ((number,),) = (row.values() for row in self.ask(sql, values))
-        return int(str(number or 0))
+        return int(number or 0)
 
     def whole(
         self, sql: str, values: Sequence[object] = (), columns: str = "*"
-    ) -> list[dict[str, object]]:
+    ) -> list[dict[str, Any]]:
         """The cells that a question names by where they lie (`rowid AS place`), in its order.
 
         A question over few columns finds a page of two hundred thousand cells in a quarter of the
         time that it takes over all ninety, and the rows of a page are read by where they lie.
         """
-        return self.lying([int(str(row["place"])) for row in self.ask(sql, values)], columns)
+        return self.lying([row["place"] for row in self.ask(sql, values)], columns)
 
-    def lying(self, places: Sequence[int], columns: str = "*") -> list[dict[str, object]]:
+    def lying(self, places: Sequence[int], columns: str = "*") -> list[dict[str, Any]]:
         """The cells at some places, in their order."""
         if not places:
             return []

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from accelbench.core.columns import BY_NAME
 from accelbench.core.devices import named_apart
 from accelbench.core.nouns import counted
 from accelbench.core.rows import Row, texts
@@ -26,8 +25,9 @@ from accelbench.judge.findings.precisions import WHY, describe_unsteady, why_uns
 from accelbench.judge.histories import histories_on
 from accelbench.judge.points import Point, points
 from accelbench.judge.stored_results import rows_of
+from accelbench.present.chart_data import CHART_COLUMNS
 from accelbench.present.check import headline
-from accelbench.present.dashboard.entities.lists import DEVICE
+from accelbench.present.dashboard.entities.common_ground import DEVICE
 from accelbench.present.dashboard.page_base import SitePages
 from accelbench.present.dashboard.page_query import FACETS, address_of_pairs
 from accelbench.present.dashboard.runs.pages import progress_of
@@ -64,15 +64,6 @@ WITH here AS (
 ), counted AS (SELECT *, sum(len(results)) OVER (ORDER BY place) AS launches FROM placed)
 SELECT key, results, many FROM counted WHERE launches <= {MOST_LAUNCHES} ORDER BY place
 """  # noqa: S608 — our numbers
-#: Columns that findings need: no samples, and nothing that only one configuration's page shows.
-_COLUMNS = (
-    *(
-        name
-        for name, column in BY_NAME.items()
-        if column.role != "other" and name not in ("evidence", "nulls", "environment")
-    ),
-    "accuracy_per_sample",
-)
 
 
 @dataclass(frozen=True)
@@ -108,7 +99,7 @@ def find(database: Database, snapshot: Snapshot) -> OverviewFindings:
     ids = list(keys)
     with database.asking():
         of_them = "result_id IN (SELECT unnest(?::VARCHAR[]))"
-        stored = rows_of(database, [*_COLUMNS], of_them, [ids], launches=True)
+        stored = rows_of(database, CHART_COLUMNS, of_them, [ids], launches=True)
         priced = with_costs(
             stored,
             snapshot.prices,
@@ -119,7 +110,7 @@ def find(database: Database, snapshot: Snapshot) -> OverviewFindings:
         check, unjudged = check_or_why(database, {}, here.id)
     every = points(rows)
     made = findings_of(rows, every, older, check, snapshot.sign)
-    many = int(str(chosen[0]["many"])) if chosen else 0
+    many = chosen[0]["many"] if chosen else 0
     return OverviewFindings(str(here), made, every, keys, (len(chosen), many), unjudged)
 
 

@@ -1,1 +1,0 @@
-"""Chosen configurations beside each other: a sentence, a picture and a table."""

@@ -1,1 +1,0 @@
-"""`recommend` and `predict` as forms, and how good predictions are."""
