@@ -122,12 +122,10 @@ class LastStepOutputs(Protocol):
     """A session that keeps what the last step it timed has left, until it is stepped again."""
 
     def stepped(self, most: int) -> Mapping[str, Any]:
-        """That step's outputs as it left them, by the names that `outputs` has: `Sketch`es.
+        """Return sketches of that step's outputs as it left them, by the names that `outputs` has.
 
-        Nothing is computed for it. Empty where the last block left none, as in training.
-
-        Args:
-            most: values of each output; of a larger one as many, at `sketches.places`.
+        Nothing is computed for it. Empty where the last block left none, as in training. Of a
+        larger output `most` values are read, at `sketches.places`.
         """
         ...
 
@@ -150,9 +148,7 @@ class TrainingProbe(Protocol):
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
         """Return some values of each trained weight as they are now, as NumPy arrays by name.
 
-        Args:
-            most: how many values of each.
-            draw: chooses which ones (`sketches.drawn_places`).
+        There are at most `most` of each; `draw` chooses which ones (`sketches.drawn_places`).
         """
         ...
 
@@ -185,11 +181,9 @@ class PageVisits(Protocol):
     """A session that users wait for each time they come to it, as they do for a page's."""
 
     def visits(self, case: Case, first_inference_ms: float) -> Mapping[str, float]:
-        """What the visits to this case came to: columns; none for a case that was not come to.
+        """Return columns of the visits to this case; none for a case that was not come to.
 
-        Args:
-            case: the case.
-            first_inference_ms: the first step of the visit in which it was measured.
+        `first_inference_ms` is the first step of the visit in which it was measured.
         """
         ...
 

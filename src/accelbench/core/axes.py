@@ -35,43 +35,25 @@ class Axis:
     """Axis of sizes: what it is called wherever one of its sizes is asked for, stored or shown.
 
     What is not given below `why_absent` follows from what is above it.
-
-    Attributes:
-        field: of a case's shapes, and of the model that has a size of its own.
-        column: of results.
-        option: of `accelbench run`.
-        label: one size in a heading or a title, as "seq {}".
-        unit: what is counted.
-        why_absent: why a result has no such size.
-        part: what of a step it is of.
-        least: the smallest size that can be asked for.
-        help: of the option.
-        idle: what no model of a run does that has no use for the option.
-        noun: in a sentence that refuses a size.
-        word: before the size where a model is described.
-        short: before the size in a chart.
-        page_label: as `label`, on a page, where there is more room.
-        text: its sizes are several, by name, in one text.
     """
 
-    field: str
-    column: str
-    option: str
-    label: str
-    unit: str
-    why_absent: str
-    part: Part = Part.INPUT
-    least: int = 1
-    help: str = ""
-    idle: str = "has such a size"
-    noun: str = ""
-    word: str = ""
-    short: str = ""
-    page_label: str = ""
-    text: bool = False
+    field: str  # of a case's shapes, and of the model that has a size of its own
+    column: str  # of results
+    option: str  # of `accelbench run`
+    label: str  # one size in a heading or a title, as "seq {}"
+    unit: str  # what is counted
+    why_absent: str  # why a result has no such size
+    part: Part = Part.INPUT  # what of a step it is of
+    least: int = 1  # the smallest size that can be asked for
+    help: str = ""  # of the option
+    idle: str = "has such a size"  # what no model of a run does that has no use for the option
+    noun: str = ""  # in a sentence that refuses a size
+    word: str = ""  # before the size where a model is described
+    short: str = ""  # before the size in a chart
+    page_label: str = ""  # as `label`, on a page, where there is more room
+    text: bool = False  # its sizes are several, by name, in one text
 
     def __post_init__(self) -> None:
-        """Fill in the wordings that follow from others."""
         plainly = self.column.replace("_", " ")
         follows = {
             "help": f"{self.unit[:1].upper()}{self.unit[1:]}.",
@@ -218,13 +200,8 @@ def with_axes(
 ) -> Callable[[type[T]], type[T]]:
     """Add to a dataclass, from under its decorator, a field for each axis that it does not spell.
 
-    It spells those that code reads by their names, for the sake of types; of any other the field
-    is known by its name alone.
-
-    Args:
-        name_of: what the field of an axis is called.
-        default: what it holds where nothing is said.
-        parts: of which axes; of all, without any.
+    It spells those that code reads by their names, for the sake of types; of any other the field is
+    known by its name alone, as `name_of` makes it.
     """
 
     def add(cls: type[T]) -> type[T]:

@@ -105,7 +105,6 @@ class Case:
 
     @property
     def _unlisted(self) -> dict[str, object]:
-        """Return the model's config, the unit, and how the model is fed, trained or generates."""
         way: dict[str, object] = {
             "config": self.model.config_digest,
             "unit": self.target.unit,

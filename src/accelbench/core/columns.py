@@ -74,13 +74,11 @@ class AccuracyMetric(StrEnum):
 
     @property
     def heading(self) -> str:
-        """As people write it."""
         headings = {"top1": "top-1", "top5": "top-5", "f1": "F1"}
         return headings.get(self.value, self.value)
 
     @property
     def item(self) -> str:
-        """What it is counted over."""
         return "sequences" if self is AccuracyMetric.PERPLEXITY else "samples"
 
 
@@ -198,7 +196,6 @@ def _figure(
     better: Literal["lower", "higher", ""] = "",
     header: str = "",
 ) -> Column:
-    """A figure without a unit."""
     return Column(name, "float", "metric", doc, "", header, better, within)
 
 

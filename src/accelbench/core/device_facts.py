@@ -207,19 +207,12 @@ OPERATIONS, MILLISECONDS, RATE, PEAK = (
 
 @dataclass(frozen=True, slots=True)
 class _ChipPeaks:
-    """Peaks of one unit of a chip that boards name in different ways.
+    """Peaks of one unit of a chip that boards name in different ways."""
 
-    Attributes:
-        pattern: matches the names of devices with the chip, in lower case.
-        hardware: the platform that computes on the unit.
-        teraops: 1e12 operations a second by the number of bits.
-        source: the documents, and the calculation if they give units and a clock.
-    """
-
-    pattern: str
-    hardware: str
-    teraops: Mapping[int, float]
-    source: str
+    pattern: str  # matches the names of devices with the chip, in lower case
+    hardware: str  # the platform that computes on the unit
+    teraops: Mapping[int, float]  # 1e12 operations a second by the number of bits
+    source: str  # the documents, and the calculation if they give units and a clock
 
 
 _CHIPS = (
@@ -263,16 +256,9 @@ _CHIPS = (
 def documented_peak(
     device_name: str, hardware: str, precision: str, device_count: int = 1
 ) -> float | None:
-    """Return the highest documented operations per second of devices in a precision.
+    """Return the highest documented operations per second of devices; None without a document.
 
-    Args:
-        device_name: from a driver or a table; "2x NAME" is two devices.
-        hardware: the platform, as chips have a CPU and a GPU.
-        precision: in any spelling. An unknown one counts as the narrowest type.
-        device_count: devices that share a step; the name may count them too.
-
-    Returns:
-        None if no document of the device is known.
+    "2x NAME" is two devices. An unknown precision counts as the narrowest type.
     """
     count, times, single = device_name.partition("x ")
     several = bool(times) and count.isdecimal()

@@ -96,11 +96,7 @@ class PluginError(SurroundingsError):
 
 
 def load(point: EntryPoint) -> Any:
-    """Return the registered object; a class or factory is called without arguments.
-
-    Raises:
-        PluginError: it cannot be used.
-    """
+    """Return the registered object, called if it is a class or a factory; or raise PluginError."""
     with contained(point):
         made = point.load()
         made = made() if callable(made) else made
@@ -183,7 +179,6 @@ def _interrupts_noted() -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _output_as_errors() -> Iterator[None]:
-    """Send what Python and C libraries print to standard error."""
     try:
         sys.stdout.flush()
         kept = os.dup(1)

@@ -124,11 +124,7 @@ def job_to_json(job: Job) -> dict[str, Any]:
 
 
 def job_from_json(body: Mapping[str, Any]) -> Job:
-    """The inverse of `job_to_json`.
-
-    Raises:
-        ValueError: it has a setting that this version does not know.
-    """
+    """Return the job; raise ValueError if it has a setting that this version does not know."""
     settings = dict(body)
     case, device = settings.pop("case"), settings.pop("device")
     alone = {name: settings.pop(name, None) for name in ("artefact", "spill")}

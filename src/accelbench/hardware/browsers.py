@@ -172,8 +172,6 @@ def _version(path: str) -> str:
 
 @dataclass(frozen=True)
 class _Browsers:
-    """Finds suitable browsers: a device each, or the reason why there is none."""
-
     hardware: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = (_CHROMIUM, _FIREFOX, _WEBKIT)
     #: What may be known of a browser's adapter; none where it does not matter.

@@ -71,7 +71,6 @@ class Extras:
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """Names that are shown to people."""
         return tuple(name for name in self.wanted if name not in _NOT_OFFERED)
 
     def bounds_beside(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
@@ -250,7 +249,6 @@ class Environment:
     uv: str | None  # the program
 
     def refuse(self) -> None:
-        """Raise SurroundingsError if nothing can be installed here."""
         if self.managed:
             raise SurroundingsError(
                 f"The Python at {self.folder} is managed by the system, not by pip.",
@@ -276,7 +274,6 @@ class Environment:
     def command(
         self, requirements: Sequence[str], bounds: Path, index: Sequence[str], reinstall: bool
     ) -> list[str]:
-        """Return the command that installs requirements within bounds."""
         more = [word for url in index for word in ("--extra-index-url", url)]
         if self.installer == "uv":
             # uv takes a package from the first index that knows its name; pip looks at all.
@@ -338,18 +335,9 @@ def install(
     index: Sequence[str] = (),
     reinstall: bool = False,
 ) -> None:
-    """Install packages, but nothing of accelbench itself.
+    """Install packages, but nothing of accelbench itself; `tell` gets the installer's lines.
 
-    Args:
-        environment: to install into.
-        requirements: arguments of the installer.
-        bounds: versions that accelbench accepts of other packages.
-        tell: is called with each line of the installer.
-        index: addresses of further package indexes.
-        reinstall: install present packages again.
-
-    Raises:
-        SurroundingsError: nothing can be installed here, or the installer failed.
+    `bounds` are versions that accelbench accepts of other packages, `index` further indexes.
     """
     environment.refuse()
     last = ""

@@ -37,7 +37,6 @@ class Roofline:
             raise ValueError(f"the roofline of {self.name or 'a device'} is not whole")
 
     def operations_per_second(self, precision: str) -> float | None:
-        """Return the peak in a precision, or None if undocumented."""
         teraops = self.teraops.get(precision)
         return None if teraops is None else teraops * 1e12
 

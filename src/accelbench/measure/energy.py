@@ -62,7 +62,6 @@ class WindowEnergy:
 
     @property
     def watts(self) -> float:
-        """Mean power."""
         return self.joules / self.seconds
 
 
@@ -132,7 +131,6 @@ def window_energy(points: Sequence[EnergyPoint], begin_ns: int, end_ns: int) -> 
 
 
 def _interval(points: Sequence[EnergyPoint]) -> tuple[float | None, float | None]:
-    """The 95 % interval of the mean power, by Student's t over parts of the window."""
     parts = min(PARTS, len(points) // _UPDATES_A_PART)
     if parts < 3:
         return None, None
@@ -329,7 +327,6 @@ class EnergyPass:
     # -- windows
 
     def _idle(self) -> tuple[WindowEnergy | None, str]:
-        """Power while nothing steps, or why it is not known."""
         rules, watch = self._rules, self._watch
         self._phase("energy: idle")
         watch.rest(rules.settle_ns)
@@ -354,7 +351,6 @@ class EnergyPass:
         return None, why
 
     def _load(self, inputs: Any, step_ns: float) -> _Load:
-        """Steps back to back until the meter has been seen often enough."""
         rules, watch = self._rules, self._watch
         self._phase("energy")
         for _ in range(rules.attempts):

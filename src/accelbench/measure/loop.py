@@ -227,24 +227,12 @@ def measure(
     watch: Callable[[Block], None] = lambda _: None,
     before: Callable[[], None] = lambda: None,
 ) -> Measurement:
-    """Measure one case on an open session.
+    """Measure one case on an open session; refuse impossible blocks, times or losses.
 
-    Args:
-        session: the open model.
-        case: what is measured.
-        rules: how long.
-        clock: the one that the session's blocks are timed by.
-        meter: memory.
-        listener: who hears of it.
-        items: what a step completes, where that is not the batch: tokens, seconds of sound.
-        wall: a clock that the session does not own, which its times are compared with.
-        after: called when the steady state is over, before the session is asked anything else, with
-            the largest question of it and the inputs.
-        watch: called after each valid block, before the next one is asked for.
-        before: called when the steady state begins.
-
-    Raises:
-        CaseError: a block cannot be, its times are not of the time it took, or a loss is no number.
+    `wall` is a clock that the session does not own, which its times are compared with; `items` is
+    what a step completes if that is not the batch. `before` is called when the steady state begins,
+    `watch` after each valid block, `after` when the steady state is over, before the session is
+    asked anything else, with the largest question of it and the inputs.
     """
     listener.phase("prepare")
     log = LossLog()

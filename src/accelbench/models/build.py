@@ -46,19 +46,14 @@ def built(
 ) -> Built:
     """Build a model on the CPU, in evaluation mode.
 
-    Args:
-        spec: the model.
-        seed: decides random weights: the same bits for the same torch on the same kind of CPU.
-        weights: "random", "hub" (the first hub id), or a folder with config.json and safetensors.
-        trust_remote_code: run Python code that comes with loaded weights.
-        dtype: type of floating-point weights; None is fp32. The bits are those of the fp32 model
-            cast, but random weights never all exist in fp32: 7 billion take 13 GiB, not 27.
-        spill: a folder on a disk; random weights are mapped to a file there and take no memory.
-            Never use it for anything that is timed.
+    `seed` decides random weights: the same bits for the same torch on the same kind of CPU.
+    `weights` is "random", "hub" (the first hub id), or a folder with config.json and safetensors.
+    The bits of `dtype` (None is fp32) are those of the fp32 model cast, but random weights never
+    all exist in fp32: 7 billion take 13 GiB, not 27. `spill` is a folder on a disk: random weights
+    are mapped to a file there and take no memory, so nothing of it may be timed.
 
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
-        CaseError: the weights are unavailable, unsafe, incomplete, or another model's.
+    Raises MissingExtraError without torch or transformers, and CaseError if the weights are
+    unavailable, unsafe, incomplete, or another model's.
     """
     if spec.code is not None:
         return _of_code(spec, seed, weights, dtype)
@@ -86,7 +81,6 @@ def built(
 
 
 def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None) -> Built:
-    """Build an owner's module; its digest covers the weights and the sources."""
     assert spec.code is not None
     if weights != RANDOM:
         raise CaseError(
@@ -191,11 +185,7 @@ def _made_by(code: ModelCode) -> torch.nn.Module:
 
 
 def transformers_class(spec: ModelSpec) -> Any:
-    """Return the model's class of transformers, and silence that package.
-
-    Raises:
-        CaseError: the builder is not transformers', or the installed version has no such class.
-    """
+    """Return the model's class of transformers, if it has one, and silence that package."""
     origin, _, name = spec.builder.partition(":")
     if origin != "transformers":
         raise CaseError(

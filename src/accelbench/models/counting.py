@@ -47,17 +47,14 @@ class Count:
 
     @property
     def flops(self) -> int:
-        """Products and all other operations."""
         return self.matmul_flops + self.other_flops
 
     @property
     def bytes_moved(self) -> int:
-        """Weights read, inputs and results, each once."""
         return self.weight_bytes_read + self.input_bytes + self.activation_bytes
 
     @property
     def peak_activation_bytes(self) -> int:
-        """The most that is alive at once."""
         return max(self.live_bytes, default=0)
 
 
@@ -88,12 +85,7 @@ def count_training(
 ) -> Counter:
     """Count forward, loss and backward; gradients are among what is alive.
 
-    Args:
-        module: on the meta device, in training mode.
-        inputs: of the module.
-        labels: of the loss.
-        loss: of the module's outputs.
-        counter_class: counts more of each operation.
+    The module is on the meta device, in training mode.
     """
     counter = (counter_class or Counter)(module, (*inputs.values(), *labels.values()))
     try:
@@ -130,7 +122,6 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count what runs within."""
         # What the collector of cycles would free, and when, is chance: real workers have it
         # off too while they are timed.
         collecting = gc.isenabled()

@@ -61,14 +61,7 @@ class Schedule:
 def denoised(
     look: Callable[[Array, Array], Array], sample: Array, schedule: Schedule, passes: int
 ) -> Array:
-    """Return the sample after the first passes.
-
-    Args:
-        look: the denoiser, given a sample and the times of its items.
-        sample: the noise to begin with.
-        schedule: of all passes that an image takes.
-        passes: how many of them to do.
-    """
+    """Return the sample after the first passes of a schedule, beginning with noise."""
     batch = sample.shape[0]
     for time in schedule.times[:passes]:
         noise = look(sample, np.full((batch,), time, np.int64))

@@ -63,12 +63,7 @@ _OF_MODELS = axes_of(Part.INPUT, Part.PASSES)
 
 
 def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
-    """Fill in the model's default sizes and drop those it has no use for.
-
-    Raises:
-        UsageError: a size is below one.
-        UnsupportedError: the model cannot take a size.
-    """
+    """Fill in the model's default sizes and drop those it has no use for, or refuse them."""
     for what, size in (
         ("batch size", shapes.batch),
         *((axis.noun, getattr(shapes, axis.field)) for axis in numbered() if axis.least),
@@ -233,7 +228,6 @@ _LEARNED_ENCODERS = ("vit", "deit")
 
 
 def _has_learned_positions(spec: ModelSpec) -> bool:
-    """Return whether a model has one position per patch; unknown ones decide themselves."""
     origin, _, name = spec.builder.partition(":")
     if origin != "transformers":
         return False
@@ -354,10 +348,7 @@ def make_inputs(
 
     Ids are below the vocabulary, masks are ones, floats (always float32 here) are standard normal.
     Every tensor has a stream of its own, so that another input leaves the others as they were.
-
-    Raises:
-        UsageError, UnsupportedError: as `settle`.
-        OutOfMemoryError: the inputs alone would take more than `LARGEST_BYTES`.
+    Raises OutOfMemoryError if the inputs alone would take more than `LARGEST_BYTES`.
     """
     items = _chosen.get() or ()
     drawn_count = max(items, default=shapes.batch - 1) + 1

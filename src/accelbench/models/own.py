@@ -84,12 +84,7 @@ def refusal(config: Mapping[str, Any]) -> str | None:
 
 
 def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
-    """Return the spec of each model, or the sentence that refuses it.
-
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
-        SurroundingsError: transformers gives no answer.
-    """
+    """Return the spec of each model, or the sentence that refuses it."""
     for package in ("torch", "transformers"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "torch", "Describing a model of your own")

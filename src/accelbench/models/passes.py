@@ -61,12 +61,10 @@ class Passes:
         self.module = module.bfloat16() if half else module
 
     def stored_bytes(self) -> int:
-        """Return bytes of parameters and buffers, tied ones once."""
         own = {id(t): t for t in (*self.module.parameters(), *self.module.buffers())}
         return sum(tensor.nbytes for tensor in own.values())
 
     def forward(self, shapes: Shapes) -> Count:
-        """Count one forward pass."""
         return count_forward(self.module, self._fed(shapes), self._counter_class)
 
     def _fed(self, shapes: Shapes, mode: str = Mode.INFERENCE) -> Tensors:
@@ -107,11 +105,9 @@ class TrainingPasses(Passes):
         return sum(sizes), max(sizes)
 
     def step(self, shapes: Shapes) -> Count:
-        """Count forward, loss and backward."""
         return self.step_counted(shapes, Counter).count
 
     def step_counted(self, shapes: Shapes, counter_class: type[Counter]) -> Counter:
-        """Count forward, loss and backward by another counter."""
         fed = inputs_on_meta(self._untrained, shapes, self._half, Mode.TRAINING)
         labels = {label.name: fed[label.name] for label in self._training.labels}
         inputs = {name: t for name, t in fed.items() if name not in labels}
@@ -188,7 +184,6 @@ class _Request:
         return kept
 
     def next_inputs(self) -> Mapping[str, torch.Tensor]:
-        """Return the last token, and a mask as long as what is kept."""
         batch = self._inputs[self._ids].shape[0]
         self._read += 1
         kind = {"dtype": torch.int64, "device": "meta"}

@@ -189,7 +189,6 @@ class Cache:
                     raise
 
     def discard(self, key: str) -> None:
-        """Remove what is kept under a key; one that cannot be removed stays."""
         if (self.folder / key).is_dir():
             with contextlib.suppress(OSError):
                 self._discard(self.folder / key)

@@ -244,17 +244,11 @@ class Way:
 
 @dataclass(frozen=True)
 class ValueDependence:
-    """How the way of a module depends on values.
+    """How the way of a module depends on values."""
 
-    Attributes:
-        varies: two draws of the inputs took different ways.
-        place: the line of code that decides the way; "" if no line is known.
-        draws: draws that took the same way, if there is another one.
-    """
-
-    varies: bool = False
-    place: str = ""
-    draws: int = 0
+    varies: bool = False  # two draws of the inputs took different ways
+    place: str = ""  # the line of code that decides the way; "" if no line is known
+    draws: int = 0  # draws that took the same way, if there is another one
 
     @property
     def is_undetermined(self) -> bool:
@@ -452,7 +446,6 @@ _LIBRARIES = ("/torch/", "/accelbench/")
 
 
 def _place() -> str:
-    """Return the file and line of the model's code that reads a value."""
     for frame in reversed(traceback.extract_stack(limit=60)):
         if not any(library in frame.filename for library in _LIBRARIES):
             return f"{Path(frame.filename).name}, line {frame.lineno}"

@@ -211,7 +211,6 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """Return it as a result says it."""
         return "everything" if self.operators is None else "products with weights"
 
 
@@ -235,7 +234,6 @@ class Seeded:
         self._batches = calibration(recipe, manifest)
 
     def get_next(self) -> dict[str, Any] | None:
-        """Return the next batch, None after the last."""
         return next(self._batches, None)
 
 

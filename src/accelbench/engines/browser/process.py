@@ -133,14 +133,12 @@ class BrowserProcess:
         return " | ".join(line.strip() for line in text[-lines:])
 
     def processes(self) -> list[psutil.Process]:
-        """Return the browser and what it has started."""
         try:
             return psutil.Process(self._process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
 
     def renderers(self) -> list[psutil.Process]:
-        """Return those of its processes that pages run in."""
         page_processes = []
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
@@ -149,7 +147,6 @@ class BrowserProcess:
         return page_processes
 
     def gone_within(self, some: Collection[psutil.Process], seconds: float) -> bool:
-        """Return whether these processes end by themselves in that time."""
         until = time.monotonic() + seconds
         while any(map(_alive, some)):
             if time.monotonic() > until:
@@ -166,7 +163,6 @@ class BrowserProcess:
         return sum(self._cpu_seconds.values())
 
     def close(self) -> None:
-        """End every process of it and remove its profile."""
         if self._closed:
             return
         self._closed = True

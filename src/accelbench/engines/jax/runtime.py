@@ -73,7 +73,6 @@ class JaxRuntime(Engine):
     needs = ("jax", "torch")
 
     def probe(self) -> list[Device | Absent]:
-        """Return the devices that jax itself sees; in a throw-away process."""
         from accelbench.engines.jax.platforms import devices
 
         return devices()
@@ -111,7 +110,6 @@ _SEVERAL = ("cpu", "cuda", "rocm", "tpu")
 
 
 def _of_devices(case: Case, device: Device) -> Iterator[Support | None]:
-    """Yield what several devices cannot do together, of what one can."""
     if case.mode is not Mode.TRAINING:
         yield refuse("distributed/training_only")
     if device.hardware not in _SEVERAL:
@@ -123,7 +121,6 @@ def _of_devices(case: Case, device: Device) -> Iterator[Support | None]:
 
 
 def _of_training(case: Case) -> Iterator[Support | None]:
-    """Yield what of a training step XLA cannot be given."""
     loss = case.model.training.loss if case.model.training else ""
     if loss in _NOT_COMPILED:
         yield refuse("loss", model=case.model.id, why=_NOT_COMPILED[loss])

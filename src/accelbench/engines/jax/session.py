@@ -306,7 +306,6 @@ class ShardedSession(JaxSession):
         return str(self._job.case.options.get("strategy", "ddp"))
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
-        """Return what the devices spend on each other: columns, and "ranks" with each one's own."""
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
 
@@ -357,7 +356,6 @@ class ShardedSession(JaxSession):
 
 
 def _not_known(ranks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return why values of a device are empty that a rank with a process of its own would have."""
     reasons = dict(_OF_ALL_DEVICES)
     if any(rank["device_memory_peak_bytes"] is None for rank in ranks):
         reasons["device_memory_peak_bytes"] = _NO_PEAK

@@ -85,7 +85,6 @@ class OnnxruntimeRuntime(ForwardEngine):
     remark = "its graphs are optimised anyway"
 
     def probe(self) -> list[Device | Absent]:
-        """Return the devices whose providers this build has; in a throw-away process."""
         import onnxruntime
 
         has = onnxruntime.get_available_providers()

@@ -79,7 +79,6 @@ class OwnedState:
         return OwnedState(self.held, self.namespaces)
 
     def hits(self) -> list[tuple[Any, int, int]]:
-        """Return hits and misses of each cache of functools."""
         return [(cache, *cache.cache_info()[:2]) for cache in self.caches]
 
 

@@ -277,7 +277,6 @@ class PythonSession:
         return arguments(_copied(self._loaded.example))
 
     def similar_inputs(self, seed: int) -> Arguments | None:
-        """Return inputs like the example that is called with; None if the code takes no others."""
         args, keywords = given = self._example()
         changed, named = make_similar((args, keywords), seed)
         if changed is args and named is keywords:

@@ -83,7 +83,6 @@ class PytorchRuntime(Engine):
     needs = ("torch",)
 
     def probe(self) -> list[Device | Absent]:
-        """Return the devices that torch itself sees; in a throw-away process."""
         from accelbench.engines.pytorch.places import devices
 
         return devices()
@@ -128,7 +127,6 @@ _WHOLE_BATCH = frozenset({"contrastive"})
 
 
 def _of_processes(case: Case, device: Device) -> Iterator[Support | None]:
-    """Yield what several processes cannot do together, of what one can."""
     yield no_such_sharing("pytorch", case, _STRATEGIES)
     strategy = str(case.options.get("strategy", _STRATEGIES[0]))
     if device.hardware not in ("cpu", "cuda", "rocm"):
@@ -185,7 +183,6 @@ def _casts(case: Case) -> Support | None:
 
 
 def _compiles(case: Case, device: Device) -> Support | None:
-    """Refuse a way of torch.compile's that has nothing to go by."""
     mode = case.options.get(COMPILE_MODE)
     if mode is None:
         return None

@@ -58,8 +58,6 @@ def feeding(arrays: Mapping[str, Any]) -> Iterator[FedBatch]:
 
 
 class _Fed(Protocol):
-    """A reader of a job's real inputs."""
-
     def batch(self, case: Case) -> Mapping[str, Any]: ...
 
     def columns(self) -> Mapping[str, Any]: ...
@@ -68,7 +66,6 @@ class _Fed(Protocol):
 
 
 def _feed(job: Job, clock: Clock) -> _Fed | None:
-    """Return the reader of a job's real inputs; None if they are drawn."""
     settings = job.settings
     data, seed = settings.data, settings.seed
     if data is None:
@@ -103,11 +100,9 @@ class Inputs:
         return make_inputs(case.model, case.shapes, seed, case.mode)
 
     def columns(self) -> Mapping[str, Any]:
-        """Return columns of a result about the data that was read last."""
         return {} if self._feed is None else self._feed.columns()
 
     def details(self) -> dict[str, Any]:
-        """Return evidence of the data: what was read, skipped and drawn."""
         return {} if self._feed is None else {"data": self._feed.details()}
 
 
@@ -160,7 +155,6 @@ class ArtefactSession(ABC):
 
     @property
     def model_path(self) -> Path:
-        """Return the file that the engine opens."""
         return self._folder / self.manifest.file
 
     def prepare(self, case: Case, seed: int | None = None) -> Any:
@@ -215,7 +209,6 @@ class ArtefactSession(ABC):
         devices: tuple[str, ...] | None = None,
         **more: Any,
     ) -> Evidence:
-        """Return the evidence of an engine; on the device that was asked for if none are named."""
         asked = str(self._job.device)
         return Evidence(
             devices=(asked,) if devices is None else devices,
@@ -226,7 +219,6 @@ class ArtefactSession(ABC):
         )
 
     def details(self) -> dict[str, Any]:
-        """Return what every such engine has in its evidence."""
         made = self.manifest
         return {
             "artefact": {
@@ -301,7 +293,6 @@ class ArraySession(ArtefactSession):
         return self._named(self._read(self._run(inputs)))
 
     def _named(self, values: Iterable[Any]) -> dict[str, Any]:
-        """Return outputs in the manifest's order by their names."""
         return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
 
 

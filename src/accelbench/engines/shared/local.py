@@ -52,28 +52,23 @@ def no_collection() -> Iterator[None]:
 
 @dataclass
 class LocalSampler:
-    """Samples steps of an engine in this process.
-
-    Attributes:
-        step: Starts one step; may return before the device is done.
-        synchronize: Waits for the device; None where a step returns when it is done.
-        split: One step that calls mark(name) at the end of each phase.
-        timer: The device's event timers, if it has any.
-        around: Entered once around a block, such as the engine's no-gradient mode.
-        compiled: Reads running totals: compilations, and nanoseconds spent in them.
-        drain: Gives what the steps since the last call noted, as fields of a Block.
-        left: What the last step of the last block returned. It is given up before the next block
-            begins, so that no more is alive during a step than without it.
-    """
+    """Samples steps of an engine in this process."""
 
     clock: Clock
-    step: Callable[[Any], Any]
+    step: Callable[[Any], Any]  # starts one step; may return before the device is done
+    # waits for the device; None where a step returns when it is done
     synchronize: Callable[[], None] | None = None
+    # one step that calls mark(name) at the end of each phase
     split: Callable[[Any, Mark], Any] | None = None
-    timer: DeviceTimer | None = None
+    timer: DeviceTimer | None = None  # the device's event timers, if it has any
+    # entered once around a block, such as the engine's no-gradient mode
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    # reads running totals: compilations, and nanoseconds spent in them
     compiled: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    # gives what the steps since the last call noted, as fields of a Block
     drain: Callable[[], Mapping[str, Any]] = dict
+    # what the last step of the last block returned. It is given up before the next block begins, so
+    # that no more is alive during a step than without it
     left: Any = None
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:

@@ -81,7 +81,6 @@ class ModuleSession:
         return self._inputs.columns()
 
     def _around(self) -> AbstractContextManager[None]:
-        """Enter what a block runs in; errors of the engine become errors of the case."""
         raise NotImplementedError
 
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
@@ -94,7 +93,6 @@ class ModuleSession:
         return preview
 
     def _evidence(self, devices: set[str], engine: str, details: Mapping[str, Any]) -> Evidence:
-        """Return evidence, read back from the tensors themselves after they were computed."""
         return Evidence(
             devices=tuple(sorted(devices)),
             requested=str(self._job.device),

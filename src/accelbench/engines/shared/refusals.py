@@ -203,14 +203,7 @@ def missing(engine: str, packages: Iterable[str], extra: str) -> Support | None:
 def beyond_forward(
     engine: str, case: Case, options: Collection[str], remark: str
 ) -> Support | None:
-    """Refuse what an engine cannot do that makes forward passes alone.
-
-    Args:
-        engine: its name.
-        case: what is asked.
-        options: those that it has.
-        remark: what a reader should know of them, as the end of a sentence.
-    """
+    """Refuse what an engine cannot do that makes forward passes only; `remark` ends its advice."""
     if case.mode is Mode.TRAINING:
         return refuse("mode", engine=engine)
     if case.generates:

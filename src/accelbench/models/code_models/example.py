@@ -34,11 +34,7 @@ def required(function: Callable[..., Any]) -> list[str] | None:
 
 
 def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
-    """Return an example by the names of a function's parameters.
-
-    Raises:
-        FileRefusedError: it does not fit, or a parameter has no name.
-    """
+    """Return an example by the names of a function's parameters; refuse one that does not fit."""
     args, keywords = arguments(example)
     signature = inspect.signature(forward)
     try:

@@ -35,10 +35,9 @@ _GIVE = (
 def look(question: Mapping[str, Any]) -> dict[str, Any]:
     """Describe the object of an attribute, or raise FileRefusedError if it cannot be measured.
 
-    Args:
-        question: module, attribute, path and folder, as in `ModelCode`; `reference`; `given`, the
-            described inputs; `live`, whether the object is in use in this process; `here`, a folder
-            that must not be imported from.
+    The question has module, attribute, path and folder, as in `ModelCode`; `reference`; `given`,
+    the described inputs; `live`, whether the object is in use in this process; and `here`, a folder
+    that must not be imported from.
     """
     code = ModelCode(
         CodeKind.CALLABLE, question["module"], question["attribute"], question["path"],

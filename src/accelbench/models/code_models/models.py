@@ -44,16 +44,7 @@ _DEFAULTS = {SEQUENCE: 128, IMAGE: 224}
 def model_of_code(
     word: CodeWord, given: Mapping[str, GivenInput] | None = None, reference: str = ""
 ) -> ModelSpec:
-    """Return the model of an attribute; its owner's code runs in a process that ends.
-
-    Args:
-        word: the place of the attribute.
-        given: the owner's descriptions of inputs.
-        reference: an attribute of the same module with the right answers.
-
-    Raises:
-        UsageError: it cannot be measured: one sentence with the reason.
-    """
+    """Return the model of an attribute; its owner's code runs in a process that ends."""
     try:
         found = _looked_at(word, given or {}, reference)
         spec = model_found(word, found, given or {})
@@ -123,11 +114,7 @@ class Elsewhere:
 
 
 def looked_at_elsewhere(spec: ModelSpec, place: Elsewhere) -> tuple[ModelSpec, list[Path]]:
-    """Return a model as its code lies elsewhere, and the files of here that it imports.
-
-    Raises:
-        FileRefusedError: it cannot be measured there.
-    """
+    """Return a model as its code lies elsewhere, and the files of here that it imports."""
     code = spec.code
     assert code is not None
     own = f"{code.attribute}.{REFERENCE}"

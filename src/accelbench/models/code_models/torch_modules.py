@@ -45,12 +45,7 @@ def counted(
 ) -> dict[str, Any]:
     """Return the entry of a module as in `costs.json`, or the reason why there is none.
 
-    The module loses its weights.
-
-    Args:
-        module: in evaluation mode.
-        inputs: its example, by name.
-        batch: items of the example if the module takes other numbers, else None.
+    The module loses its weights. `batch` is None if it takes no other number of items.
     """
     passes = {}
     try:
@@ -102,11 +97,7 @@ def _shaped(value: torch.Tensor, batch: int | None, items: int, dtype: torch.dty
 def described(
     loaded: LoadedCode, given: Sequence[str], advice: str, live: bool = False
 ) -> dict[str, Any]:
-    """Describe a module: its inputs, batch, parameters and cost.
-
-    Raises:
-        FileRefusedError: nothing states its inputs, or it does not take its own example.
-    """
+    """Return a module's inputs, batch, parameters and cost; its example has to fit."""
     module = loaded.subject.eval()
     _refuse_unmade(module)
     if loaded.example is None:
@@ -181,11 +172,9 @@ def _made_late(name: str) -> FileRefusedError:
 def _outputs_of_example(
     module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """Return the outputs of a copy of the example.
+    """Return the outputs of a copy of the example; refuse a module that then gives other outputs.
 
-    Raises:
-        FileRefusedError: it changes its inputs and then gives other outputs. A step begins with
-            the inputs of the step before: each step would have another batch.
+    A step begins with the inputs of the step before: each would have another batch.
     """
     fed = {name: value.clone() for name, value in inputs.items()}
     outputs = {name: value.clone() for name, value in _outputs(module, fed).items()}
@@ -244,7 +233,6 @@ def _refuses_twice(
     outputs: Mapping[str, torch.Tensor],
     batch: int,
 ) -> str:
-    """Return why a module refuses its example twice over as a batch, or ""."""
     twice = {
         name: torch.cat([value, value]) if value.dim() else value for name, value in inputs.items()
     }

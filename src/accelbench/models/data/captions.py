@@ -26,18 +26,12 @@ class Encoder(Protocol):
 
     note: str  # where it comes from
 
-    def plain(self, text: str) -> list[int]:
-        """Return the ids of the text only."""
-        ...
+    def plain(self, text: str) -> list[int]: ...
 
-    def marked(self, text: str) -> list[int]:
-        """Return the ids with the marks that the tokenizer puts around a text."""
-        ...
+    def marked(self, text: str) -> list[int]: ...
 
 
 class _Ids:
-    """A tokenizer whose ids are kept within a model's."""
-
     def __init__(self, tokenizer: Any, low: int, top: int, note: str) -> None:
         self._tokenizer = tokenizer
         self._low, self._top = low, top
@@ -62,16 +56,9 @@ class _Ids:
 def encoder_for(weights: str, text: Iterable[str], low: int, high: int, marks: int) -> Encoder:
     """Return the tokenizer next to the weights, or one learned from the text.
 
-    Args:
-        weights: a folder with tokenizer.json, or any other word.
-        text: what a tokenizer is learned from; the same text gives the same ids.
-        low: the first id that text may have.
-        high: the first id beyond them.
-        marks: the first id beyond those that a tokenizer of the model's own may use as marks.
-
-    Raises:
-        UnsupportedError: the vocabulary has no room for the 256 bytes.
-        CaseError: tokenizer.json cannot be read.
+    The same text gives the same ids, from `low` to below `high`; a tokenizer of the model's own may
+    use ids below `marks` as marks. Raises UnsupportedError if the vocabulary has no room for the
+    256 bytes.
     """
     tokenizers = need("tokenizers", "tokenizers", "data", "Reading text")
     file = Path(weights).expanduser() / "tokenizer.json"
@@ -157,7 +144,6 @@ class Captions:
         self.gives = frozenset(part[0].name for part in parts if part)
 
     def rows(self, text: str) -> dict[str, Array]:
-        """Return the text cut or padded to the lengths of the inputs."""
         row: dict[str, Array] = {}
         if self._ids:
             spec, shape = self._ids

@@ -61,7 +61,6 @@ class _LabelledFiles:
 
     @property
     def notes(self) -> list[str]:
-        """Notes for readers of the result; skipped files are known once all were read."""
         notes = [self._recipe.note, f"Classes are numbered by {self._by}."]
         if self.count != self._all:
             notes.append(f"{self.count} of {self._all} samples were drawn for accuracy.")
@@ -72,7 +71,6 @@ class _LabelledFiles:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """How they were made into inputs."""
         return {
             "kind": self.kind,
             "files": self._all,
@@ -197,11 +195,7 @@ def _picture_view(shape: Sequence[int]) -> View | None:
 def _float_input(
     case: Case, fits: Callable[[Sequence[int]], T | None], what: str
 ) -> tuple[InputSpec, T]:
-    """Return the only input whose values matter, and its shape as `fits` returns it.
-
-    Raises:
-        CaseError: it does not fit, or there is another such input.
-    """
+    """Return the only input whose values matter, and its shape as `fits` returns it."""
     shapes = input_shapes(case.model, case.shapes, case.mode)
     open_ = [t for t in tensors(case.model, case.shapes, case.mode) if not settled(t)]
     if len(open_) == 1 and open_[0].dtype in ("float", "float32", "float16"):
@@ -274,8 +268,7 @@ def is_labelled(settings: JobSettings, case: Case) -> bool:
 def labelled_data(settings: JobSettings, case: Case) -> LabelledData | None:
     """Return the samples of a job as a case's model takes them, or None without labels.
 
-    Raises:
-        CaseError: they have labels, which are not this model's.
+    Raises CaseError if the labels are not this model's.
     """
     return None if settings.accuracy == OFF else _samples(settings, case)
 
@@ -318,7 +311,6 @@ class LabelledFeed:
         self._details: Mapping[str, Any] = {}
 
     def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
-        """Return a case's inputs, or raise CaseError if the data is not its model's."""
         start = self._now_ns()
         table = is_text_table(Path(self._settings.data or ""))
         if table and (case.generates or case.mode is Mode.TRAINING):
@@ -347,9 +339,7 @@ class LabelledFeed:
         return fed
 
     def columns(self) -> Mapping[str, Any]:
-        """Return columns of a result about the last batch."""
         return self._columns
 
     def details(self) -> Mapping[str, Any]:
-        """Return the evidence of the last batch."""
         return self._details

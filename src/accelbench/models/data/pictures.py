@@ -173,8 +173,6 @@ def tiled(
 
 @dataclass(frozen=True)
 class _View:
-    """Sizes of one item's pixels."""
-
     height: int
     width: int
     frames: int | None = None  # of a video
@@ -315,7 +313,6 @@ class PictureRecipe:
 
     @property
     def note(self) -> str:
-        """Sentence about what is applied."""
         how = "stretched" if self.stretched else "resized by the shorter side, the middle cut out"
         scale = "as bytes" if self.scale == 1.0 else f"times {self.scale:.4g}"
         mean, std = (", ".join(f"{v:g}" for v in values) for values in (self.mean, self.std))
@@ -325,7 +322,6 @@ class PictureRecipe:
         )
 
     def pixels(self, image: Image.Image, height: int, width: int, channels: int) -> Array:
-        """Return pixels in float32, channels first."""
         import numpy as np
         from PIL import Image as Pillow
 
@@ -356,11 +352,7 @@ ADVICE = f"Say it with --preprocessing: {', '.join(NAMED)}, or the path of a {CO
 
 
 def recipe_of(asked: str | None, folders: Sequence[Path]) -> PictureRecipe | None:
-    """Return the recipe that was asked for by name or path, or the first one of the folders.
-
-    Raises:
-        CaseError: it cannot be read, or asks for what is not supported.
-    """
+    """Return the recipe that was asked for by name or path, or the first one of the folders."""
     if asked is not None:
         return NAMED.get(asked) or _read(Path(asked))
     for folder in folders:

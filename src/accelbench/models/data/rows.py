@@ -48,12 +48,7 @@ def contents(path: Path) -> bytes:
 
 
 def opened(path: Path) -> BufferedReader:
-    """Open a file.
-
-    Raises:
-        UnreadableError: it is a pipe or a device, which has no end.
-        OSError: it cannot be read.
-    """
+    """Open a file, unless it is a pipe or a device, which has no end."""
     if path.exists() and not path.is_file():
         raise UnreadableError("it is no file")
     return path.open("rb")
@@ -72,9 +67,7 @@ class Reader(Protocol):
         """Return one row of every input it makes, or raise UnreadableError."""
         ...
 
-    def name(self, index: int) -> str:
-        """Return the name of an item."""
-        ...
+    def name(self, index: int) -> str: ...
 
 
 class Walk:
@@ -92,11 +85,7 @@ class Walk:
             self.order = random.permutation(reader.count).tolist()
 
     def rows(self, saw: Saw, rounds: bool) -> Iterator[dict[str, Array]]:
-        """Yield row after row; with `rounds` from the start again when all have been read.
-
-        Raises:
-            CaseError: not a single item can be read.
-        """
+        """Yield row after row; with `rounds` from the start again when all have been read."""
         while True:
             for index in self.order:
                 if index in self._bad:
@@ -154,11 +143,7 @@ def number(value: int) -> Array:
 def label_of(
     labels: InputSpec, classes: Sequence[str], what: str, notes: list[str]
 ) -> dict[str, int]:
-    """Return a number for each class folder, in the order of their names; empty without classes.
-
-    Raises:
-        UnsupportedError: there are more classes than the model has.
-    """
+    """Return a number for each class folder, in the order of their names; empty without classes."""
     if not classes:
         notes.append(f"The labels are drawn: the {what} do not all lie in class folders.")
         return {}
@@ -285,11 +270,9 @@ class ArraysFeed:
         return {**drawn, **read}
 
     def columns(self) -> Mapping[str, Any]:
-        """Return columns of a result about the last batch."""
         return self._columns
 
     def details(self) -> Mapping[str, Any]:
-        """Return the evidence: which inputs were read and which were drawn."""
         return self._details
 
 

@@ -43,7 +43,6 @@ class GivenInput:
 
     @property
     def holds(self) -> bool:
-        """Whether it states the values of the input."""
         return any(part is not None for part in (self.high, self.constant, self.row))
 
     def input(self, name: str, shape: tuple[int | str, ...], dtype: str) -> InputSpec:
@@ -90,10 +89,7 @@ def said_of(
 ) -> tuple[dict[str, GivenInput], dict[str, GivenInput]]:
     """Split descriptions into those of all models and those of one: MODEL:NAME=….
 
-    Args:
-        given: descriptions, by the words before the equals sign.
-        labels: names of the one model.
-        every: names of all models; an input's own name may have a colon.
+    `every` has the names of all models: an input's own name may have a colon.
     """
     of_all: dict[str, GivenInput] = {}
     of_one: dict[str, GivenInput] = {}

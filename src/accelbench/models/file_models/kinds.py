@@ -115,12 +115,7 @@ def is_file_word(word: str) -> bool:
 
 
 def format_of(path: Path) -> FileFormat:
-    """Return the format of a file by its name and first bytes.
-
-    Raises:
-        FileRefusedError: it is not measured.
-        MissingExtraError: a plugin measures it that is not installed.
-    """
+    """Return the format of a file by its name and first bytes, or raise FileRefusedError."""
     suffix = path.suffix.lower()
     if not path.exists():
         raise FileRefusedError("There is no such file.", "Check its path.")
@@ -184,11 +179,7 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
 
 
 def weights_beside(path: Path) -> Path:
-    """Return the file of weights that a graph has beside it, which may be absent.
-
-    Raises:
-        FileRefusedError: it leads out of the folder.
-    """
+    """Return the file of weights that a graph has beside it, which may be absent."""
     weights = path.with_suffix(".bin")
     if not weights.resolve().is_relative_to(path.parent.resolve()):
         raise FileRefusedError(

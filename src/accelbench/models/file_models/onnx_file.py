@@ -303,11 +303,7 @@ def _in_attribute(attribute: Any) -> Iterator[Any]:
 
 
 def _weights_beside(path: Path, tensors: Iterable[Any]) -> list[Path]:
-    """Return the files next to the graph that hold its weights.
-
-    Raises:
-        FileRefusedError: a weight claims bytes that are missing, or that lie elsewhere.
-    """
+    """Return the files next to the graph that hold its weights; refuse bytes that lie elsewhere."""
     files: dict[Path, None] = {}
     sizes: dict[Path, int] = {}
     folder = path.parent.resolve()

@@ -267,7 +267,6 @@ class GraphCount:
 
     @property
     def peak_activation_bytes(self) -> int:
-        """The most that is alive at once."""
         return max(self.live_bytes, default=0)
 
 

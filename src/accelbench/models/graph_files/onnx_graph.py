@@ -90,14 +90,7 @@ def is_countable(node: Any) -> bool:
 def onnx_step(
     node: Any, inputs: Sequence[GraphValue], outputs: Sequence[GraphValue], kinds: Sequence[int]
 ) -> GraphStep:
-    """Return the step of a countable node.
-
-    Args:
-        node: of the graph.
-        inputs: its operands; an omitted one has no name.
-        outputs: its results.
-        kinds: element types of both, in their order.
-    """
+    """Return the step of a countable node; `kinds` are the types of its operands and results."""
     named = [value for value in inputs if value.name]
     return step(node.op_type, named, outputs, _signature(node, inputs, outputs, kinds))
 
@@ -236,15 +229,12 @@ class OnnxGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Return its steps and the names of its results; raise UntracedError if one is unknown."""
         walk = _Walk(self._model, self._opsets, sizes.shapes)
         steps = [entry for node in self._model.graph.node if (entry := walk.step(node))]
         return steps, {value.name for value in self._model.graph.output}
 
 
 class _Walk:
-    """One way through a graph: types, small values and constants as they become known."""
-
     def __init__(
         self, model: Any, opsets: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
     ) -> None:
@@ -267,7 +257,6 @@ class _Walk:
             self._known[name] = numpy_helper.to_array(tensor)
 
     def step(self, node: Any) -> GraphStep | None:
-        """Return the step of a node, or None if it is constant."""
         read = [name for name in node.input if name]
         if node.op_type == "Constant":
             self._constant(node)

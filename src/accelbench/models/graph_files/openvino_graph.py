@@ -112,7 +112,6 @@ class OpenvinoGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Return its steps at some sizes, and the names of its results."""
         model = self._model.clone()
         try:
             model.reshape({name: list(shape) for name, shape in sizes.shapes.items()})

@@ -110,7 +110,6 @@ class TfliteGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Return its steps at some sizes, and the names of its results."""
         shapes = self._prepared(sizes.shapes)
         constants = set(self._stored)
 

@@ -117,7 +117,6 @@ class TorchExportGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Return its steps at some sizes, and the names of its results."""
         constants = set(self._constants)
         known: dict[str, GraphValue] = {}
         there = {*constants, *(entry.name for entry in self.inputs)}

@@ -34,13 +34,11 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # mypy skips torch
 
     @property
     def config(self) -> Any:
-        """The transformer's config."""
         return self.transformer.config
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None
     ) -> dict[str, torch.Tensor]:
-        """Return the embedding of each text."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         read = {} if attention_mask is None else {"attention_mask": attention_mask}
         vectors = self.transformer(input_ids=input_ids, **read).last_hidden_state

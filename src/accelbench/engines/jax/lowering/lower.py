@@ -60,7 +60,6 @@ class Wrapped(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
         self._labels = labels
 
     def forward(self, **fed: Any) -> Any:
-        """Call the model with everything but the labels."""
         given = {name: value for name, value in fed.items() if name not in self._labels}
         return self._after(self.module(**given), fed)
 
@@ -76,13 +75,9 @@ def exported(
 ) -> torch.export.ExportedProgram:
     """Return the module, in its mode and dtype, as operators that change nothing in place.
 
-    Args:
-        wrapped: the module.
-        inputs: one batch as an example, whose shapes are the graph's; others are its constants.
-
-    Raises:
-        UnsupportedError: the graph depends on values, or on numbers drawn on the host, or has
-            operators that the table lacks.
+    The example's shapes are the graph's; inputs that are no tensors are its constants. Raises
+    UnsupportedError if the graph depends on values, or on numbers drawn on the host, or has
+    operators that the table lacks.
     """
     table = torch.export.default_decompositions()
     for name in _WHOLE:

@@ -138,11 +138,7 @@ class RankGroup:
         )
 
     def ask(self, do: str, **what: Any) -> list[Any]:
-        """Return every rank's answer to a question, in their order.
-
-        Raises:
-            CaseError: a rank failed, was killed, or did not come; all of them are gone then.
-        """
+        """Return every rank's answer in order; raise CaseError if one failed: all are gone then."""
         if self._asked is None:
             raise CaseError("ranks_ended", "the ranks have ended", "Start them anew.")
         try:
@@ -155,7 +151,6 @@ class RankGroup:
         return answers
 
     def close(self) -> None:
-        """End them, if they are there, and leave no file."""
         asked, self._asked = self._asked, None
         if asked is not None:
             with contextlib.suppress(OSError):
@@ -227,7 +222,6 @@ def _agent(launch: RankLaunch, folder: Path, variables: Mapping[str, str]) -> pr
 
 
 def _last_line(folder: Path) -> str:
-    """Return the last words of an agent, or of the rank that it ended for."""
     file = folder / FAILURE
     if file.is_file():
         ended = json.loads(file.read_text())
@@ -281,22 +275,14 @@ _PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class MachinePart:
-    """The part of one machine in steps that several make together.
+    """The part of one machine in steps that several make together."""
 
-    Attributes:
-        hardware: the platform.
-        processes: of this machine, as of each other.
-        nodes: machines.
-        node: which of them this is; 0 measures.
-        rendezvous: host:port of machine 0.
-        threads: of this machine's processes together; None for the engine's default.
-    """
-
-    hardware: str
-    processes: int
-    nodes: int
-    node: int
-    rendezvous: str
+    hardware: str  # the platform
+    processes: int  # of this machine, as of each other
+    nodes: int  # machines
+    node: int  # which of them this is; 0 measures
+    rendezvous: str  # host:port of machine 0
+    # of this machine's processes together; None for the engine's default
     threads: int | None = None
 
     def launch(self, seconds: float, collective_seconds: float) -> RankLaunch:

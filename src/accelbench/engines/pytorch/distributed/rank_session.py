@@ -95,11 +95,8 @@ class Exchange:
 def opened_collective(name: str, size: int, backend: str, clock: Clock) -> Callable[[int], int]:
     """Carry out a collective once, check it, and return what times so many steps of it.
 
-    `size` is the bytes of the whole buffer, as nccl-tests have it: that of all ranks together
-    if each has a part. It is on the host for gloo, else on the rank's own GPU.
-
-    Raises:
-        CaseError: its result is wrong.
+    `size` is the bytes of the whole buffer, as nccl-tests have it: that of all ranks together if
+    each has a part. It is on the host for gloo, else on the rank's own GPU.
     """
     on_device = backend != "gloo"
     device = torch.device("cuda", torch.cuda.current_device()) if on_device else torch.device("cpu")
@@ -179,7 +176,6 @@ class Ranks:
     launch: RankLaunch
 
     def passed_on(self, question: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the question that rank 0 has; None ends all."""
         box = [question]
         dist.broadcast_object_list(box, src=0, group=self.questions)
         return box[0]
@@ -321,7 +317,6 @@ class RankWork:
         self._collective: Callable[[int], int] | None = None
 
     def answer(self, question: Mapping[str, Any]) -> Any:
-        """Return this rank's answer, its own or its session's; errors are left to the caller."""
         what = dict(question)
         do = what.pop("do")
         if do in _OF_INPUTS:

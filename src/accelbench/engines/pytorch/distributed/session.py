@@ -150,7 +150,6 @@ class DistributedSession:
         return {name: np.concatenate([a[name] for a in answers]) for name in answers[0]}
 
     def gradients(self, inputs: Any) -> dict[str, Any]:
-        """Return each weight's gradient after one backward of all ranks, whole."""
         found: dict[str, Any] = self._group.ask("gradients")[0]
         return found
 
@@ -229,7 +228,6 @@ class DistributedSession:
         return self._within("without_dropout")
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
-        """Return what ranks spend on each other: columns, and "ranks" with each one's own."""
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
         return exchange_columns(self._group.ask("communication", steps=_PROFILED_STEPS))

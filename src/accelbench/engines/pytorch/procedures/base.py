@@ -52,7 +52,6 @@ class Procedure(ABC):
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """Enter what a block runs in: no-gradient mode, autocast."""
         with torch.inference_mode(), self._opened.autocast():
             yield
 
@@ -83,7 +82,6 @@ class Procedure(ABC):
         return {}
 
     def facts(self) -> Mapping[str, Any]:
-        """Return what belongs in the evidence, as JSON holds it."""
         return {}
 
 

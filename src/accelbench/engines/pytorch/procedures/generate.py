@@ -96,7 +96,6 @@ class Request:
         return kept
 
     def decode(self) -> torch.Tensor:
-        """Write one more token; return the logits that it was chosen by."""
         fed = {self._ids: self.tokens[:, self._written - 1 : self._written]}
         if self._mask is not None:
             fed[self._mask_name] = self._mask[:, : self._prompt_tokens + self._written]
@@ -150,7 +149,6 @@ class TokenStamps:
         self._requests.append([])
 
     def token(self) -> None:
-        """Stamp one more token, as soon as the device has done it."""
         if self._synchronize is not None:
             self._synchronize()
         self._requests[-1].append(self._now() - self._start)

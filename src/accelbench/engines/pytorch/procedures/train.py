@@ -182,7 +182,6 @@ class Train(Procedure):
         return {}  # a step leaves other weights; its loss is told apart
 
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
-        """Return some values of each trained weight, copied to the host in one piece."""
         weights = {n: self._own(p) for n, p in self._module.named_parameters() if p.requires_grad}
         picks: dict[int, torch.Tensor] = {}  # by the size of a weight
         parts = []
