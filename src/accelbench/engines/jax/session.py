@@ -55,8 +55,6 @@ class JaxSession(ModuleSession):
     block then says how long that took.
     """
 
-    device_timed = False
-
     def __init__(self, job: Job, clock: Clock) -> None:
         super().__init__(job, clock, DTYPES[job.case.precision])
         self._platform = self._started()
@@ -88,10 +86,6 @@ class JaxSession(ModuleSession):
         return case_errors()
 
     @property
-    def phases(self) -> tuple[str, ...]:
-        return ("step",) if self._procedure is None else self._procedure.phases
-
-    @property
     def _prepared(self) -> Procedure:
         if self._procedure is None:
             raise ValueError("no case is prepared")
@@ -110,6 +104,7 @@ class JaxSession(ModuleSession):
             # First the old one, with its optimizer's state: there may be no room for both.
             self._procedure = self._program = self._last = None
             self._procedure = make(case, self._opened, example)
+            self.phases = self._procedure.phases
             fed = {name: tensor for name, tensor in host.items() if name not in rows}
             return example.arrays(self._layout, fed)
 

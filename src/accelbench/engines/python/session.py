@@ -20,7 +20,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelCode
 from accelbench.core.profile import Profile, Spent, profiled
-from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
+from accelbench.core.protocols import Block, Evidence, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.python.answers import (
     arrays,
@@ -36,7 +36,7 @@ from accelbench.engines.python.evaluation import (
     without_values,
 )
 from accelbench.engines.python.places import devices, waiting
-from accelbench.engines.shared.arrays import Inputs
+from accelbench.engines.shared.arrays import EngineSession
 from accelbench.engines.shared.local import LocalSampler, walls
 from accelbench.engines.shared.sketches import Sketch, sketch
 from accelbench.models.code_models.example import arguments
@@ -208,25 +208,20 @@ class LapSampler(LocalSampler):
         return {"step": durations}
 
 
-class PythonSession:
+class PythonSession(EngineSession):
     """One callable; what it is called with is its own example, or drawn as its owner said."""
 
-    phases: tuple[str, ...] = ("step",)
-    device_timed = False
     evaluates_outputs = True
 
     def __init__(self, job: Job, clock: Clock) -> None:
         code = job.case.model.code
         assert code is not None  # the runtime's card has refused it otherwise
-        self._job = job
+        super().__init__(job, clock)
         self._code: ModelCode = code
-        self._clock = clock
-        self._inputs = Inputs(job, clock)
         self._facts: dict[str, Any] = {}
         self._given: tuple[Arguments | None, str] = None, ""
         self._devices: set[str] = set()
         self._going_on = ""
-        self.timings: dict[str, int] = {}
         seed_all(job.settings.seed)
         self._loaded: LoadedCode = self._timed("build", lambda: load(code))
         self._limit_threads()
@@ -236,7 +231,7 @@ class PythonSession:
         self.weights_digest = code.digest[:16]
         self._call: Callable[..., Any] = self._loaded.subject
         self._settled: Case | None = None
-        self._wait: Callable[[Any], Any] | None = None
+        self._finish: Callable[[Any], Any] | None = None
         self._late: list[str] = []
         self._before: OwnedState | None = None
         self._first_ns = self._step_ns = 0.0
@@ -250,12 +245,6 @@ class PythonSession:
         torch, threads = sys.modules.get("torch"), self._job.settings.threads
         if torch is not None and threads:
             torch.set_num_threads(threads)
-
-    def _timed(self, name: str, do: Callable[[], Any]) -> Any:
-        start = self._clock.now_ns()
-        made = do()
-        self.timings[name] = self._clock.now_ns() - start
-        return made
 
     def prepare(self, case: Case, seed: int | None = None) -> Arguments:
         # Anew: what a call changes in its own arguments is not there for the next.
@@ -306,7 +295,7 @@ class PythonSession:
 
         It is called with other inputs than those that are timed: a cache must not know these.
         """
-        self._wait, self._late = None, []
+        self._finish, self._late = None, []
         inputs = self._arguments(case, self._job.settings.seed ^ _FIRST_SEED)
         if not case.model.inputs and self._before is None:
             self._before = self._owned_state().forget_objects()
@@ -315,10 +304,10 @@ class PythonSession:
         self._first_ns = float(self._clock.now_ns() - start)
         self._going_on = left_running()  # at once: a little of it is soon over
         refuse_unfinished(answer)
-        self._wait = waiting(answer)
+        self._finish = waiting(answer)
         self._late = late_parts(answer)
         self._settled = case
-        self._sampler.step = self._finished if self._wait or self._late else self._step
+        self._sampler.step = self._finished if self._finish or self._late else self._step
 
     def _owned_state(self) -> OwnedState:
         return owned_state(self._call, self._code.sources)
@@ -328,8 +317,8 @@ class PythonSession:
 
     def _finished(self, inputs: Arguments) -> Any:
         answer = self._call(*inputs[0], **inputs[1])
-        if self._wait is not None:
-            self._wait(answer)
+        if self._finish is not None:
+            self._finish(answer)
         return evaluated(answer) if self._late else answer
 
     def _called(self, inputs: Arguments) -> Any:
@@ -356,10 +345,6 @@ class PythonSession:
                 "Let each call return the same kind of values.",
             )
         return answer
-
-    def compile(self, inputs: Any) -> int | None:
-        # What compiles for itself did so in the first call, which was not timed.
-        return None
 
     def sample(self, inputs: Arguments, n: int, timing: Timing) -> Block:
         block = self._sampler.sample(inputs, n, timing)
@@ -459,12 +444,6 @@ class PythonSession:
             kind = code if isinstance(code, str) else code.co_qualname
             spent.append(Spent(name, kind, entry.inlinetime * 1e9, entry.callcount, where))
         return profiled("cProfile", spent, times)
-
-    def reset_memory(self) -> None:
-        return None
-
-    def device_memory(self) -> DeviceMemory | None:
-        return None
 
     def evidence(self) -> Evidence:
         # Where the tensors lie that it returned, and whether it began to use a GPU.

@@ -109,25 +109,54 @@ class Inputs:
 Arrays = Mapping[str, Any]
 
 
-class ArtefactSession(ABC):
-    """One artefact opened by an engine, wherever that engine runs."""
+class EngineSession:
+    """What sessions of engines have that need nothing else: no compiling, no device's memory."""
 
     phases: tuple[str, ...] = ("step",)
     device_timed = False
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        if job.artefact is None:
-            raise CaseError("no_artefact", "the runtime was given nothing to open")
         self._job = job
-        self._case = job.case
         self._clock = clock
-        self._folder = Path(job.artefact)
-        self.manifest: Manifest = load(self._folder)
         self.timings: dict[str, int] = {}
         self._inputs = Inputs(job, clock)
         self._output_facts: dict[str, Any] = {}
-        self._schedule: Schedule | None = None
         self._looked_with: Any = None  # what the outputs were made of that were seen last
+
+    def _timed(self, name: str, do: Callable[[], Any]) -> Any:
+        start = self._clock.now_ns()
+        made = do()
+        self._wait()
+        self.timings[name] = self._clock.now_ns() - start
+        return made
+
+    def _wait(self) -> None:
+        """Wait for the device."""
+
+    def compile(self, inputs: Any) -> int | None:
+        return None
+
+    def reset_memory(self) -> None:
+        return None
+
+    def device_memory(self) -> DeviceMemory | None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+class ArtefactSession(EngineSession, ABC):
+    """One artefact opened by an engine, wherever that engine runs."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        if job.artefact is None:
+            raise CaseError("no_artefact", "the runtime was given nothing to open")
+        super().__init__(job, clock)
+        self._case = job.case
+        self._folder = Path(job.artefact)
+        self.manifest: Manifest = load(self._folder)
+        self._schedule: Schedule | None = None
 
     # -- what an engine says
 
@@ -177,9 +206,6 @@ class ArtefactSession(ABC):
     def loaded(self) -> Mapping[str, Any]:
         return self._inputs.columns()
 
-    def compile(self, inputs: Any) -> int | None:
-        return None
-
     def inspect(self, inputs: Any) -> None:
         # Where they lie: a copy of GPT-2's logits, 26 MB an item, would be in the peak.
         self._look(self._seen(inputs))
@@ -195,12 +221,6 @@ class ArtefactSession(ABC):
             "outputs_finite": all(_finite(value) for value in outputs.values()),
             "output_dtypes": sorted({str(value.dtype) for value in outputs.values()}),
         }
-
-    def reset_memory(self) -> None:
-        return None
-
-    def device_memory(self) -> DeviceMemory | None:
-        return None
 
     def _evidence(
         self,
@@ -233,18 +253,13 @@ class ArtefactSession(ABC):
             **self._inputs.details(),
         }
 
-    def close(self) -> None:
-        return None
-
 
 class ArraySession(ArtefactSession):
     """One artefact opened by an engine in this process, which runs and times its steps."""
 
     def __init__(self, job: Job, clock: Clock) -> None:
         super().__init__(job, clock)
-        start = clock.now_ns()
-        self._open()
-        self.timings["load"] = clock.now_ns() - start
+        self._timed("load", self._open)
         self._sampler = LocalSampler(clock=clock, step=self._step, around=nullcontext)
 
     @abstractmethod
