@@ -58,10 +58,7 @@ class QnnDetector(DeviceSearch):
     machine: str = field(default_factory=platform.machine)
     processor: str | None = None
 
-    def _devices(self) -> list[Device]:
-        return [self._device()]
-
-    def _device(self) -> Device:
+    def _only_device(self) -> Device:
         arm = self.machine.lower() in ("aarch64", "arm64")
         door = self._door() if arm else None
         package = self.package()

@@ -55,10 +55,17 @@ def built(
     Raises MissingExtraError without torch or transformers, and CaseError if the weights are
     unavailable, unsafe, incomplete, or another model's.
     """
+    if spec.own is not None and weights != RANDOM:
+        what = "a file" if spec.code is None else "code"
+        raise CaseError(
+            "weights_unavailable",
+            f"{spec.id} is {what}, which brings its weights.",
+            "Leave out --weights.",
+        )
     if spec.code is not None:
-        return _of_code(spec, seed, weights, dtype)
+        return _of_code(spec, seed, dtype)
     if spec.file is not None:
-        return _of_program(spec, weights, dtype)
+        return _of_program(spec, dtype)
     if weights == RANDOM:
         construct = constructor(spec)
         from accelbench.models.initial import initialised
@@ -80,14 +87,8 @@ def built(
     return Built(module.eval(), digest)
 
 
-def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None) -> Built:
+def _of_code(spec: ModelSpec, seed: int, dtype: torch.dtype | None) -> Built:
     assert spec.code is not None
-    if weights != RANDOM:
-        raise CaseError(
-            "weights_unavailable",
-            f"{spec.id} is code, which brings its weights.",
-            "Leave out --weights.",
-        )
     import torch
 
     from accelbench.models.code_models.loading import seed_all
@@ -102,14 +103,7 @@ def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None
     return Built(module.eval(), digest.hexdigest()[:16])
 
 
-def _of_program(spec: ModelSpec, weights: str, dtype: torch.dtype | None) -> Built:
-    assert spec.file is not None
-    if weights != RANDOM:
-        raise CaseError(
-            "weights_unavailable",
-            f"{spec.id} is a file, which brings its weights.",
-            "Leave out --weights.",
-        )
+def _of_program(spec: ModelSpec, dtype: torch.dtype | None) -> Built:
     module = constructor(spec)()
     import torch
 

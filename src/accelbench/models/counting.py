@@ -11,7 +11,6 @@ Imports torch: import this module only to count.
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from accelbench.core.clock import no_collection
 from accelbench.models.op_costs import (
     PRODUCTS,
     SOFTMAX,
@@ -124,14 +124,8 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     def counting(self) -> Iterator[None]:
         # What the collector of cycles would free, and when, is chance: real workers have it
         # off too while they are timed.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            with _whole_attention(self), self:
-                yield
-        finally:
-            if collecting:
-                gc.enable()
+        with no_collection(), _whole_attention(self), self:
+            yield
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Args = (), kwargs: Any = None) -> Any:
         name = func._schema.name.rpartition("::")[2]

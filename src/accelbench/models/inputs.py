@@ -416,3 +416,27 @@ def named_tensors(output: Any) -> dict[str, torch.Tensor]:
     if isinstance(output, (tuple, list)):
         return {str(i): v for i, v in enumerate(output) if isinstance(v, torch.Tensor)}
     raise CaseError("no_outputs", f"the model returned a {type(output).__name__}, not tensors")
+
+
+def encoder_outputs(output: Any, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    """Return what a decoder is given of its encoder's pass, which is made once."""
+    from transformers.modeling_outputs import BaseModelOutput
+
+    kept = {"encoder_outputs": BaseModelOutput(output.encoder_last_hidden_state)}
+    if "attention_mask" in inputs:  # the encoder's, which cross-attention looks at
+        kept["attention_mask"] = inputs["attention_mask"]
+    return kept
+
+
+def enable_checkpointing(module: torch.nn.Module) -> None:
+    """Have results recomputed in the backward pass; both libraries raise ValueError without it."""
+    # Transformers' new and old name for it, or diffusers'.
+    how = {"use_reentrant": False}
+    if hasattr(module, "activation_checkpointing_enable"):
+        module.activation_checkpointing_enable(activation_checkpointing_kwargs=how)
+    elif hasattr(module, "gradient_checkpointing_enable"):
+        module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=how)
+    elif hasattr(module, "enable_gradient_checkpointing"):
+        module.enable_gradient_checkpointing()
+    else:
+        raise ValueError(f"{type(module).__name__} has no gradient checkpointing")

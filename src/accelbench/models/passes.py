@@ -17,7 +17,12 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.models.build import skeleton
 from accelbench.models.counting import Count, Counter, count_forward, count_training
-from accelbench.models.inputs import input_shapes, tensors
+from accelbench.models.inputs import (
+    enable_checkpointing,
+    encoder_outputs,
+    input_shapes,
+    tensors,
+)
 from accelbench.models.losses import of_module
 
 Tensors = dict[str, torch.Tensor]
@@ -97,7 +102,7 @@ class TrainingPasses(Passes):
         assert spec.training is not None
         self._training = spec.training
         if checkpointed:
-            _checkpoint(self.module)
+            enable_checkpointing(self.module)
 
     def trained_weights(self) -> tuple[int, int]:
         """Return the number of weights that learn, and of the largest tensor of them."""
@@ -132,17 +137,6 @@ def _one_draw() -> Iterator[None]:
         yield
 
 
-def _checkpoint(module: torch.nn.Module) -> None:
-    """Enable checkpointing like the procedure `train`; ValueError if a model has none."""
-    enable = getattr(module, "gradient_checkpointing_enable", None)
-    if enable is not None:
-        enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    elif hasattr(module, "enable_gradient_checkpointing"):
-        module.enable_gradient_checkpointing()
-    else:
-        raise ValueError(f"{type(module).__name__} has no gradient checkpointing")
-
-
 class _Request:
     """What lasts from one token to the next, in shapes only."""
 
@@ -172,16 +166,8 @@ class _Request:
         self._state = name == "cache_params"
         self._read = int(self._inputs[self._ids].shape[1])
         if self._encodes:
-            self._carried |= self._encoded(output)
+            self._carried |= encoder_outputs(output, self._inputs)
         self._logits = output.logits[:, -1].argmax(-1)
-
-    def _encoded(self, output: Any) -> dict[str, Any]:
-        from transformers.modeling_outputs import BaseModelOutput
-
-        kept = {"encoder_outputs": BaseModelOutput(output.encoder_last_hidden_state)}
-        if "attention_mask" in self._inputs:
-            kept["attention_mask"] = self._inputs["attention_mask"]
-        return kept
 
     def next_inputs(self) -> Mapping[str, torch.Tensor]:
         batch = self._inputs[self._ids].shape[0]

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from accelbench.engines.shared.local import LocalSampler
 from accelbench.engines.shared.sketches import Sketch, sketch
 from accelbench.models.data import Feed
 from accelbench.models.data.labelled_feed import LabelledFeed, is_labelled
-from accelbench.models.data.rows import SUFFIX, ArraysFeed
+from accelbench.models.data.rows import SUFFIX, ArraysFeed, DataFeed
 from accelbench.models.denoising import Schedule, denoised
 from accelbench.models.inputs import make_inputs
 from accelbench.models.short_steps import SHORT_PASSES
@@ -57,15 +57,7 @@ def feeding(arrays: Mapping[str, Any]) -> Iterator[FedBatch]:
         _fed.reset(before)
 
 
-class _Fed(Protocol):
-    def batch(self, case: Case) -> Mapping[str, Any]: ...
-
-    def columns(self) -> Mapping[str, Any]: ...
-
-    def details(self) -> Mapping[str, Any]: ...
-
-
-def _feed(job: Job, clock: Clock) -> _Fed | None:
+def _feed(job: Job, clock: Clock) -> DataFeed | None:
     settings = job.settings
     data, seed = settings.data, settings.seed
     if data is None:

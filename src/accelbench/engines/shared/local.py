@@ -14,14 +14,13 @@ what was called.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from accelbench.core.clock import Clock
+from accelbench.core.clock import Clock, no_collection
 from accelbench.core.protocols import Block, most_steps
 from accelbench.core.vocabulary import Timing
 
@@ -36,18 +35,6 @@ class DeviceTimer(Protocol):
 
     def elapsed_ns(self, start: Any, end: Any) -> int:
         """Return the time between two events that have passed."""
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Keep Python's collector off: it would strike some samples and not others."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @dataclass

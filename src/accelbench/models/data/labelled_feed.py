@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +20,7 @@ from accelbench.models.data.folder import Entry, Folder, classes_of, folders_bes
 from accelbench.models.data.labelled import LabelledArrays, LabelledData, batch_of, chosen, settled
 from accelbench.models.data.labelled_text import LabelledTexts, TextWindows
 from accelbench.models.data.pictures import ADVICE, CONFIG, PictureRecipe, recipe_of
-from accelbench.models.data.rows import SUFFIX, UnreadableError, contents, need
+from accelbench.models.data.rows import SUFFIX, DataFeed, UnreadableError, contents, need
 from accelbench.models.data.sounds import SoundRecipe, sound_recipe
 from accelbench.models.data.text import TABLES, TextFiles, TextTable, is_text_table
 from accelbench.models.inputs import input_shapes, tensors
@@ -216,13 +217,7 @@ def _recipe(case: Case, settings: JobSettings, view: View) -> PictureRecipe:
     found = recipe_of(settings.preprocessing, folders_beside(model, settings))
     published = None if model.is_own else pictures.preprocessing(model)
     if found is None and published is not None:
-        found = PictureRecipe(
-            f"its publishers of {model.id}",
-            published.mean,
-            published.std,
-            filter=published.filter,
-            margin=published.margin,
-        )
+        found = replace(published, name=f"its publishers of {model.id}")
     if found is None:
         raise CaseError(
             "data_mismatch",
@@ -301,14 +296,12 @@ def _has_labels(folder: Folder, accuracy: str) -> bool:
     return predicts or any(classes_of(entries) for entries in kinds)
 
 
-class LabelledFeed:
+class LabelledFeed(DataFeed):
     """The first samples of labelled data, as the inputs that are timed."""
 
     def __init__(self, settings: JobSettings, now_ns: Callable[[], int]) -> None:
+        super().__init__(now_ns)
         self._settings = settings
-        self._now_ns = now_ns
-        self._columns: Mapping[str, Any] = {}
-        self._details: Mapping[str, Any] = {}
 
     def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
         start = self._now_ns()
@@ -337,9 +330,3 @@ class LabelledFeed:
         counted = {} if data.count is None else {"samples": data.count}
         self._details = {**data.facts, **counted, "notes": notes}
         return fed
-
-    def columns(self) -> Mapping[str, Any]:
-        return self._columns
-
-    def details(self) -> Mapping[str, Any]:
-        return self._details

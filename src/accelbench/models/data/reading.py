@@ -15,7 +15,7 @@ from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.models.data.captions import Captions, Encoder, Fed, captioned, encoder_for
 from accelbench.models.data.folder import Folder, classes_of, look
 from accelbench.models.data.pictures import PictureReader
-from accelbench.models.data.rows import Reader, Walk
+from accelbench.models.data.rows import DataFeed, Reader, Walk
 from accelbench.models.data.sounds import SoundReader, Written
 from accelbench.models.data.text import Corpus, TextReader
 from accelbench.models.find import find
@@ -142,16 +142,14 @@ class _Digest:
         return self._sum.hexdigest()[:16]
 
 
-class Feed:
+class Feed(DataFeed):
     """Reads a folder for whatever case is prepared."""
 
     def __init__(self, path: str, seed: int, weights: str, now_ns: Callable[[], int]) -> None:
+        super().__init__(now_ns)
         self._library = Library(look(path), weights)
         self._seed = seed
-        self._now_ns = now_ns
         self._timed: dict[str, list[int]] = {}  # by case: loading is timed once
-        self._columns: dict[str, Any] = {}
-        self._details: dict[str, Any] = {}
 
     def batch(self, case: Case) -> dict[str, Array]:
         """Return one batch for a case: the same for the same seed, on every machine.
@@ -201,12 +199,6 @@ class Feed:
             walk.batch(rows, size)
             times.append(self._now_ns() - start)
         return times
-
-    def columns(self) -> Mapping[str, Any]:
-        return self._columns
-
-    def details(self) -> Mapping[str, Any]:
-        return self._details
 
 
 SYNTHETIC = "synthetic"

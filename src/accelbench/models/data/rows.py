@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -233,15 +234,32 @@ def _refused(path: Path, why: str) -> UsageError:
     )
 
 
-class ArraysFeed:
-    """The arrays of a file as a model's inputs; missing ones are drawn."""
+class DataFeed(ABC):
+    """A reader of real inputs, with columns and evidence of the batch that it read last."""
 
-    def __init__(self, path: str, seed: int, now_ns: Callable[[], int]) -> None:
-        self._path = Path(path)
-        self._seed = seed
+    def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._columns: Mapping[str, Any] = {}
         self._details: Mapping[str, Any] = {}
+
+    @abstractmethod
+    def batch(self, case: Case) -> Mapping[str, Array]:
+        """Return a case's inputs, or raise CaseError if the data is not its model's."""
+
+    def columns(self) -> Mapping[str, Any]:
+        return self._columns
+
+    def details(self) -> Mapping[str, Any]:
+        return self._details
+
+
+class ArraysFeed(DataFeed):
+    """The arrays of a file as a model's inputs; missing ones are drawn."""
+
+    def __init__(self, path: str, seed: int, now_ns: Callable[[], int]) -> None:
+        super().__init__(now_ns)
+        self._path = Path(path)
+        self._seed = seed
 
     def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
         """Return the inputs of a case, or raise CaseError if the file changed since the plan."""
@@ -268,12 +286,6 @@ class ArraysFeed:
                 )
         self._details = {"read": sorted(read), "drawn": sorted(set(drawn) - set(read))}
         return {**drawn, **read}
-
-    def columns(self) -> Mapping[str, Any]:
-        return self._columns
-
-    def details(self) -> Mapping[str, Any]:
-        return self._details
 
 
 def _digest(arrays: Mapping[str, Any]) -> str:

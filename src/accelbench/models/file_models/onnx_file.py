@@ -21,6 +21,7 @@ from accelbench.models.file_models.given_inputs import (
     MaskEffect,
     of_choice,
     of_pair,
+    refuse_rank,
 )
 from accelbench.models.file_models.kinds import FileRefusedError
 
@@ -86,17 +87,14 @@ class Ranges(InputRanges):
     """Values of an ONNX graph's inputs."""
 
     def __init__(self, model: Any) -> None:
+        super().__init__()
         graph = _without_functions(model)
-        self._by_value: dict[str, list[tuple[Any, int]]] = {}
         for node in graph.node:
             for place, name in enumerate(node.input):
-                self._by_value.setdefault(name, []).append((node, place))
+                self._note_reader(name, node, place)
         self._shapes = _shapes(graph)
         self._tensors = {tensor.name: tensor for tensor in graph.initializer}
         self._makers = {name: node for node in graph.node for name in node.output}
-
-    def _readers(self, key: str) -> Iterable[tuple[Any, int]]:
-        return self._by_value.get(key, ())
 
     def _made(self, node: Any) -> Iterable[str]:
         made: Iterable[str] = node.output
@@ -429,10 +427,7 @@ def _tensor(entry: Any, what: str) -> dict[str, Any]:
                 "Measure the part behind it: export the model without that step.",
             )
         if not tensor.HasField("shape"):
-            raise FileRefusedError(
-                f"Its input {in_quotes(entry.name)} does not say how many axes it has.",
-                "Export the model with the rank of each input.",
-            )
+            raise refuse_rank(entry.name)
     sizes: list[int | str] = [
         int(d.dim_value) if d.HasField("dim_value") else str(d.dim_param) for d in tensor.shape.dim
     ]

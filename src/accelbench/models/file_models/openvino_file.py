@@ -13,12 +13,13 @@ from typing import Any
 
 import openvino
 
-from accelbench.core.visible import in_quotes
 from accelbench.models.file_models.given_inputs import (
     InputRanges,
     MaskEffect,
     of_choice,
     of_pair,
+    refuse_rank,
+    refuse_text,
 )
 from accelbench.models.file_models.kinds import FileRefusedError, weights_beside
 
@@ -36,6 +37,7 @@ _DEEPEST = 64
 
 class _Ranges(InputRanges):
     def __init__(self, port: Any) -> None:
+        super().__init__()
         self._outputs: dict[str, Any] = {}
         (self.key,) = self._made(port.get_node())
 
@@ -153,15 +155,9 @@ def _input(port: Any) -> dict[str, Any]:
     name = _name(port)
     dtype = _dtype(port)
     if dtype == "str":
-        raise FileRefusedError(
-            f"Its input {in_quotes(name)} takes text, which is not drawn.",
-            "Measure the part behind it: export the model without that step.",
-        )
+        raise refuse_text(name)
     if port.partial_shape.rank.is_dynamic:
-        raise FileRefusedError(
-            f"Its input {in_quotes(name)} does not say how many axes it has.",
-            "Export the model with the rank of each input.",
-        )
+        raise refuse_rank(name)
     ranges = _Ranges(port)
     values = ranges.of(ranges.key, name, dtype)
     return {"name": name, "dtype": dtype, "shape": _shape(port), **values}

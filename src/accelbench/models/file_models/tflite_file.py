@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from accelbench.core.visible import in_quotes
 from accelbench.models.file_models.given_inputs import (
     InputRanges,
     MaskEffect,
     of_choice,
     of_pair,
+    refuse_text,
 )
 from accelbench.models.file_models.kinds import FileRefusedError
 
@@ -53,15 +53,12 @@ class TfliteRanges(InputRanges):
     """Values of a model's inputs."""
 
     def __init__(self, model: Any, codes: Sequence[str]) -> None:
+        super().__init__()
         self._model, self._graph = model, model.subgraphs[0]
-        self._by_value: dict[str, list[tuple[Any, int]]] = {}
         self._codes = codes
         for operator in self._graph.operators:
             for place, index in enumerate(operator.inputs):
-                self._by_value.setdefault(str(int(index)), []).append((operator, place))
-
-    def _readers(self, key: str) -> Iterable[tuple[Any, int]]:
-        return self._by_value.get(key, ())
+                self._note_reader(str(int(index)), operator, place)
 
     def _made(self, node: Any) -> list[str]:
         return [str(int(index)) for index in node.outputs]
@@ -166,10 +163,7 @@ def _tensor(entry: dict[str, Any]) -> dict[str, Any]:
 def _input(entry: dict[str, Any], ranges: TfliteRanges) -> dict[str, Any]:
     fields = _tensor(entry)
     if fields["dtype"] in ("str", "bytes"):
-        raise FileRefusedError(
-            f"Its input {in_quotes(fields['name'])} takes text, which is not drawn.",
-            "Measure the part behind it: convert the model without that step.",
-        )
+        raise refuse_text(fields["name"], "convert")
     return fields | ranges.of(str(int(entry["index"])), fields["name"], fields["dtype"])
 
 

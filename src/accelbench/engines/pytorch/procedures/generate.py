@@ -23,6 +23,7 @@ from accelbench.core.model import Generation
 from accelbench.engines.pytorch.procedures.base import Inputs, Opened, Procedure
 from accelbench.engines.shared.local import Mark
 from accelbench.engines.shared.sketches import DECODE_LOGITS, KEPT_LOGITS
+from accelbench.models.inputs import encoder_outputs
 from accelbench.models.short_steps import SHORT_TOKENS
 
 if TYPE_CHECKING:
@@ -84,16 +85,8 @@ class Request:
         if name != "past_key_values":
             self._mask = None  # a state has swallowed what was masked
         if self._encodes:
-            self._carried |= self._encoded(output)
+            self._carried |= encoder_outputs(output, self._inputs)
         return self._choose(output)
-
-    def _encoded(self, output: Any) -> dict[str, Any]:
-        from transformers.modeling_outputs import BaseModelOutput
-
-        kept = {"encoder_outputs": BaseModelOutput(output.encoder_last_hidden_state)}
-        if "attention_mask" in self._inputs:  # the encoder's, which cross-attention looks at
-            kept["attention_mask"] = self._inputs["attention_mask"]
-        return kept
 
     def decode(self) -> torch.Tensor:
         fed = {self._ids: self.tokens[:, self._written - 1 : self._written]}
