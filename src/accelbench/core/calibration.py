@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from dataclasses import fields as dataclass_fields
 from enum import StrEnum
 from typing import Any
+
+from msgspec import ValidationError, convert
 
 from accelbench.core.identity import plain
 from accelbench.core.precision import narrowed
@@ -212,19 +213,13 @@ class DeviceCalibration:
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> DeviceCalibration:
-        """Return the calibration of a fact; raise KeyError, TypeError or ValueError for others."""
-        fields = {entry.name: body[entry.name] for entry in dataclass_fields(cls)}
-        fields["figures"] = tuple(_figure(entry) for entry in fields["figures"])
-        fields["refusals"] = tuple(ProbeRefusal(**entry) for entry in fields["refusals"])
-        fields["warnings"] = tuple(fields["warnings"])
-        return cls(**fields)
+        """Return the calibration of a fact; raise ValueError for others."""
+        try:
+            return convert(body, cls)
+        except ValidationError as error:
+            raise ValueError(str(error)) from error
 
 
 def spec_from_body(body: Mapping[str, Any]) -> ProbeSpec:
     """A probe from its plain form."""
     return ProbeSpec(**{**body, "kind": ProbeKind(body["kind"])})
-
-
-def _figure(body: Mapping[str, Any]) -> ProbeFigure:
-    fields = {**body, "spec": spec_from_body(body["spec"])}
-    return ProbeFigure(**{**fields, "samples_ns": tuple(body["samples_ns"])})

@@ -18,11 +18,9 @@ class Clock(Protocol):
 
     def now_ns(self) -> int:
         """Nanoseconds since some fixed moment."""
-        ...
 
     def tick_ns(self) -> float:
         """The smallest difference it can show."""
-        ...
 
 
 class MonotonicClock:

@@ -37,27 +37,21 @@ class EnergyMeter(Protocol):
     @property
     def source(self) -> str:
         """Which library or files are read."""
-        ...
 
     @property
     def scope(self) -> str:
         """What is counted: the whole package, the board, …"""
-        ...
 
     @property
     def method(self) -> EnergyMethod:
         """Whether it counts joules or shows watts."""
-        ...
 
     @property
     def ranges(self) -> Sequence[float | None]:
         """Joules at which each counter starts again from 0; None where it does not."""
-        ...
 
     def read(self) -> tuple[float, ...]:
         """Return its counters in joules, or its power in watts, or raise MeterError."""
-        ...
 
     def close(self) -> None:
         """Let go of the library."""
-        ...

@@ -32,8 +32,9 @@ class InputSpec:
     dtype: str = "float"  # float (follows the precision), or NumPy's name: float32, int64, bool …
     low: int = 0
     high: int = 0
-    constant: float | None = None
-    row: tuple[float, ...] | None = None
+    # A whole number stays one: the identities of models are made of its spelling.
+    constant: int | float | None = None
+    row: tuple[int | float, ...] | None = None
     lead: tuple[int, int] | None = None
     last: int | None = None
 

@@ -66,7 +66,6 @@ class Profiling(Protocol):
         The inputs were prepared, compiled for, and stepped with before. The engine's own record
         goes to the folder `traces`. Raises CaseError with the reason if the engine has no profile.
         """
-        ...
 
 
 def profiled(

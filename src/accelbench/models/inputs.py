@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.axes import Axis, Part, axes_of, numbered
@@ -285,13 +286,9 @@ def input_bytes(
     wanted = input_shapes(spec, shapes, mode)
     kinds = {t.name: t.dtype for t in tensors(spec, shapes, mode)}
     return sum(
-        math.prod(shape) * (sizes.get(kinds[name]) or _bits(kinds[name]) // 8)
+        math.prod(shape) * (sizes.get(kinds[name]) or int(kinds[name].lstrip(ascii_lowercase)) // 8)
         for name, shape in wanted.items()
     )
-
-
-def _bits(dtype: str) -> int:
-    return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def throughput_unit(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:

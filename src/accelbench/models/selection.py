@@ -205,7 +205,8 @@ def _of_the_catalogue(entry: _Entry) -> ModelSpec:
             f"{error.advice.rstrip('.')}. A model of your own needs a 'path', or a 'class' and a"
             " 'config'."
         )
-        raise entry.wrong(_begun_small(error.message), "name", advice) from error
+        message = error.message[:1].lower() + error.message[1:]
+        raise entry.wrong(message, "name", advice) from error
     family, modality = entry.said.get("family"), entry.said.get("modality")
     if family is not None and family != spec.family:
         raise entry.wrong(
@@ -283,10 +284,6 @@ def _config_of_folder(entry: _Entry) -> Any:
         ) from error  # fmt: skip
     except JsonError as error:
         raise entry.wrong(f"{path}, {error}.", "path") from error
-
-
-def _begun_small(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
 
 
 def choose(

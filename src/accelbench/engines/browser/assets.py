@@ -232,12 +232,9 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 
 def _refuse_what_cannot_be_unpacked(package: Package) -> None:
-    if any(name.endswith(".br") for name in package.files.values()) and not _has_brotli():
+    packed = any(name.endswith(".br") for name in package.files.values())
+    if packed and find_spec("brotli") is None:
         raise MissingExtraError("brotli", "browser", f"Unpacking {package}")
-
-
-def _has_brotli() -> bool:
-    return find_spec("brotli") is not None
 
 
 def _decompressed(data: bytes) -> bytes:

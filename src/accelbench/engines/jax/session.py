@@ -323,7 +323,7 @@ class ShardedSession(JaxSession):
             "processes": 1,
             "devices": [str(device) for device in self._platform.devices],
             "of_each_device": self._job.case.shapes.batch // self._layout.devices,
-            "split_weights": sum(_is_split(w) for w in self._model.weights.values()),
+            "split_weights": sum(not w.is_fully_replicated for w in self._model.weights.values()),
             "weights": len(self._model.weights),
             "collectives": {} if program is None else program.collectives,
             "ranks": ranks,
@@ -363,7 +363,3 @@ def _shared(device: str) -> str:
     # Parts of a processor are that processor.
     kind = device.partition(":")[0]
     return "cpu:0" if kind == "cpu" else kind
-
-
-def _is_split(weight: jax.Array) -> bool:
-    return not weight.is_fully_replicated

@@ -330,11 +330,9 @@ class PytorchSession(ModuleSession):
 
     @contextmanager
     def _around(self) -> Iterator[None]:
-        with memory_errors(), self._int8_refusals(), self._procedure.around():
+        refusals = int8.refusals() if self._precision == "int8" else nullcontext()
+        with memory_errors(), refusals, self._procedure.around():
             yield
-
-    def _int8_refusals(self) -> AbstractContextManager[None]:
-        return int8.refusals() if self._precision == "int8" else nullcontext()
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, torch.Tensor]:
         with memory_errors():

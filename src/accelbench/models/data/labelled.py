@@ -39,12 +39,10 @@ class LabelledData(Protocol):
     @property
     def count(self) -> int | None:
         """Number of samples that are taken; None until all have been read."""
-        ...
 
     @property
     def classes(self) -> int | None:
         """Number of classes that the model must have; None if any number does."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]: ...
@@ -54,7 +52,6 @@ class LabelledData(Protocol):
 
     def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
         """Yield each sample's inputs, without the batch, and its label; count those left out."""
-        ...
 
     def digest(self) -> str: ...
 

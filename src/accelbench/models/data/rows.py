@@ -66,7 +66,6 @@ class Reader(Protocol):
 
     def read(self, index: int, saw: Saw) -> dict[str, Array]:
         """Return one row of every input it makes, or raise UnreadableError."""
-        ...
 
     def name(self, index: int) -> str: ...
 

@@ -22,7 +22,6 @@ from accelbench.models.graph_files.steps import (
     GraphSizes,
     GraphStep,
     GraphValue,
-    OperatorSignature,
     UntracedError,
     alive_elements,
     attention,
@@ -348,7 +347,7 @@ def _count(
 ) -> GraphCount:
     taken = [entry for entry in steps if entry.signature is not None]
     made = sum(value.elements for entry in taken for value in entry.makes)
-    weights = sum(_weights_read(entry.signature) for entry in taken)
+    weights = sum(entry.signature.weight_elements for entry in taken if entry.signature)
     fed = sum(math.prod(shape) for shape in inputs.shapes.values())
     return GraphCount(
         sum(_operations(entry) for entry in taken),
@@ -368,7 +367,3 @@ def _operations(entry: GraphStep) -> int:
     if signature.op_class == "pool":
         return sum(value.elements for value in entry.reads)  # axes are constants
     return 2 * signature.macs + _EACH.get(signature.op_class, 0) * signature.output_elements
-
-
-def _weights_read(signature: OperatorSignature | None) -> int:
-    return 0 if signature is None else signature.weight_elements

@@ -273,7 +273,8 @@ class _Walk:
             return None
         inputs = [self._value(name) for name in node.input]
         outputs = [self._value(name) for name in node.output if name]
-        return onnx_step(node, inputs, outputs, self._kinds(node))
+        kinds = [self._types[n].tensor_type.elem_type for n in (*node.input, *node.output) if n]
+        return onnx_step(node, inputs, outputs, kinds)
 
     def _constant(self, node: Any) -> None:
         for attribute in node.attribute:
@@ -330,9 +331,6 @@ class _Walk:
             return GraphValue("", (), constant=True)
         shape = tuple(int(d.dim_value) for d in self._types[name].tensor_type.shape.dim)
         return GraphValue(name, shape, name in self._constants)
-
-    def _kinds(self, node: Any) -> list[int]:
-        return [self._types[n].tensor_type.elem_type for n in (*node.input, *node.output) if n]
 
 
 def _number(node: Any, name: str, usual: int | None) -> int | None:

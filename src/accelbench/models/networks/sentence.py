@@ -170,12 +170,8 @@ def _last(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return tokens.gather(1, index)[:, 0]
 
 
-def _first(tokens: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
-    return tokens[:, 0]
-
-
 _POOLED = {
-    "cls": _first,
+    "cls": lambda tokens, _: tokens[:, 0],
     "max": _max,
     "mean": _mean,
     "mean_sqrt_len_tokens": lambda tokens, mask: _mean(tokens, mask, root=True),

@@ -71,7 +71,8 @@ class Request:
         vocabulary all of them would be 26 MB a row that nobody reads. Decoders beside an
         encoder cannot be asked; their prompts have a few tokens.
         """
-        extra = {"logits_to_keep": 1} if _takes(self._module, "logits_to_keep") else {}
+        keeps_few = "logits_to_keep" in inspect.signature(self._module.forward).parameters
+        extra = {"logits_to_keep": 1} if keeps_few else {}
         output = self._module(**self._inputs, **extra, use_cache=True)
         name = next((n for n in _CACHES if getattr(output, n, None) is not None), None)
         if name is None:
@@ -99,10 +100,6 @@ class Request:
         self.tokens[:, self._written] = logits.argmax(-1)
         self._written += 1
         return logits
-
-
-def _takes(module: torch.nn.Module, argument: str) -> bool:
-    return argument in inspect.signature(module.forward).parameters
 
 
 @dataclass(frozen=True)
