@@ -99,19 +99,9 @@ ACCURACY_COLUMNS = (
         "lower end of its 95 % interval over samples",
         within=ranges.ACCURACY,
     ),
+    Column("accuracy_high", "float", "metric", "upper end of it", within=ranges.ACCURACY),
     Column(
-        "accuracy_high",
-        "float",
-        "metric",
-        "upper end of it",
-        within=ranges.ACCURACY,
-    ),
-    Column(
-        "accuracy_samples",
-        "int",
-        "metric",
-        "labelled samples that it is of",
-        within=ranges.COUNT,
+        "accuracy_samples", "int", "metric", "labelled samples that it is of", within=ranges.COUNT
     ),
     Column(
         "accuracy_metric",
@@ -288,10 +278,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("options", "json", "case", "options set on purpose"),
     # -- what became of it
     _text(
-        "outcome",
-        "status",
-        "ok, failed, unsupported, out_of_memory, timeout or skipped",
-        Status,
+        "outcome", "status", "ok, failed, unsupported, out_of_memory, timeout or skipped", Status
     ),
     _text("outcome", "reason", "a short stable token, for every result that is not ok"),
     _text("outcome", "message", "the reason as a sentence"),

@@ -105,11 +105,7 @@ OF_A_STEP = (
 )
 TIMES = tuple(
     dict.fromkeys(
-        (
-            *OF_A_STEP,
-            *REASON_COLUMNS,
-            *("sample_count", "effective_sample_count", "latency_std_ms"),
-        )
+        (*OF_A_STEP, *REASON_COLUMNS, *("sample_count", "effective_sample_count", "latency_std_ms"))
     )
 )
 
@@ -406,11 +402,7 @@ def changes_text(low: float, high: float, number: Number, between: str = " … "
 
 
 def interval_text(
-    low: float | None,
-    middle: float | None,
-    high: float | None,
-    number: Number,
-    unit: str = "",
+    low: float | None, middle: float | None, high: float | None, number: Number, unit: str = ""
 ) -> str:
     """Return an interval around a value: ± per cent of it, or both ends if it is lopsided."""
     if low is None or high is None or not middle:

@@ -446,11 +446,7 @@ def answers_of(
 class SignalStack(ctypes.Structure):
     """stack_t, as Linux has it."""
 
-    _fields_ = (
-        ("place", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("size", ctypes.c_size_t),
-    )
+    _fields_ = (("place", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t))
 
 
 def signal_stack() -> SignalStack | None:

@@ -122,9 +122,7 @@ def linux_facts(files: Files, machine: str) -> CpuFacts | None:
         scaling=scaling(files),
         limits=limits,
         virtualisation=cpufacts.hypervisor(
-            cpuinfo,
-            files.text(f"{dmi}/product_name") or "",
-            files.text(f"{dmi}/sys_vendor") or "",
+            cpuinfo, files.text(f"{dmi}/product_name") or "", files.text(f"{dmi}/sys_vendor") or ""
         ),
     )
 

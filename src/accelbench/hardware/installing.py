@@ -251,8 +251,7 @@ class Environment:
     def refuse(self) -> None:
         if self.managed:
             raise SurroundingsError(
-                f"The Python at {self.folder} is managed by the system, not by pip.",
-                _OWN,
+                f"The Python at {self.folder} is managed by the system, not by pip.", _OWN
             )
         if not self.writable:
             raise SurroundingsError(f"{self.packages} cannot be written.", _OWN)

@@ -66,9 +66,7 @@ class WindowEnergy:
 
 
 def updates_of(
-    readings: Sequence[MeterReading],
-    method: EnergyMethod,
-    ranges: Sequence[float | None],
+    readings: Sequence[MeterReading], method: EnergyMethod, ranges: Sequence[float | None]
 ) -> list[EnergyPoint]:
     """Return the energy at each update of a counter, or at each reading of power.
 

@@ -69,10 +69,7 @@ Runs = Sequence[Sequence[float]]
 
 
 def noise_between(
-    own: Runs,
-    neighbours: Iterable[Runs] = (),
-    prior: Noise = PRIOR,
-    judged: int | None = None,
+    own: Runs, neighbours: Iterable[Runs] = (), prior: Noise = PRIOR, judged: int | None = None
 ) -> Noise:
     """Return the deviation from run to run of a series, from all that is known of it.
 
@@ -86,10 +83,7 @@ def noise_between(
 
 
 def find_gate_noise(
-    own: Runs,
-    neighbours: Iterable[Runs] = (),
-    prior: Noise = PRIOR,
-    judged: int | None = None,
+    own: Runs, neighbours: Iterable[Runs] = (), prior: Noise = PRIOR, judged: int | None = None
 ) -> Noise:
     """Return the standard deviation from run to run that a check uses.
 

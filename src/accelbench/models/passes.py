@@ -17,12 +17,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.models.build import skeleton
 from accelbench.models.counting import Count, Counter, count_forward, count_training
-from accelbench.models.inputs import (
-    enable_checkpointing,
-    encoder_outputs,
-    input_shapes,
-    tensors,
-)
+from accelbench.models.inputs import enable_checkpointing, encoder_outputs, input_shapes, tensors
 from accelbench.models.losses import of_module
 
 Tensors = dict[str, torch.Tensor]

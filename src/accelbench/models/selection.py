@@ -410,10 +410,7 @@ def _labels(word: str) -> set[str]:
 
 
 def _named(
-    name: str,
-    own: Sequence[ModelSpec],
-    inputs: Mapping[str, GivenInput] | None,
-    reference: str,
+    name: str, own: Sequence[ModelSpec], inputs: Mapping[str, GivenInput] | None, reference: str
 ) -> ModelSpec:
     try:
         return find(name, own)
@@ -436,11 +433,7 @@ def _named(
 
 
 def _described(
-    path: Path,
-    named: Sequence[str],
-    pass_over: Callable[[UsageError], None] | None,
-    *,
-    every: bool,
+    path: Path, named: Sequence[str], pass_over: Callable[[UsageError], None] | None, *, every: bool
 ) -> tuple[ModelSpec, ...]:
     described = models_in(path)
     for key, error in described.wrong.items():

@@ -342,11 +342,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     """Record the operators of a module, and follow what depends on its inputs."""
 
     def __init__(
-        self,
-        module: torch.nn.Module,
-        inputs: Inputs,
-        varying: list[str],
-        opposite: str,
+        self, module: torch.nn.Module, inputs: Inputs, varying: list[str], opposite: str
     ) -> None:
         super().__init__()
         own = (*module.named_parameters(), *module.named_buffers(), *inputs.items())

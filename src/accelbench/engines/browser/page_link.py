@@ -154,11 +154,7 @@ class Page:
         return site
 
     def ask(
-        self,
-        what: str,
-        arrays: Arrays | None = None,
-        seconds: float | None = None,
-        **body: Any,
+        self, what: str, arrays: Arrays | None = None, seconds: float | None = None, **body: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the page's answer to an action of page.mjs, and its arrays, or raise CaseError.
 

@@ -32,11 +32,7 @@ from accelbench.engines.jax.lowering import (
 from accelbench.engines.jax.platforms import Layout
 from accelbench.engines.jax.programs import Program, Programs
 from accelbench.engines.pytorch.procedures.base import dropped_nothing
-from accelbench.engines.pytorch.procedures.train import (
-    CONTRASTIVE_RATES,
-    LEARNING_RATES,
-    MOMENTUM,
-)
+from accelbench.engines.pytorch.procedures.train import CONTRASTIVE_RATES, LEARNING_RATES, MOMENTUM
 from accelbench.engines.shared.sketches import drawn_places
 from accelbench.models.denoising import Schedule
 from accelbench.models.inputs import named_tensors

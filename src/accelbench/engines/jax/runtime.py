@@ -46,12 +46,7 @@ class JaxRuntime(Engine):
         consumes="torch",
         generates=False,  # shapes are settled: each new token would be compiled anew
         # Imported, and nothing asked of them: `jax.devices` here would start XLA's threads.
-        preload=(
-            "torch",
-            "transformers.modeling_utils",
-            "jax",
-            "accelbench.engines.jax.session",
-        ),
+        preload=("torch", "transformers.modeling_utils", "jax", "accelbench.engines.jax.session"),
         environment={
             # Three quarters of a GPU's memory would be taken at once, and be nobody's need.
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",

@@ -302,9 +302,7 @@ class OpenvinoSession(ArraySession):
         self._profile: Profile | None = None
         super().__init__(job, clock)
         self._sampler = LocalSampler(
-            clock=clock,
-            step=self._step,
-            compiled=lambda: (self._compilations, self._compile_ns),
+            clock=clock, step=self._step, compiled=lambda: (self._compilations, self._compile_ns)
         )
 
     # -- opening and compiling

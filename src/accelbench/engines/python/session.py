@@ -40,13 +40,7 @@ from accelbench.engines.shared.arrays import EngineSession
 from accelbench.engines.shared.local import LocalSampler, walls
 from accelbench.engines.shared.sketches import Sketch, sketch
 from accelbench.models.code_models.example import arguments
-from accelbench.models.code_models.loading import (
-    LoadedCode,
-    failure,
-    load,
-    own_sources,
-    seed_all,
-)
+from accelbench.models.code_models.loading import LoadedCode, failure, load, own_sources, seed_all
 
 #: Floats become smaller by these shares, so that they stay within [0, 1] or [-1, 1]. The least is
 #: twice what bf16 rounds by.

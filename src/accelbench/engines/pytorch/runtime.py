@@ -42,11 +42,7 @@ class PytorchRuntime(Engine):
         isolation="fork",
         consumes="torch",
         # modeling_utils alone is 1.5 s and 100 MB of every model: imported once, before the fork.
-        preload=(
-            "torch",
-            "transformers.modeling_utils",
-            "accelbench.engines.pytorch.session",
-        ),
+        preload=("torch", "transformers.modeling_utils", "accelbench.engines.pytorch.session"),
         environment={
             # Each launch compiles for itself: a cache on disk would turn every second
             # compilation into a file read and call it the same thing.
@@ -211,10 +207,7 @@ _NOT_SPLIT = (
     "Whisper",
     "XCLIP",
 )
-_NETWORKS = (
-    ".networks.detr:",
-    ".networks.diffusion:",
-)
+_NETWORKS = (".networks.detr:", ".networks.diffusion:")
 _HEADS = ("num_attention_heads", "n_heads", "num_key_value_heads")
 
 

@@ -44,19 +44,13 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         "Use --precision bf16 or fp16, or leave out --pure.",
     ),
     "precision": ("{why}", "It runs {known}."),
-    "precision/stored": (
-        "{model} is stored in {stored}; {kind}s are not quantised",
-        "{how}",
-    ),
+    "precision/stored": ("{model} is stored in {stored}; {kind}s are not quantised", "{how}"),
     "format": (
         "{title} opens a file with its {kind}, and {model} is not converted to one",
         "Name a {suffix} file, or use --framework pytorch, onnxruntime or openvino.",
     ),
     "no_generation": ("{model} does not generate text", "Leave out --new-tokens."),
-    "no_training": (
-        "the catalogue does not say how {model} is trained",
-        "Use --mode inference.",
-    ),
+    "no_training": ("the catalogue does not say how {model} is trained", "Use --mode inference."),
     "distributed/strategy": (
         "the {engine} runtime has no strategy {strategy}",
         "Use --strategy {known}.",
@@ -74,10 +68,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         "the jax runtime takes the whole of a batch at once",
         "Leave out --accumulate, or use a smaller batch.",
     ),
-    "option/always_compiled": (
-        "the jax runtime always compiles",
-        "Leave out the option compile.",
-    ),
+    "option/always_compiled": ("the jax runtime always compiles", "Leave out the option compile."),
     "generation/compiled": (
         "the jax runtime does not generate token by token",
         "Measure a forward pass with --new-tokens 0, or use --framework pytorch.",

@@ -261,10 +261,7 @@ def _own_sizes(
 
 
 def _input(
-    name: str,
-    entry: Mapping[str, Any] | None,
-    given: GivenInput | None,
-    found: Mapping[str, Any],
+    name: str, entry: Mapping[str, Any] | None, given: GivenInput | None, found: Mapping[str, Any]
 ) -> InputSpec:
     dtype = (given.dtype if given is not None else None) or (entry or {}).get("dtype")
     if dtype is None:
@@ -289,10 +286,7 @@ def _input(
 
 
 def _shape(
-    name: str,
-    entry: Mapping[str, Any] | None,
-    given: GivenInput | None,
-    found: Mapping[str, Any],
+    name: str, entry: Mapping[str, Any] | None, given: GivenInput | None, found: Mapping[str, Any]
 ) -> tuple[int | str, ...]:
     own = None if entry is None else entry["shape"]
     if given is not None and given.shape is not None:

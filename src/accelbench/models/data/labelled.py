@@ -104,8 +104,7 @@ def look_labelled(path: Path) -> Mapping[str, StoredRows]:
         if not stored.shape or stored.shape[0] != labels.shape[0]:
             count = stored.shape[0] if stored.shape else "no"
             raise _refused(
-                path,
-                f"has {labels.shape[0]} {LABELS} and {count} rows of {in_quotes(stored.name)}",
+                path, f"has {labels.shape[0]} {LABELS} and {count} rows of {in_quotes(stored.name)}"
             )
     return found
 

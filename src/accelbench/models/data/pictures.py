@@ -207,11 +207,7 @@ class PictureReader:
     """One item is one picture, or `frames` of them in a row from one folder."""
 
     def __init__(
-        self,
-        folder: Folder,
-        spec: ModelSpec,
-        fed: Fed,
-        captions: Captions | None,
+        self, folder: Folder, spec: ModelSpec, fed: Fed, captions: Captions | None
     ) -> None:
         self.notes: list[str] = []
         self.classes = classes_of(folder.images)

@@ -220,13 +220,7 @@ class DataLoader:
     """
 
     def __init__(
-        self,
-        fed: Fed,
-        items: int,
-        batch_size: int,
-        seed: int,
-        shuffle: bool,
-        reader: Reader | None,
+        self, fed: Fed, items: int, batch_size: int, seed: int, shuffle: bool, reader: Reader | None
     ) -> None:
         self._fed, self._seed, self._shuffle, self._reader = fed, seed, shuffle, reader
         self._items = items

@@ -220,10 +220,7 @@ def _as_code(folder: Path) -> str:
 
 
 def config_model(
-    name: str,
-    folder: Path,
-    layers: Sequence[Mapping[str, Any]] = (),
-    longest: int | None = None,
+    name: str, folder: Path, layers: Sequence[Mapping[str, Any]] = (), longest: int | None = None
 ) -> ModelSpec:
     """Return the model that a folder's config describes; its weights are not read.
 

@@ -68,10 +68,7 @@ _OTHERS: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(
         (".mlmodel", ".mlpackage", ".mlmodelc"),
-        (
-            "Apple's own framework alone runs it, and no engine here hands it over",
-            _BY_CORE_ML,
-        ),
+        ("Apple's own framework alone runs it, and no engine here hands it over", _BY_CORE_ML),
     ),
 }
 _LFS_POINTER = b"version https://git-lfs"
@@ -165,8 +162,7 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
     for beginning, what in others.items():
         if begins.startswith(beginning):
             raise FileRefusedError(
-                f"It begins as {what} does, and is no {kind.graph} whatever its name says.",
-                _EXPORT,
+                f"It begins as {what} does, and is no {kind.graph} whatever its name says.", _EXPORT
             )
     unlike = kind is FileFormat.OPENVINO and not begins.startswith(b"<")
     if unlike or (kind.mark and not marked):

@@ -25,11 +25,7 @@ from accelbench.models.file_models.given_inputs import (
     refuse_unknown_inputs,
     shape_text,
 )
-from accelbench.models.file_models.kinds import (
-    FileRefusedError,
-    format_of,
-    refuse_missing_reader,
-)
+from accelbench.models.file_models.kinds import FileRefusedError, format_of, refuse_missing_reader
 
 #: The set of models that are files.
 FILES = "files"

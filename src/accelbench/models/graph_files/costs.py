@@ -309,10 +309,7 @@ def _fitted(graph: FileGraph, walked: Walk, rule: Rule, width: int) -> dict[str,
         along = () if rule.along is None else ((rule.along, length * rule.step),)
         return _count(*walked(((BATCH, batch), *along)), width)
 
-    return {
-        "weight_bytes": graph.weights * width,
-        **exact(lambda batches: fit(at, rule, batches)),
-    }
+    return {"weight_bytes": graph.weights * width, **exact(lambda batches: fit(at, rule, batches))}
 
 
 def _named(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | str, ...]:

@@ -48,10 +48,7 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # mypy skips torch
 
 
 def load_sentence_encoder(
-    spec: ModelSpec,
-    folder: str,
-    trust_remote_code: bool,
-    find_class: Callable[[ModelSpec], Any],
+    spec: ModelSpec, folder: str, trust_remote_code: bool, find_class: Callable[[ModelSpec], Any]
 ) -> SentenceEncoder:
     """Load all layers from a folder and those next to it, in fp32.
 

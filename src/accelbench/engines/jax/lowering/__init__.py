@@ -1,14 +1,7 @@
 """Torch modules as JAX functions: a table of operators, and a walk over torch's own graph."""
 
 from accelbench.engines.jax.lowering import arithmetic, operators
-from accelbench.engines.jax.lowering.lower import (
-    Arrays,
-    Lowered,
-    Names,
-    Wrapped,
-    lower,
-    weights_of,
-)
+from accelbench.engines.jax.lowering.lower import Arrays, Lowered, Names, Wrapped, lower, weights_of
 from accelbench.engines.jax.lowering.operators import OPS, RANDOM, array
 
 #: Each enters its operators into the table when it is imported.

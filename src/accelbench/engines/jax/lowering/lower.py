@@ -69,10 +69,7 @@ def own_name(target: str | None) -> str:
     return str(target).removeprefix("module.")
 
 
-def exported(
-    wrapped: Wrapped,
-    inputs: Mapping[str, Any],
-) -> torch.export.ExportedProgram:
+def exported(wrapped: Wrapped, inputs: Mapping[str, Any]) -> torch.export.ExportedProgram:
     """Return the module, in its mode and dtype, as operators that change nothing in place.
 
     The example's shapes are the graph's; inputs that are no tensors are its constants. Raises
@@ -172,9 +169,7 @@ class Names:
 
 
 def weights_of(
-    module: torch.nn.Module,
-    names: Names,
-    where: Callable[[Sequence[int]], Any] = lambda _: None,
+    module: torch.nn.Module, names: Names, where: Callable[[Sequence[int]], Any] = lambda _: None
 ) -> Arrays:
     """Return a module's weights, each where one of its shape lies; a shared one stands once.
 
@@ -243,12 +238,7 @@ class Lowered:
         return torch.utils._pytree.tree_unflatten(outputs, self._tree), renewed
 
 
-def lower(
-    wrapped: Wrapped,
-    inputs: Mapping[str, Any],
-    names: Names,
-    device: Any = None,
-) -> Lowered:
+def lower(wrapped: Wrapped, inputs: Mapping[str, Any], names: Names, device: Any = None) -> Lowered:
     """Export a module as `exported` does, and make a function of its graph."""
     program = exported(wrapped, inputs)
     graph, signature = program.graph_module.graph, program.graph_signature

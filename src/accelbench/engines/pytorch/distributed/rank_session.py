@@ -28,11 +28,7 @@ from accelbench.engines.pytorch.procedures import Procedure
 from accelbench.engines.pytorch.procedures.base import buffers_kept, chances_kept
 from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.engines.pytorch.session import PytorchSession
-from accelbench.engines.shared.communication import (
-    Span,
-    is_collective,
-    shared,
-)
+from accelbench.engines.shared.communication import Span, is_collective, shared
 from accelbench.engines.shared.local import walls
 from accelbench.hardware.hostmemory import HostMemory, give_back_freed_memory
 from accelbench.models.inputs import choosing, make_inputs, tensors

@@ -157,9 +157,7 @@ def wanted(case: Case) -> tuple[Generation, int]:
     makes, new = case.model.generation, case.shapes.new_tokens
     if makes is None or not new:
         raise UnsupportedError(
-            "no_generation",
-            f"{case.model.id} does not generate text.",
-            "Leave out --new-tokens.",
+            "no_generation", f"{case.model.id} does not generate text.", "Leave out --new-tokens."
         )
     return makes, new
 
