@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -65,15 +65,19 @@ class JaxSession(ModuleSession):
         with case_errors():
             made: Built = self._timed("build", self._build)
             self.weights_digest = made.digest
-            layout, rebuild = self._layout, lambda: self._build().module
             module = made.module.to(self._dtype)
-            self._model = self._timed("load", lambda: _placed(Model(module, rebuild, layout)))
+            self._model = self._timed("load", lambda: self._placed(module))
             del made
         self._programs = Programs(clock, job.case.precision)
         self._opened = Opened(job, self._model, self._programs)
         self._procedure: Procedure | None = None
         self._program: Program | None = None
         self._last: Any = None  # what the step before left on its way to the device
+
+    def _placed(self, module: torch.nn.Module) -> Model:
+        model = Model(module, lambda: self._build().module, self._layout)
+        jax.block_until_ready(model.weights)
+        return model
 
     def _started(self) -> Platform:
         job = self._job
@@ -136,14 +140,22 @@ class JaxSession(ModuleSession):
         jax.block_until_ready(self._last)
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
+        device = str(self._job.device)
+        clock = self._clock
+        found: Profile = self._recorded(
+            inputs, lambda step: profile(step, clock, steps, device, traces)
+        )
+        return found
+
+    def _recorded(self, inputs: Any, record: Callable[[Callable[[], None]], Any]) -> Any:
         def step() -> None:
             self._step(self._prepared, inputs)
             self._synchronize()
 
         with case_errors():
-            report = profile(step, self._clock, steps, str(self._job.device), traces)
+            found = record(step)
             self._prepared.drain()
-            return report
+            return found
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
         if self._last is None or self._procedure is None:
@@ -164,7 +176,7 @@ class JaxSession(ModuleSession):
         with case_errors():
             arrays = self._prepared.outputs(inputs)
             self._look(arrays)
-            return {name: _on_host(value) for name, value in arrays.items()}
+            return {name: _widened(np.asarray(value)) for name, value in arrays.items()}
 
     @contextmanager
     def other_weights(self) -> Iterator[None]:
@@ -237,32 +249,20 @@ class JaxSession(ModuleSession):
         self._model.weights = {}
 
 
-def _placed(model: Model) -> Model:
-    jax.block_until_ready(model.weights)
-    return model
-
-
-def _on_host(value: jax.Array) -> Any:
-    # 16-bit floats widened: NumPy knows no bf16, and verification wants numbers.
-    return _widened(np.asarray(value))
-
-
 def _widened(values: Any) -> Any:
+    # 16-bit floats: NumPy knows no bf16, and verification wants numbers.
     return values.astype(np.float32) if jnp.issubdtype(values.dtype, jnp.floating) else values
 
 
+@jax.jit  # type: ignore[untyped-decorator]
 def _extremes_finite(value: Any) -> Any:
+    # Without a temporary of the array's size: NaN passes through its extremes.
     return jnp.isfinite(jnp.min(value)) & jnp.isfinite(jnp.max(value))
 
 
-_FINITE = jax.jit(_extremes_finite)
-
-
 def _finite(value: jax.Array) -> bool:
-    # Without a temporary of the array's size: its extremes tell, and NaN passes through them.
-    if not jnp.issubdtype(value.dtype, jnp.floating) or value.size == 0:
-        return True
-    return bool(_FINITE(value))
+    has_floats = jnp.issubdtype(value.dtype, jnp.floating) and value.size
+    return not has_floats or bool(_extremes_finite(value))
 
 
 # -- several devices
@@ -303,14 +303,10 @@ class ShardedSession(JaxSession):
     def exchanged(self, case: Case) -> Mapping[str, Any]:
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
-
-        def step() -> None:
-            self._step(self._prepared, inputs)
-            self._synchronize()
-
-        with case_errors():
-            columns = exchanged(step, self._clock, _PROFILED_STEPS, self._layout.devices)
-            self._prepared.drain()
+        clock, devices = self._clock, self._layout.devices
+        columns: Mapping[str, Any] = self._recorded(
+            inputs, lambda step: exchanged(step, clock, _PROFILED_STEPS, devices)
+        )
         return columns
 
     def evidence(self) -> Evidence:

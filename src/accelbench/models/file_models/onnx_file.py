@@ -209,14 +209,19 @@ _QUANTISES = {"DequantizeLinear", "QLinearConv", "QLinearMatMul", "MatMulInteger
 _PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN"}
 
 
-def look(path: Path) -> dict[str, Any]:
-    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
+def opened(path: Path) -> Any:
+    """Return a graph without its weights, or raise FileRefusedError."""
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        return onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's own, by version
         raise FileRefusedError(
             "It is no ONNX graph, or a part of one is missing.", "Export it again."
         ) from error
+
+
+def look(path: Path) -> dict[str, Any]:
+    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
+    model = opened(path)
     graph = model.graph
     if not model.opset_import:
         raise FileRefusedError("It names no version of ONNX's operators.", "Export it again.")

@@ -97,7 +97,8 @@ def _scalar(output: Any) -> float | None:
 
 #: Within so many bytes a graph says that it is one, behind what a licence may take.
 _BEGINS = 2**16
-_ENDS = {"Parameter", "Result", "Constant"}
+#: What a graph has beside layers.
+ENDS = {"Parameter", "Result", "Constant"}
 _STORED = {"f32": "fp32", "f64": "fp64", "f16": "fp16", "bf16": "bf16"}
 _NARROW = {"i8", "u8", "i4", "u4", "nf4"}
 _QUANTISES = {"FakeQuantize", "FakeConvert"}
@@ -110,9 +111,8 @@ _PRODUCTS = {
 def look(path: Path) -> dict[str, Any]:
     """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
     weights = weights_beside(path)
-    model = _read(path, weights)
-    ops = model.get_ordered_ops()
-    if all(op.get_type_name() in _ENDS for op in ops):
+    ops = (model := opened(path)).get_ordered_ops()
+    if all(op.get_type_name() in ENDS for op in ops):
         raise FileRefusedError("There is no layer in it: nothing would be measured.")
     constants = {op.get_friendly_name(): op for op in ops if op.get_type_name() == "Constant"}
     return {
@@ -132,7 +132,9 @@ def look(path: Path) -> dict[str, Any]:
     }
 
 
-def _read(path: Path, weights: Path) -> Any:
+def opened(path: Path) -> Any:
+    """Return the engine's model of a graph, or raise FileRefusedError."""
+    weights = weights_beside(path)
     try:
         return openvino.Core().read_model(str(path))
     except RuntimeError as error:

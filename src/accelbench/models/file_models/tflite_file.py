@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +105,11 @@ _STORED = {
 }  # fmt: skip
 
 
-def look(path: Path) -> dict[str, Any]:
-    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
+def opened(path: Path) -> tuple[Interpreter, Any, list[str]]:
+    """Return a file as the engine and as its schema have it, and the names of operator codes."""
     content = path.read_bytes()
     try:
-        opened = Interpreter(
+        engine = Interpreter(
             model_path=str(path),
             experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
         )
@@ -120,21 +120,25 @@ def look(path: Path) -> dict[str, Any]:
             f"LiteRT cannot read it: {words[:200].rstrip('.') or type(error).__name__}.",
             "Convert it again.",
         ) from error
+    names = {value: name for name, value in vars(schema.BuiltinOperator).items()}
+    return engine, model, [names.get(code.builtinCode, "") for code in model.operatorCodes]
+
+
+def look(path: Path) -> dict[str, Any]:
+    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
+    engine, model, codes = opened(path)
     graph = model.subgraphs[0]
     if not graph.operators:
         raise FileRefusedError("There is no operator in it: nothing would be measured.")
-    inputs, outputs = opened.get_input_details(), opened.get_output_details()
     weights = [
         tensor
         for tensor in graph.tensors
         if model.buffers[tensor.buffer].data is not None and _stored(tensor)
     ]
-    names = {value: name for name, value in vars(schema.BuiltinOperator).items()}
-    codes = [names.get(code.builtinCode, "") for code in model.operatorCodes]
     ranges = TfliteRanges(model, codes)
     return {
-        "inputs": [_input(entry, ranges) for entry in inputs],
-        "outputs": [_tensor(entry) for entry in outputs],
+        "inputs": [_input(entry, ranges) for entry in engine.get_input_details()],
+        "outputs": [_tensor(entry) for entry in engine.get_output_details()],
         "weights": sum(math.prod(_shape(tensor)) for tensor in weights),
         "precision": _precision(graph, codes, weights),
         "operators": len(graph.operators),
@@ -151,12 +155,17 @@ def _shape(tensor: Any) -> list[int]:
     return [] if tensor.shape is None else [int(size) for size in tensor.shape]
 
 
-def _tensor(entry: dict[str, Any]) -> dict[str, Any]:
+def free_shape(entry: Mapping[str, Any]) -> list[int | str]:
+    """Return the sizes of an input or output, "" where one is free."""
     signature = entry["shape_signature"] if len(entry["shape_signature"]) else entry["shape"]
+    return [int(size) if size >= 0 else "" for size in signature]
+
+
+def _tensor(entry: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": str(entry["name"]),
         "dtype": np.dtype(entry["dtype"]).name if entry["dtype"] is not np.bytes_ else "str",
-        "shape": [int(size) if size >= 0 else "" for size in signature],
+        "shape": free_shape(entry),
     }
 
 

@@ -18,6 +18,7 @@ from onnx.external_data_helper import uses_external_data
 from onnx.reference import ReferenceEvaluator
 
 from accelbench.core.visible import in_quotes
+from accelbench.models.file_models.onnx_file import opened
 from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -195,10 +196,7 @@ class OnnxGraph:
     """An ONNX graph without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            model = onnx.load(str(path), load_external_data=False)
-        except Exception as error:  # protobuf's own, by version
-            raise UntracedError("It is no ONNX graph, or a part of one.") from error
+        model = opened(path)
         if not model.graph.node:
             raise UntracedError("There is no operator in it.")
         if len(model.functions):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from accelbench.core.model import FileFormat
-from accelbench.models.file_models.kinds import reader_of
-from accelbench.models.graph_files.steps import FileInput, GraphSizes, GraphStep
+from accelbench.models.file_models.kinds import FileRefusedError, reader_of
+from accelbench.models.graph_files.steps import FileInput, GraphSizes, GraphStep, UntracedError
 
 TORCH_EXPORT = "torch.export"
 _GRAPHS = {
@@ -44,5 +44,8 @@ def opened(path: Path, kind: str) -> FileGraph:
         if module
         else reader_of(FileFormat(kind)).graph
     )
-    made: FileGraph = read(path)
+    try:
+        made: FileGraph = read(path)
+    except FileRefusedError as error:
+        raise UntracedError(error.message, error.advice) from error
     return made

@@ -23,7 +23,7 @@ from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job, most_steps
 from accelbench.core.serial import case_to_json, job_to_json
 from accelbench.core.vocabulary import MIB, Timing
-from accelbench.engines.pytorch.distributed.group import RankGroup, backend_of
+from accelbench.engines.pytorch.distributed.group import RankGroup, RankLaunch, backend_of
 from accelbench.engines.shared.communication import exchange_columns
 from accelbench.hardware.hostmemory import HostMemory
 from accelbench.hardware.machine import threads_of_each
@@ -238,14 +238,14 @@ def start(job: Job) -> RankGroup:
     case, kind = job.case, job.device.hardware
     nodes = job.settings.nodes
     here = case.world_size // nodes
-    return RankGroup(
+    launch = RankLaunch(
         here,
         backend_of(kind),
         threads_of_each(job.settings.threads, here),
-        nodes,
-        job.settings.rendezvous or "",
-        variables=allocator_of(case, kind),
+        nodes=nodes,
+        rendezvous=job.settings.rendezvous or "",
     )
+    return RankGroup(launch, allocator_of(case, kind))
 
 
 def allocator_of(case: Case, hardware: str) -> dict[str, str]:
