@@ -8,6 +8,7 @@ from typing import Any
 
 from accelbench.core.visible import in_quotes
 from accelbench.models.code_models.loading import is_array
+from accelbench.models.file_models.given_inputs import refuse_unknown_inputs
 from accelbench.models.file_models.kinds import FileRefusedError
 
 
@@ -31,6 +32,18 @@ def required(function: Callable[..., Any]) -> list[str] | None:
         for p in parameters
         if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
+
+
+def refuse_missing(function: Any, given: Sequence[str], needs: Sequence[str], advice: str) -> None:
+    """Refuse names that a function does not take, and what it needs if it is not given."""
+    known = names(function)
+    if known is not None:
+        refuse_unknown_inputs(given, known)
+    for name in needs:
+        if name not in given:
+            raise FileRefusedError(
+                f"It takes {', '.join(needs)}, and nothing says what {name} is.", advice
+            )
 
 
 def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
