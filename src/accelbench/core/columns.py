@@ -27,16 +27,9 @@ from accelbench.core.vocabulary import (
 Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "floats", "map"]
 #: The type of each kind in DuckDB.
 SQL_TYPES: dict[Kind, str] = {
-    "text": "VARCHAR",
-    "int": "BIGINT",
-    "float": "DOUBLE",
-    "bool": "BOOLEAN",
-    "time": "TIMESTAMP",
-    "json": "JSON",
-    "list": "VARCHAR[]",
-    "floats": "DOUBLE[]",
-    "map": "MAP(VARCHAR, DOUBLE)",
-}
+    "text": "VARCHAR", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "time": "TIMESTAMP",
+    "json": "JSON", "list": "VARCHAR[]", "floats": "DOUBLE[]", "map": "MAP(VARCHAR, DOUBLE)",
+}  # fmt: skip
 Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
 
 
@@ -118,25 +111,18 @@ ENERGY_COLUMNS: tuple[Column, ...] = (
     _joules("energy_joules", "energy of one step: all that the meter counts, idle included", "J"),
     _joules("energy_ci_low_joules", "lower end of the 95 % interval of energy_joules"),
     _joules("energy_ci_high_joules", "upper end of it"),
-    _joules(
-        "energy_above_idle_joules",
-        "energy of one step less what the idle device takes in that time",
-        within=ranges.ENERGY_ABOVE_IDLE_J,
-    ),
-    _joules(
-        "energy_per_item_joules",
-        "energy of one step ÷ its items, which throughput_unit names: of an image, of a token",
-        "J/item",
-    ),
+    _joules("energy_above_idle_joules", "energy of one step less what the idle device takes in "
+            "that time", within=ranges.ENERGY_ABOVE_IDLE_J),
+    _joules("energy_per_item_joules", "energy of one step ÷ its items, which throughput_unit "
+            "names: of an image, of a token", "J/item"),
     Column("power_watts", "float", "metric", "mean power during steps, idle included", "W", "W",
            "lower"),
     Column("idle_power_watts", "float", "metric",
            "mean power before them: the model is loaded and nothing steps", "W"),
     Column("energy_source", "text", "conditions",
            "which meter energy and power come from, and what it counts"),
-    Column("energy_method", "text", "conditions",
-           "counter: the difference of two readings of a counter of energy; integrated: readings "
-           "of power over time", words=tuple(EnergyMethod)),
+    Column("energy_method", "text", "conditions", "counter: the difference of two readings of a "
+           "counter of energy; integrated: readings of power over time", words=tuple(EnergyMethod)),
     Column("energy_updates", "int", "metric", "updates of the meter in the window of steps",
            within=ranges.COUNT),
     Column("energy_steps", "int", "metric", "steps in that window", within=ranges.STEPS),

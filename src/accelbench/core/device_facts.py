@@ -216,40 +216,22 @@ class _ChipPeaks:
 
 
 _CHIPS = (
-    _ChipPeaks(
-        r"\brk3588s?\b",
-        "cpu",
-        {32: 0.211, 16: 0.422},
-        "Rockchip RK3588 datasheet and Arm: 4 × 2.4 GHz × 16 and 4 × 1.8 GHz × 8 operations",
-    ),
-    _ChipPeaks(
-        r"\brk3588s?\b|\bmali-g610\b.*\bmp4\b",
-        "vulkan",
-        {32: 0.512, 16: 1.024},
-        "Rockchip RK3588 datasheet and Arm: Mali-G610 MP4, 4 cores × 128 operations × 1 GHz",
-    ),
-    _ChipPeaks(
-        r"\brk3399\b",
-        "cpu",
-        {32: 0.077},
-        "Rockchip RK3399 datasheet and Arm: 2 × 1.8 GHz × 8 and 4 × 1.5 GHz × 8 operations",
-    ),
-    _ChipPeaks(
-        r"\bbcm2711\b|\braspberry pi 4\b",
-        "cpu",
-        {32: 0.058},
-        "Raspberry Pi 4 product brief and Arm: 4 × 1.8 GHz × 8 operations",
-    ),
-    _ChipPeaks(
-        r"\bbcm2712\b|\braspberry pi 5\b",
-        "cpu",
-        {32: 0.154, 16: 0.307},
-        "Raspberry Pi 5 product brief and Arm: 4 × 2.4 GHz × 16 operations",
-    ),
+    _ChipPeaks(r"\brk3588s?\b", "cpu", {32: 0.211, 16: 0.422},
+               "Rockchip RK3588 datasheet and Arm: 4 × 2.4 GHz × 16 and 4 × 1.8 GHz × 8 "
+               "operations"),
+    _ChipPeaks(r"\brk3588s?\b|\bmali-g610\b.*\bmp4\b", "vulkan", {32: 0.512, 16: 1.024},
+               "Rockchip RK3588 datasheet and Arm: Mali-G610 MP4, 4 cores × 128 operations × 1 "
+               "GHz"),
+    _ChipPeaks(r"\brk3399\b", "cpu", {32: 0.077}, "Rockchip RK3399 datasheet and Arm: 2 × 1.8 "
+               "GHz × 8 and 4 × 1.5 GHz × 8 operations"),
+    _ChipPeaks(r"\bbcm2711\b|\braspberry pi 4\b", "cpu", {32: 0.058},
+               "Raspberry Pi 4 product brief and Arm: 4 × 1.8 GHz × 8 operations"),
+    _ChipPeaks(r"\bbcm2712\b|\braspberry pi 5\b", "cpu", {32: 0.154, 16: 0.307},
+               "Raspberry Pi 5 product brief and Arm: 4 × 2.4 GHz × 16 operations"),
     _ChipPeaks(r"\bhailo-8\b", "hailo", {8: 26.0}, "Hailo-8 product brief"),
     _ChipPeaks(r"\bhailo-8l\b", "hailo", {8: 13.0}, "Hailo-8L product brief"),
     _ChipPeaks(r"\bhailo-15h\b", "hailo", {8: 20.0}, "Hailo-15 product brief"),
-)
+)  # fmt: skip
 
 
 @lru_cache(maxsize=4096)

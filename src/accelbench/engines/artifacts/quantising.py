@@ -44,17 +44,10 @@ _FLOOR, _MASK = -30.0, -1e9
 #: A value that went through one of these is a product's, and no size or index any more.
 _ACTIVATIONS = frozenset(
     (
-        "MatMul",
-        "Gemm",
-        "Conv",
-        "ConvTranspose",
-        "Einsum",
-        "Softmax",
-        "LayerNormalization",
-        "BatchNormalization",
-        "InstanceNormalization",
+    "MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "Softmax", "LayerNormalization",
+    "BatchNormalization", "InstanceNormalization",
     )
-)
+)  # fmt: skip
 
 #: What moves numbers and computes none.
 _MOVES = frozenset(

@@ -51,10 +51,8 @@ _OTHERS: dict[str, tuple[str, str]] = {
             "Export the model to ONNX, or save its weights as safetensors beside its config.json.",
         ),
     ),
-    ".safetensors": (
-        "it holds weights without the model that they are of",
-        "Name the folder that has config.json beside it.",
-    ),
+    ".safetensors": ("it holds weights without the model that they are of",
+                     "Name the folder that has config.json beside it."),
     ".gguf": ("it holds weights, and each engine builds the model for itself", _EXPORT),
     ".pb": ("graphs of TensorFlow are not read", _EXPORT),
     ".h5": ("models of Keras are not read", _EXPORT),
@@ -66,25 +64,17 @@ _OTHERS: dict[str, tuple[str, str]] = {
             _BY_TENSORRT,
         ),
     ),
-    **dict.fromkeys(
-        (".mlmodel", ".mlpackage", ".mlmodelc"),
-        ("Apple's own framework alone runs it, and no engine here hands it over", _BY_CORE_ML),
-    ),
-}
+    **dict.fromkeys((".mlmodel", ".mlpackage", ".mlmodelc"),
+                    ("Apple's own framework alone runs it, and no engine here hands it over",
+                     _BY_CORE_ML)),
+}  # fmt: skip
 _LFS_POINTER = b"version https://git-lfs"
 #: How files begin that a graph's name was put on.
 _OTHER_BEGINNINGS = {
-    b"PK\x03\x04": "a zip archive",
-    b"\x80\x02": "a pickle",
-    b"\x80\x03": "a pickle",
-    b"\x80\x04": "a pickle",
-    b"\x80\x05": "a pickle",
-    b"\x1f\x8b": "a gzip archive",
-    b"<": "XML or HTML",
-    b"{": "JSON",
-    b"\x89HDF": "an HDF5 file",
-    b"GGUF": "a GGUF file",
-}
+    b"PK\x03\x04": "a zip archive", b"\x80\x02": "a pickle", b"\x80\x03": "a pickle",
+    b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"\x1f\x8b": "a gzip archive",
+    b"<": "XML or HTML", b"{": "JSON", b"\x89HDF": "an HDF5 file", b"GGUF": "a GGUF file",
+}  # fmt: skip
 
 
 class FileRefusedError(AccelbenchError):
