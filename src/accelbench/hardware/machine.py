@@ -16,19 +16,7 @@ from dataclasses import dataclass, field
 from accelbench.core.worth import NOT_USED
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
 from accelbench.hardware.cpufacts import frequencies_mhz, governor, meminfo, online, spread
-from accelbench.hardware.environment import environment
 from accelbench.hardware.limits import ResourceLimits, read_limits
-
-__all__ = [
-    "Disturbance",
-    "MachineSnapshot",
-    "busy_warning",
-    "compare",
-    "environment",
-    "noise_warnings",
-    "snapshot",
-    "throttle_events",
-]
 
 #: CPUs whose throttle counters are read: cores under one lid get hot together.
 _THROTTLE_CPUS = 16

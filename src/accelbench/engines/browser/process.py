@@ -23,26 +23,15 @@ from accelbench.store.scratch import Scratch
 
 #: Of every browser: no first-run pages, no calls home, no slowing of what is not looked at.
 _ALWAYS = (
-    "--headless=new",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--disable-background-networking",
-    "--disable-background-timer-throttling",
-    "--disable-backgrounding-occluded-windows",
-    "--disable-renderer-backgrounding",
-    "--disable-breakpad",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-domain-reliability",
-    "--disable-extensions",
-    "--disable-sync",
-    "--metrics-recording-only",
-    "--mute-audio",
-    "--password-store=basic",
-    "--use-mock-keychain",
+    "--headless=new", "--no-first-run", "--no-default-browser-check", "--metrics-recording-only",
+    "--disable-background-networking", "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
+    "--disable-breakpad", "--disable-component-update", "--disable-default-apps",
+    "--disable-domain-reliability", "--disable-extensions", "--disable-sync", "--mute-audio",
+    "--password-store=basic", "--use-mock-keychain",
     # Nothing is looked up, so nothing is asked of anybody but this machine.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
+)  # fmt: skip
 _WEBNN = "WebMachineLearningNeuralNetwork"
 #: What a provider needs switched on where it is not on by default.
 SWITCHES = {

@@ -191,22 +191,12 @@ def _compiles(case: Case, device: Device) -> Support | None:
 
 
 #: Beginnings of the names of classes of transformers that bring no plan of columns and rows, and
-#: whose blocks are none of the layouts that ours knows.
+#: whose blocks are none of the layouts that ours knows. Clap's audio tower adds a bias for each
+#: head, which would not be split.
 _NOT_SPLIT = (
-    "CLIP",
-    "Clap",  # its audio tower adds a bias for each head, which would not be split
-    "Detr",
-    "GPT2",
-    "Mamba",
-    "Mixtral",
-    "ResNet",
-    "T5",
-    "ViT",
-    "VisionEncoderDecoder",
-    "Wav2Vec2",
-    "Whisper",
-    "XCLIP",
-)
+    "CLIP", "Clap", "Detr", "GPT2", "Mamba", "Mixtral", "ResNet", "T5", "ViT",
+    "VisionEncoderDecoder", "Wav2Vec2", "Whisper", "XCLIP",
+)  # fmt: skip
 _NETWORKS = (".networks.detr:", ".networks.diffusion:")
 _HEADS = ("num_attention_heads", "n_heads", "num_key_value_heads")
 

@@ -8,14 +8,6 @@ from accelbench.engines.jax.lowering.operators import OPS, RANDOM, array
 THEMES = (operators, arithmetic)
 
 __all__ = [
-    "OPS",
-    "RANDOM",
-    "THEMES",
-    "Arrays",
-    "Lowered",
-    "Names",
-    "Wrapped",
-    "array",
-    "lower",
+    "OPS", "RANDOM", "THEMES", "Arrays", "Lowered", "Names", "Wrapped", "array", "lower",
     "weights_of",
-]
+]  # fmt: skip
