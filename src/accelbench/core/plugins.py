@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
@@ -34,6 +34,14 @@ _LONGEST_MESSAGE = 300
 _warned: set[str] = set()
 #: How folders end that say what a package registers.
 _ABOUT = (".dist-info", ".egg-info")
+
+
+def version_of(package: str) -> str | None:
+    """Return the version of an installed package, or None."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def registered(group: str) -> dict[str, EntryPoint]:

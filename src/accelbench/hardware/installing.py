@@ -17,13 +17,13 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, distribution, metadata, requires
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from accelbench.core import processes
+from accelbench.core import plugins, processes
 from accelbench.core.devices import cards
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.visible import in_quotes
@@ -319,10 +319,7 @@ def _made_by_uv() -> bool:
 def version_of(package: str) -> str | None:
     """Return the installed version, read again each time because an installation changes it."""
     importlib.invalidate_caches()
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return plugins.version_of(package)
 
 
 def install(

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_implementation, python_version
 from typing import Any
@@ -19,6 +18,7 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelCode
+from accelbench.core.plugins import version_of
 from accelbench.core.profile import Profile, Spent, profiled
 from accelbench.core.protocols import Block, Evidence, Job
 from accelbench.core.vocabulary import Timing
@@ -477,11 +477,5 @@ def _copied(example: Any) -> Any:
 
 
 def _libraries() -> dict[str, str]:
-    found = {}
-    for name in _ENGINES:
-        if name in sys.modules:
-            try:
-                found[name] = version(name)
-            except PackageNotFoundError:
-                continue
-    return found
+    versions = {name: version_of(name) for name in _ENGINES if name in sys.modules}
+    return {name: version for name, version in versions.items() if version is not None}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
 from accelbench.core.model import CodeKind, InputSpec, ModelCode, ModelSpec, Training
+from accelbench.core.plugins import version_of
 from accelbench.core.processes import NoAnswerError, answers_of
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
@@ -68,7 +68,9 @@ def described(spec: ModelSpec) -> list[str]:
     if where == LIVE_OBJECT:  # written for it: its owner has no such file
         runs = "it was made again to look at it, and is in every worker"
     lines = [
-        f"{spec.id} is built by {_with_version(package)}, with random weights."
+        # On the search path without being installed, it has no version.
+        f"{spec.id} is built by {' '.join(filter(None, (package, version_of(package))))},"
+        " with random weights."
         if package
         else f"{spec.id} is your own code, {what}: {runs}.",
         *(
@@ -82,13 +84,6 @@ def described(spec: ModelSpec) -> list[str]:
     if code.reference:
         lines.append(f"{spec.id} is compared with {code.reference}.")
     return [*lines, *(f"{spec.id} {note}." for note in code.notes)]
-
-
-def _with_version(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:  # on the search path without being installed
-        return package
 
 
 def name_of(word: CodeWord) -> str:

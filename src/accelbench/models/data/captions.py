@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.model import InputSpec, ModelSpec
@@ -21,21 +21,13 @@ if TYPE_CHECKING:
 _LEARNED_FROM = 4 * 2**20
 
 
-class Encoder(Protocol):
+class Encoder:
     """Turns text into ids of a model's vocabulary."""
 
-    note: str  # where it comes from
-
-    def plain(self, text: str) -> list[int]: ...
-
-    def marked(self, text: str) -> list[int]: ...
-
-
-class _Ids:
     def __init__(self, tokenizer: Any, low: int, top: int, note: str) -> None:
         self._tokenizer = tokenizer
         self._low, self._top = low, top
-        self.note = note
+        self.note = note  # where it comes from
 
     def plain(self, text: str) -> list[int]:
         return self._checked(self._tokenizer.encode(text, add_special_tokens=False).ids)
@@ -72,10 +64,10 @@ def encoder_for(weights: str, text: Iterable[str], low: int, high: int, marks: i
             ) from error  # fmt: skip
         own.no_padding()
         own.no_truncation()
-        return _Ids(own, 0, marks, "Text is in ids of the tokenizer.json beside the weights.")
+        return Encoder(own, 0, marks, "Text is in ids of the tokenizer.json beside the weights.")
     learned = _learned(tokenizers, text, high - low)
     size = learned.get_vocab_size()
-    return _Ids(
+    return Encoder(
         learned, low, high,
         f"The weights come without a tokenizer: a byte-level BPE of {size} ids was learned from "
         f"the text, of the {high - low} that the model knows.",
