@@ -10,13 +10,14 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from accelbench.core.errors import CaseError
-from accelbench.engines.pytorch.distributed.group import ONE_RUN, RankGroup, RankLaunch, take_part
+from accelbench.engines.pytorch.distributed.group import RankGroup, RankLaunch, take_part
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="ranks are ended by signals")
 
@@ -33,7 +34,7 @@ def numbers(group: RankGroup) -> list[int]:
 
 
 def test_a_rank_that_is_killed_is_named_with_its_last_words_and_ends_the_others() -> None:
-    group = RankGroup(2, collective_seconds=60)
+    group = RankGroup(RankLaunch(2, collective_seconds=60))
     pids = numbers(group)
     (log,) = group._folder.glob("logs/*/attempt_0/1/stderr.log")
     log.write_text("first\nwhat went wrong\n")
@@ -45,7 +46,7 @@ def test_a_rank_that_is_killed_is_named_with_its_last_words_and_ends_the_others(
 
 
 def test_a_rank_that_hangs_is_named_and_ended() -> None:
-    group = RankGroup(2, collective_seconds=5)
+    group = RankGroup(RankLaunch(2, collective_seconds=5))
     pids = numbers(group)
     os.kill(pids[1], signal.SIGSTOP)
     with pytest.raises(CaseError, match="rank 1 was waited for in vain") as caught:
@@ -55,8 +56,8 @@ def test_a_rank_that_hangs_is_named_and_ended() -> None:
 
 
 _WORKER = """
-from accelbench.engines.pytorch.distributed.group import RankGroup
-print(*[rank["pid"] for rank in RankGroup(2).ask("where")], flush=True)
+from accelbench.engines.pytorch.distributed.group import RankGroup, RankLaunch
+print(*[rank["pid"] for rank in RankGroup(RankLaunch(2)).ask("where")], flush=True)
 input()
 """
 
@@ -88,12 +89,11 @@ def test_machines_meet_by_rendezvous_and_part(ended: str) -> None:
         free.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{free.getsockname()[1]}"
     launch = RankLaunch(
-        run_id=ONE_RUN, here=1, backend="gloo", threads=1, seconds=120, collective_seconds=60,
-        nodes=2, node=1, rendezvous=place,
-    )  # fmt: skip
+        here=1, seconds=120, collective_seconds=60, nodes=2, node=1, rendezvous=place
+    )
     with ThreadPoolExecutor(1) as other:
         taking_part = other.submit(take_part, launch)
-        group = RankGroup(1, nodes=2, rendezvous=place, collective_seconds=60)
+        group = RankGroup(replace(launch, node=0))
         ranks = group.ask("where")
         if ended == "without one":
             group._agent.kill()

@@ -17,7 +17,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Job
 from accelbench.core.run_options import JobSettings
 from accelbench.core.vocabulary import Mode, Timing
-from accelbench.engines.pytorch.distributed.group import RankGroup
+from accelbench.engines.pytorch.distributed.group import RankGroup, RankLaunch
 from accelbench.engines.pytorch.distributed.session import DistributedSession
 from accelbench.measure.block_validation import refuse_bad_block, refuse_other_tokens
 from accelbench.models.inputs import choosing, settle
@@ -39,7 +39,7 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def ranks() -> Iterator[RankGroup]:
-    group = RankGroup(2, collective_seconds=60)
+    group = RankGroup(RankLaunch(2, collective_seconds=60))
     yield group
     group.close()
 

@@ -73,7 +73,8 @@ def test_nothing_heavy_is_imported_to_look_around():
     code = (
         "import sys\n"
         "from accelbench.hardware.detect import detect_all\n"
-        "from accelbench.hardware.machine import environment, snapshot\n"
+        "from accelbench.hardware.environment import environment\n"
+        "from accelbench.hardware.machine import snapshot\n"
         "import accelbench.hardware.hostmemory, accelbench.hardware.telemetry\n"
         "import accelbench.cli.commands.hardware\n"
         "snapshot(), environment(), detect_all()\n"

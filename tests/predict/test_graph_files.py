@@ -22,8 +22,8 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.models.build import build
 from accelbench.models.find import find
+from accelbench.models.graph_files.opening import TORCH_EXPORT, opened
 from accelbench.models.graph_files.steps import UntracedError
-from accelbench.models.graph_files.torch_export_graph import TorchExportGraph
 from accelbench.models.inputs import settle
 from accelbench.predict.cases import FROM_FILE
 from accelbench.predict.graph_files.models import FileModel, file_model, names_a_file
@@ -285,7 +285,7 @@ def test_a_program_of_another_make_is_refused(tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "p.pt2", "w") as archive:
             archive.writestr("p/models/model.json", content)
         with pytest.raises(UntracedError):
-            TorchExportGraph(tmp_path / "p.pt2")
+            opened(tmp_path / "p.pt2", TORCH_EXPORT)
 
 
 # -- configs
@@ -299,7 +299,7 @@ def test_a_packed_program_whose_bytes_are_damaged_is_refused(tmp_path: Path) -> 
     data[60:90] = bytes(30)  # within the packed bytes
     path.write_bytes(data)
     with pytest.raises(UntracedError, match=r"no archive of torch\.export, or half of one"):
-        TorchExportGraph(path)
+        opened(path, TORCH_EXPORT)
 
 
 def test_a_folder_with_a_config_is_traced(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import torch
 from accelbench.core.calibration import DeviceCalibration, ProbeKind
 from accelbench.core.errors import CaseError
 from accelbench.engines.pytorch.distributed import rank_session
+from accelbench.engines.pytorch.distributed.group import RankLaunch
 from accelbench.engines.pytorch.distributed.rank_session import Exchange, opened_collective
 from accelbench.present.terminal.hardware import collective_rows, rows_of
 from accelbench.run.calibrate import calibrating
@@ -89,7 +90,7 @@ def test_ranks_that_are_lost_leave_what_was_timed_and_say_why() -> None:
 class Answering(Ticks):
     """Ranks that say what they worked, while which others had the machine."""
 
-    def __init__(self, ranks: int, backend: str, threads: int) -> None:
+    def __init__(self, launch: RankLaunch) -> None:
         super().__init__()
         self.closed = False
 

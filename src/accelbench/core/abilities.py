@@ -17,7 +17,6 @@ class WeightPerturbable(Protocol):
 
     def other_weights(self) -> AbstractContextManager[None]:
         """Within it every weight has another value; afterwards each has its own again."""
-        ...
 
 
 @runtime_checkable
@@ -26,7 +25,6 @@ class DrawRepeatable(Protocol):
 
     def same_draws(self) -> AbstractContextManager[None]:
         """Within it each run draws the same; afterwards as if there had been none."""
-        ...
 
 
 @runtime_checkable
@@ -35,7 +33,6 @@ class SimilarInputs(Protocol):
 
     def similar_inputs(self, seed: int) -> Any | None:
         """Return inputs like the example; None if there are none, or the model takes no others."""
-        ...
 
 
 @runtime_checkable
@@ -44,7 +41,6 @@ class DropoutSwitchable(Protocol):
 
     def without_dropout(self) -> AbstractContextManager[None]:
         """Within it nothing is dropped by chance; afterwards it is again."""
-        ...
 
 
 @runtime_checkable
@@ -53,11 +49,9 @@ class RoundingReference(Protocol):
 
     def exact(self, inputs: Any) -> Mapping[str, Any]:
         """Outputs computed in fp64, as `outputs` gives them; nothing else is asked of it after."""
-        ...
 
     def rounded(self, inputs: Any, precision: str) -> Mapping[str, Any]:
         """Outputs of a pass whose numbers are rounded to bf16, fp16 or int8."""
-        ...
 
 
 @runtime_checkable
@@ -66,11 +60,9 @@ class TrainingReference(Protocol):
 
     def narrow_products(self) -> AbstractContextManager[None]:
         """Round what products multiply to ten bits, as TF32 does and fp16 nearly, while entered."""
-        ...
 
     def nudge(self, by: float) -> None:
         """Change every weight by this share of itself, up and down in turns."""
-        ...
 
 
 @runtime_checkable
@@ -82,7 +74,6 @@ class RealInputs(Protocol):
 
         What was read, skipped and drawn is part of the evidence's details, under "data".
         """
-        ...
 
 
 @runtime_checkable
@@ -92,11 +83,9 @@ class OutOfProcess(Protocol):
     @property
     def host_memory(self) -> Any:
         """A `HostMemory` of those processes."""
-        ...
 
     def cpu_seconds(self) -> float:
         """Processor time of those processes so far."""
-        ...
 
 
 @runtime_checkable
@@ -105,7 +94,6 @@ class RankExchange(Protocol):
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
         """Columns about the collectives of a few profiled steps; each rank's under "ranks"."""
-        ...
 
 
 @runtime_checkable
@@ -114,7 +102,6 @@ class ContinuousBlocks(Protocol):
 
     def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
         """So many blocks of steps timed as a whole, one straight after the other."""
-        ...
 
 
 @runtime_checkable
@@ -122,14 +109,11 @@ class LastStepOutputs(Protocol):
     """A session that keeps what the last step it timed has left, until it is stepped again."""
 
     def stepped(self, most: int) -> Mapping[str, Any]:
-        """That step's outputs as it left them, by the names that `outputs` has: `Sketch`es.
+        """Return sketches of that step's outputs as it left them, by the names that `outputs` has.
 
-        Nothing is computed for it. Empty where the last block left none, as in training.
-
-        Args:
-            most: values of each output; of a larger one as many, at `sketches.places`.
+        Nothing is computed for it. Empty where the last block left none, as in training. Of a
+        larger output `most` values are read, at `sketches.places`.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -150,18 +134,14 @@ class TrainingProbe(Protocol):
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
         """Return some values of each trained weight as they are now, as NumPy arrays by name.
 
-        Args:
-            most: how many values of each.
-            draw: chooses which ones (`sketches.drawn_places`).
+        There are at most `most` of each; `draw` chooses which ones (`sketches.drawn_places`).
         """
-        ...
 
     def preview_step(self, inputs: Any, most: int, draw: int) -> StepPreview | None:
         """Return what the next step will do, by a step that is undone; None if that is too dear.
 
         Both steps draw the same random numbers.
         """
-        ...
 
 
 @runtime_checkable
@@ -177,7 +157,6 @@ class RemoteOutputs(Protocol):
 
     def glance(self, inputs: Any, most: int) -> Any:
         """One run's outputs as a `Glance`: a digest of all, and at most so many values of each."""
-        ...
 
 
 @runtime_checkable
@@ -185,13 +164,10 @@ class PageVisits(Protocol):
     """A session that users wait for each time they come to it, as they do for a page's."""
 
     def visits(self, case: Case, first_inference_ms: float) -> Mapping[str, float]:
-        """What the visits to this case came to: columns; none for a case that was not come to.
+        """Return columns of the visits to this case; none for a case that was not come to.
 
-        Args:
-            case: the case.
-            first_inference_ms: the first step of the visit in which it was measured.
+        `first_inference_ms` is the first step of the visit in which it was measured.
         """
-        ...
 
 
 @runtime_checkable
@@ -200,4 +176,3 @@ class Reusable(Protocol):
 
     def leave(self) -> None:
         """Afterwards nothing is asked of it but `close`; raises CaseError where it fails."""
-        ...

@@ -35,43 +35,25 @@ class Axis:
     """Axis of sizes: what it is called wherever one of its sizes is asked for, stored or shown.
 
     What is not given below `why_absent` follows from what is above it.
-
-    Attributes:
-        field: of a case's shapes, and of the model that has a size of its own.
-        column: of results.
-        option: of `accelbench run`.
-        label: one size in a heading or a title, as "seq {}".
-        unit: what is counted.
-        why_absent: why a result has no such size.
-        part: what of a step it is of.
-        least: the smallest size that can be asked for.
-        help: of the option.
-        idle: what no model of a run does that has no use for the option.
-        noun: in a sentence that refuses a size.
-        word: before the size where a model is described.
-        short: before the size in a chart.
-        page_label: as `label`, on a page, where there is more room.
-        text: its sizes are several, by name, in one text.
     """
 
-    field: str
-    column: str
-    option: str
-    label: str
-    unit: str
-    why_absent: str
-    part: Part = Part.INPUT
-    least: int = 1
-    help: str = ""
-    idle: str = "has such a size"
-    noun: str = ""
-    word: str = ""
-    short: str = ""
-    page_label: str = ""
-    text: bool = False
+    field: str  # of a case's shapes, and of the model that has a size of its own
+    column: str  # of results
+    option: str  # of `accelbench run`
+    label: str  # one size in a heading or a title, as "seq {}"
+    unit: str  # what is counted
+    why_absent: str  # why a result has no such size
+    part: Part = Part.INPUT  # what of a step it is of
+    least: int = 1  # the smallest size that can be asked for
+    help: str = ""  # of the option
+    idle: str = "has such a size"  # what no model of a run does that has no use for the option
+    noun: str = ""  # in a sentence that refuses a size
+    word: str = ""  # before the size where a model is described
+    short: str = ""  # before the size in a chart
+    page_label: str = ""  # as `label`, on a page, where there is more room
+    text: bool = False  # its sizes are several, by name, in one text
 
     def __post_init__(self) -> None:
-        """Fill in the wordings that follow from others."""
         plainly = self.column.replace("_", " ")
         follows = {
             "help": f"{self.unit[:1].upper()}{self.unit[1:]}.",
@@ -103,39 +85,17 @@ class Axis:
 
 #: In the order of the columns of results.
 AXES: tuple[Axis, ...] = (
-    Axis(
-        field="sequence",
-        column="sequence_length",
-        option="--sequence-lengths",
-        label="seq {}",
-        unit="tokens in one item",
-        why_absent="the model reads no sequence of its own",
-        idle="reads text",
-        short="seq",
-    ),
-    Axis(
-        field="image",
-        column="image_size",
-        option="--image-sizes",
-        label="{}px",
-        unit="side of a square image in pixels",
-        why_absent="the model takes no image",
-        idle="takes images",
-        short="image",
-        page_label="{} px",
-    ),
-    Axis(
-        field="prompt_tokens",
-        column="prompt_tokens",
-        option="--prompt-tokens",
-        label="prompt {}",
-        unit="tokens of a generation prompt",
-        why_absent="nothing is generated",
-        part=Part.REQUEST,
-        help="Tokens that a model reads before it writes.",
-        idle="is asked to write",
-        noun="prompt",
-    ),
+    Axis(field="sequence", column="sequence_length", option="--sequence-lengths", label="seq {}",
+         unit="tokens in one item", why_absent="the model reads no sequence of its own",
+         idle="reads text", short="seq"),
+    Axis(field="image", column="image_size", option="--image-sizes", label="{}px",
+         unit="side of a square image in pixels", why_absent="the model takes no image",
+         idle="takes images", short="image", page_label="{} px"),
+    Axis(field="prompt_tokens", column="prompt_tokens", option="--prompt-tokens",
+         label="prompt {}", unit="tokens of a generation prompt",
+         why_absent="nothing is generated", part=Part.REQUEST,
+         help="Tokens that a model reads before it writes.", idle="is asked to write",
+         noun="prompt"),
     Axis(
         field="new_tokens",
         column="new_tokens",
@@ -148,45 +108,20 @@ AXES: tuple[Axis, ...] = (
         help="Tokens that it writes; 0 measures one forward pass instead.",
         idle="is asked to write",
     ),
-    Axis(
-        field="audio",
-        column="audio_seconds",
-        option="--audio-seconds",
-        label="{} s",
-        unit="seconds of sound in one item",
-        why_absent="the model takes no sound",
-        idle="takes sound",
-        noun="sound",
-        word="seconds",
-        page_label="{} s sound",
-    ),
-    Axis(
-        field="steps",
-        column="denoising_steps",
-        option="--denoising-steps",
-        label="{} steps",
-        unit="passes of the denoiser for one image",
-        why_absent="nothing is denoised",
-        part=Part.PASSES,
-        help="Passes of a denoiser for one image.",
-        idle="is asked to denoise",
-        noun="number of denoising steps",
-        word="denoising steps",
-    ),
-    Axis(
-        field="dims",
-        column="dimensions",
-        option="--dim",
-        label="{}",
-        unit="sizes of a file's other free dimensions, by name",
-        why_absent="the model has no free dimension of another name",
-        help="Sizes of a free dimension of a model file, such as nodes=64,128.",
-        idle="has a free dimension of that name",
-        noun="free dimension",
-        word="free dimensions",
-        text=True,
-    ),
-)
+    Axis(field="audio", column="audio_seconds", option="--audio-seconds", label="{} s",
+         unit="seconds of sound in one item", why_absent="the model takes no sound",
+         idle="takes sound", noun="sound", word="seconds", page_label="{} s sound"),
+    Axis(field="steps", column="denoising_steps", option="--denoising-steps", label="{} steps",
+         unit="passes of the denoiser for one image", why_absent="nothing is denoised",
+         part=Part.PASSES, help="Passes of a denoiser for one image.", idle="is asked to denoise",
+         noun="number of denoising steps", word="denoising steps"),
+    Axis(field="dims", column="dimensions", option="--dim", label="{}",
+         unit="sizes of a file's other free dimensions, by name",
+         why_absent="the model has no free dimension of another name",
+         help="Sizes of a free dimension of a model file, such as nodes=64,128.",
+         idle="has a free dimension of that name", noun="free dimension", word="free dimensions",
+         text=True),
+)  # fmt: skip
 
 
 def numbered() -> tuple[Axis, ...]:
@@ -218,13 +153,8 @@ def with_axes(
 ) -> Callable[[type[T]], type[T]]:
     """Add to a dataclass, from under its decorator, a field for each axis that it does not spell.
 
-    It spells those that code reads by their names, for the sake of types; of any other the field
-    is known by its name alone.
-
-    Args:
-        name_of: what the field of an axis is called.
-        default: what it holds where nothing is said.
-        parts: of which axes; of all, without any.
+    It spells those that code reads by their names, for the sake of types; of any other the field is
+    known by its name alone, as `name_of` makes it.
     """
 
     def add(cls: type[T]) -> type[T]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from dataclasses import fields as dataclass_fields
 from enum import StrEnum
 from typing import Any
+
+from msgspec import ValidationError, convert
 
 from accelbench.core.identity import plain
 from accelbench.core.precision import narrowed
@@ -46,25 +47,16 @@ _AMONG = re.compile(r"-\d{1,6}-ranks$")
 
 @dataclass(frozen=True)
 class ProbeSpec:
-    """A probe to be timed.
+    """A probe to be timed."""
 
-    Attributes:
-        kind: what it is bound by.
-        name: as results and tables call it: probe/matmul-1024.
-        precision: of its values.
-        size: side of the matrices, bytes of an array, or length of the sequence.
-        work: operations or bytes of a step; launches of one.
-    """
-
-    kind: ProbeKind
-    name: str
-    precision: str
-    size: int
-    work: float
+    kind: ProbeKind  # what it is bound by
+    name: str  # as results and tables call it: probe/matmul-1024
+    precision: str  # of its values
+    size: int  # side of the matrices, bytes of an array, or length of the sequence
+    work: float  # operations or bytes of a step; launches of one
 
     @property
     def unit(self) -> str:
-        """What its figure is in."""
         return UNITS[self.kind]
 
     @property
@@ -79,27 +71,18 @@ class ProbeSpec:
 
     @property
     def ranks(self) -> int:
-        """Of a collective's probe the ranks that took part."""
         return int(self.name.removesuffix("-ranks").rpartition("-")[2])
 
 
 @dataclass(frozen=True)
 class ProbeFigure:
-    """A probe's figure.
-
-    Attributes:
-        spec: the probe.
-        steps: how many steps a block has.
-        samples_ns: what each block took.
-        value: the median over blocks, in the unit of the probe.
-        low: with high, the 95 % interval of the median; None of fewer than five blocks.
-    """
+    """A probe's figure."""
 
     spec: ProbeSpec
-    steps: int
-    samples_ns: tuple[int, ...]
-    value: float
-    low: float | None
+    steps: int  # how many steps a block has
+    samples_ns: tuple[int, ...]  # what each block took
+    value: float  # the median over blocks, in the unit of the probe
+    low: float | None  # with high, the 95 % interval of the median; None of fewer than five blocks
     high: float | None
 
     @property
@@ -124,25 +107,16 @@ class ProbeRefusal:
 
 @dataclass(frozen=True)
 class CalibratedLimits:
-    """Measured limits of a device, by the name of its platform and its own.
-
-    Attributes:
-        hardware: the platform.
-        device_name: the device's.
-        measured_at: when, UTC.
-        peaks: operations a second of the best matrix product, by precision.
-        bandwidth: bytes a second between memory and processor.
-    """
+    """Measured limits of a device, by the name of its platform and its own."""
 
     hardware: str
     device_name: str
-    measured_at: str
-    peaks: Mapping[str, float]
-    bandwidth: float
+    measured_at: str  # when, UTC
+    peaks: Mapping[str, float]  # operations a second of the best matrix product, by precision
+    bandwidth: float  # bytes a second between memory and processor
 
     @property
     def day(self) -> str:
-        """The day of the calibration."""
         return self.measured_at[:10]
 
     def peak(self, precision: str) -> float | None:
@@ -152,31 +126,19 @@ class CalibratedLimits:
 
 @dataclass(frozen=True)
 class TimedCollectives:
-    """What collectives among some ranks took, by one calibration.
+    """What collectives among some ranks took, by one calibration."""
 
-    Attributes:
-        fingerprint: of the device that was calibrated.
-        hardware: its platform.
-        device_name: its name.
-        measured_at: when the calibration began, UTC.
-        engine: what the ranks ran in.
-        ranks: how many they were.
-        figures: of each collective and size.
-        warnings: what speaks against them.
-    """
-
-    fingerprint: str
+    fingerprint: str  # of the device that was calibrated
     hardware: str
     device_name: str
-    measured_at: str
-    engine: str
-    ranks: int
-    figures: tuple[ProbeFigure, ...]
-    warnings: tuple[str, ...] = ()
+    measured_at: str  # when the calibration began, UTC
+    engine: str  # what the ranks ran in
+    ranks: int  # how many they were
+    figures: tuple[ProbeFigure, ...]  # of each collective and size
+    warnings: tuple[str, ...] = ()  # what speaks against them
 
     @property
     def day(self) -> str:
-        """The day of the calibration."""
         return self.measured_at[:10]
 
     def by_name(self) -> dict[str, list[ProbeFigure]]:
@@ -190,31 +152,19 @@ class TimedCollectives:
 
 @dataclass(frozen=True)
 class DeviceCalibration:
-    """What the probes of one calibration measured of a device.
-
-    Attributes:
-        fingerprint: the device's.
-        hardware: its platform.
-        device_name: its name.
-        measured_at: when it began, UTC.
-        engine: what ran the probes: "torch 2.13.0".
-        threads: how many the engine had on the host.
-        figures: of probes that were timed.
-        refusals: the others.
-        conditions: what the engine says of the device and of itself, and the machine around it.
-        warnings: what speaks against the figures.
-    """
+    """What the probes of one calibration measured of a device."""
 
     fingerprint: str
     hardware: str
     device_name: str
-    measured_at: str
-    engine: str
-    threads: int | None
-    figures: tuple[ProbeFigure, ...]
+    measured_at: str  # when it began, UTC
+    engine: str  # what ran the probes: "torch 2.13.0"
+    threads: int | None  # how many the engine had on the host
+    figures: tuple[ProbeFigure, ...]  # of probes that were timed
     refusals: tuple[ProbeRefusal, ...] = ()
+    # what the engine says of the device and of itself, and the machine around it
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what speaks against the figures
 
     def best(self, kind: ProbeKind, precision: str | None = None) -> ProbeFigure | None:
         """Of a kind's probes the one with the highest median; of launches the shortest."""
@@ -231,7 +181,6 @@ class DeviceCalibration:
 
     @property
     def collectives(self) -> list[TimedCollectives]:
-        """Collectives among each number of ranks that has figures."""
         groups: dict[int, list[ProbeFigure]] = {}
         for entry in self.figures:
             if entry.spec.among_ranks and entry.value > 0:
@@ -259,29 +208,18 @@ class DeviceCalibration:
         )
 
     def to_body(self) -> dict[str, Any]:
-        """As a fact holds it."""
         body: dict[str, Any] = plain(self)
         return body
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> DeviceCalibration:
-        """The inverse of `to_body`, of a fact that says more beside it.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is no calibration.
-        """
-        fields = {entry.name: body[entry.name] for entry in dataclass_fields(cls)}
-        fields["figures"] = tuple(_figure(entry) for entry in fields["figures"])
-        fields["refusals"] = tuple(ProbeRefusal(**entry) for entry in fields["refusals"])
-        fields["warnings"] = tuple(fields["warnings"])
-        return cls(**fields)
+        """Return the calibration of a fact; raise ValueError for others."""
+        try:
+            return convert(body, cls)
+        except ValidationError as error:
+            raise ValueError(str(error)) from error
 
 
 def spec_from_body(body: Mapping[str, Any]) -> ProbeSpec:
     """A probe from its plain form."""
     return ProbeSpec(**{**body, "kind": ProbeKind(body["kind"])})
-
-
-def _figure(body: Mapping[str, Any]) -> ProbeFigure:
-    fields = {**body, "spec": spec_from_body(body["spec"])}
-    return ProbeFigure(**{**fields, "samples_ns": tuple(body["samples_ns"])})

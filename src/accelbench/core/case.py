@@ -105,11 +105,7 @@ class Case:
 
     @property
     def _unlisted(self) -> dict[str, object]:
-        """Return the model's config, the unit, and how the model is fed, trained or generates."""
-        way: dict[str, object] = {
-            "config": self.model.config_digest,
-            "unit": self.target.unit,
-        }
+        way: dict[str, object] = {"config": self.model.config_digest, "unit": self.target.unit}
         if self.model.sampling_rate is not None:  # a second of sound is that many samples
             way["sampling_rate"] = self.model.sampling_rate
         if self.mode is Mode.TRAINING:

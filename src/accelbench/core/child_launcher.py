@@ -71,7 +71,6 @@ def _become(parent: str, module: str) -> None:
 
 
 def _beside(program: list[str]) -> int:
-    """Start a program, and end as it ends."""
     die_with_pipe(sys.stdin.fileno())
     if sys.platform == "win32":
         import subprocess

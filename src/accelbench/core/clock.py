@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 #: Bound before any code of an owner's runs: libraries that freeze time in tests replace it.
@@ -15,11 +18,9 @@ class Clock(Protocol):
 
     def now_ns(self) -> int:
         """Nanoseconds since some fixed moment."""
-        ...
 
     def tick_ns(self) -> float:
         """The smallest difference it can show."""
-        ...
 
 
 class MonotonicClock:
@@ -47,3 +48,15 @@ def cpu_seconds() -> float:
     """Processor time of this process so far."""
     times = os.times()
     return times.user + times.system
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Keep Python's collector off: it would strike some samples and not others."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -27,16 +27,9 @@ from accelbench.core.vocabulary import (
 Kind = Literal["text", "int", "float", "bool", "time", "json", "list", "floats", "map"]
 #: The type of each kind in DuckDB.
 SQL_TYPES: dict[Kind, str] = {
-    "text": "VARCHAR",
-    "int": "BIGINT",
-    "float": "DOUBLE",
-    "bool": "BOOLEAN",
-    "time": "TIMESTAMP",
-    "json": "JSON",
-    "list": "VARCHAR[]",
-    "floats": "DOUBLE[]",
-    "map": "MAP(VARCHAR, DOUBLE)",
-}
+    "text": "VARCHAR", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "time": "TIMESTAMP",
+    "json": "JSON", "list": "VARCHAR[]", "floats": "DOUBLE[]", "map": "MAP(VARCHAR, DOUBLE)",
+}  # fmt: skip
 Role = Literal["identity", "case", "outcome", "metric", "conditions", "other"]
 
 
@@ -74,64 +67,30 @@ class AccuracyMetric(StrEnum):
 
     @property
     def heading(self) -> str:
-        """As people write it."""
         headings = {"top1": "top-1", "top5": "top-5", "f1": "F1"}
         return headings.get(self.value, self.value)
 
     @property
     def item(self) -> str:
-        """What it is counted over."""
         return "sequences" if self is AccuracyMetric.PERPLEXITY else "samples"
 
 
 ACCURACY_COLUMNS = (
-    Column(
-        "accuracy",
-        "float",
-        "metric",
-        "what the outputs are worth against the labels of --data, as accuracy_metric says: a share "
-        "of 1, or a perplexity; by the very session that was timed, after it was",
-        header="accuracy",
-        within=ranges.ACCURACY,
-    ),
-    Column(
-        "accuracy_low",
-        "float",
-        "metric",
-        "lower end of its 95 % interval over samples",
-        within=ranges.ACCURACY,
-    ),
-    Column(
-        "accuracy_high",
-        "float",
-        "metric",
-        "upper end of it",
-        within=ranges.ACCURACY,
-    ),
-    Column(
-        "accuracy_samples",
-        "int",
-        "metric",
-        "labelled samples that it is of",
-        within=ranges.COUNT,
-    ),
-    Column(
-        "accuracy_metric",
-        "text",
-        "outcome",
-        "top1, top5, f1 (macro) or perplexity, of which less is better",
-        words=tuple(map(str, AccuracyMetric)),
-    ),
-    Column(
-        "accuracy_per_sample",
-        "floats",
-        "other",
-        "score of every sample, in the order of the data: 1 where it is right, else 0; of f1 "
-        "label × 2^20 + prediction + 1; of perplexity a sequence's log loss ÷ the mean number of "
-        "tokens",
-        within=ranges.ACCURACY,
-    ),
-)
+    Column("accuracy", "float", "metric", "what the outputs are worth against the labels of "
+           "--data, as accuracy_metric says: a share of 1, or a perplexity; by the very session "
+           "that was timed, after it was", header="accuracy", within=ranges.ACCURACY),
+    Column("accuracy_low", "float", "metric", "lower end of its 95 % interval over samples",
+           within=ranges.ACCURACY),
+    Column("accuracy_high", "float", "metric", "upper end of it", within=ranges.ACCURACY),
+    Column("accuracy_samples", "int", "metric", "labelled samples that it is of",
+           within=ranges.COUNT),
+    Column("accuracy_metric", "text", "outcome",
+           "top1, top5, f1 (macro) or perplexity, of which less is better",
+           words=tuple(map(str, AccuracyMetric))),
+    Column("accuracy_per_sample", "floats", "other", "score of every sample, in the order of the "
+           "data: 1 where it is right, else 0; of f1 label × 2^20 + prediction + 1; of perplexity "
+           "a sequence's log loss ÷ the mean number of tokens", within=ranges.ACCURACY),
+)  # fmt: skip
 
 ACCURACY_DIGEST = Column(
     "accuracy_digest",
@@ -152,25 +111,18 @@ ENERGY_COLUMNS: tuple[Column, ...] = (
     _joules("energy_joules", "energy of one step: all that the meter counts, idle included", "J"),
     _joules("energy_ci_low_joules", "lower end of the 95 % interval of energy_joules"),
     _joules("energy_ci_high_joules", "upper end of it"),
-    _joules(
-        "energy_above_idle_joules",
-        "energy of one step less what the idle device takes in that time",
-        within=ranges.ENERGY_ABOVE_IDLE_J,
-    ),
-    _joules(
-        "energy_per_item_joules",
-        "energy of one step ÷ its items, which throughput_unit names: of an image, of a token",
-        "J/item",
-    ),
+    _joules("energy_above_idle_joules", "energy of one step less what the idle device takes in "
+            "that time", within=ranges.ENERGY_ABOVE_IDLE_J),
+    _joules("energy_per_item_joules", "energy of one step ÷ its items, which throughput_unit "
+            "names: of an image, of a token", "J/item"),
     Column("power_watts", "float", "metric", "mean power during steps, idle included", "W", "W",
            "lower"),
     Column("idle_power_watts", "float", "metric",
            "mean power before them: the model is loaded and nothing steps", "W"),
     Column("energy_source", "text", "conditions",
            "which meter energy and power come from, and what it counts"),
-    Column("energy_method", "text", "conditions",
-           "counter: the difference of two readings of a counter of energy; integrated: readings "
-           "of power over time", words=tuple(EnergyMethod)),
+    Column("energy_method", "text", "conditions", "counter: the difference of two readings of a "
+           "counter of energy; integrated: readings of power over time", words=tuple(EnergyMethod)),
     Column("energy_updates", "int", "metric", "updates of the meter in the window of steps",
            within=ranges.COUNT),
     Column("energy_steps", "int", "metric", "steps in that window", within=ranges.STEPS),
@@ -198,7 +150,6 @@ def _figure(
     better: Literal["lower", "higher", ""] = "",
     header: str = "",
 ) -> Column:
-    """A figure without a unit."""
     return Column(name, "float", "metric", doc, "", header, better, within)
 
 
@@ -244,27 +195,21 @@ COLUMNS: tuple[Column, ...] = (
     _text("identity", "run_id", "the run this belongs to"),
     _text("identity", "case_id", "hash of what was asked"),
     _text("identity", "series_key", "case_id + device fingerprint + threads + protocol version"),
-    _whole(
-        "identity", "launch", "ordinal of the fresh worker within its case, from 1", ranges.COUNT
-    ),
-    _text(
-        "identity",
-        "arm",
-        "side of an interleaved comparison: this, or what it is compared with; empty outside one",
-    ),
+    _whole("identity", "launch", "ordinal of the fresh worker within its case, from 1",
+           ranges.COUNT),
+    _text("identity", "arm", "side of an interleaved comparison: this, or what it is compared "
+          "with; empty outside one"),
     # -- what was asked
     _text("case", "model", "catalogue name"),
     _text("case", "family", "one of the five model families; unknown of a file", Family),
-    _text(
-        "case", "architecture", "one of the eleven architectures; unknown of a file", Architecture
-    ),
+    _text("case", "architecture", "one of the eleven architectures; unknown of a file",
+          Architecture),
     _text("case", "modality", "modality tags, comma-separated"),
     _text("case", "task", "what the model is for"),
     _text("case", "model_size", "tiny, small, base, medium or large"),
     _whole("case", "parameters", "number of weights", ranges.WEIGHTS, "params"),
-    _text(
-        "case", "weights", "random, a local path, a hub id, or file: those of the model's own file"
-    ),
+    _text("case", "weights",
+          "random, a local path, a hub id, or file: those of the model's own file"),
     _text("case", "hardware", "platform"),
     _text("case", "runtime", "engine"),
     _text("case", "device", "device asked for"),
@@ -277,12 +222,8 @@ COLUMNS: tuple[Column, ...] = (
     *_SIZES[_BEFORE_SHAPE:],
     _text("case", "mode", "inference or training", Mode),
     _text("case", "scenario", "how requests arrive"),
-    Column(
-        "compiled",
-        "bool",
-        "case",
-        "compiled by the engine's compiler: on request, or as it always does",
-    ),
+    Column("compiled", "bool", "case",
+           "compiled by the engine's compiler: on request, or as it always does"),
     _whole("case", "threads", "threads the engine really used", ranges.WORKERS),
     _whole("case", "world_size", "processes working on one step", ranges.WORKERS),
     _whole("case", "seed", "seed of weights and inputs", ranges.SEED),
@@ -290,56 +231,31 @@ COLUMNS: tuple[Column, ...] = (
     _text("case", "optimizer", "adamw or sgd, where the model is trained"),
     Column("options", "json", "case", "options set on purpose"),
     # -- what became of it
-    _text(
-        "outcome",
-        "status",
-        "ok, failed, unsupported, out_of_memory, timeout or skipped",
-        Status,
-    ),
+    _text("outcome", "status", "ok, failed, unsupported, out_of_memory, timeout or skipped",
+          Status),
     _text("outcome", "reason", "a short stable token, for every result that is not ok"),
     _text("outcome", "message", "the reason as a sentence"),
     _text("outcome", "advice", "what to do next, for every result that is not ok"),
     _text("outcome", "provenance", "measured, imported, predicted or simulated", Provenance),
-    _text(
-        "outcome",
-        "quality",
-        "converged, noise_limited, time_limited, unsteady, throttled, fixed (the number of samples "
-        "was asked for) or unusable (wide interval, waiting for other processes, time in no step, "
-        "implausible rate)",
-        Quality,
-    ),
+    _text("outcome", "quality", "converged, noise_limited, time_limited, unsteady, throttled, "
+          "fixed (the number of samples was asked for) or unusable (wide interval, waiting for "
+          "other processes, time in no step, implausible rate)", Quality),
     Column("implausible_rate", "map", "outcome", "work ÷ time beyond 3 × the documented peak"),
     Column("warnings", "list", "outcome", "what a reader should know before trusting the figures"),
     Column("evidence", "json", "outcome", "proof of where the work ran"),
     Column("emulated", "bool", "outcome", "software stood in for the device"),
-    _text(
-        "outcome",
-        "verification",
-        "ok, failed, not_done, or reference: outputs (in training, losses) compared with PyTorch "
-        "in fp32 on the CPU with the same weights and inputs",
-        Verification,
-    ),
-    _text(
-        "outcome",
-        "self_check",
-        "ok, failed or not_done: a seeded second run gives the same outputs, and they depend on "
-        "inputs and on weights, which verification asks of engines that open an exported file",
-        Check,
-    ),
-    _text(
-        "outcome",
-        "steps_verified",
-        "ok or not_done: what steps left that were timed is what the session's outputs are, "
-        "which verification compares with the reference; in training, timed steps train",
-        (Check.OK, Check.NOT_DONE),
-    ),
-    _text(
-        "outcome",
-        "precision_proof",
-        "proven or not_proven: the evidence shows that the precision asked for was computed in, or "
-        "fp32 outputs agree as only fp32 does",
-        PrecisionWord,
-    ),
+    _text("outcome", "verification", "ok, failed, not_done, or reference: outputs (in training, "
+          "losses) compared with PyTorch in fp32 on the CPU with the same weights and inputs",
+          Verification),
+    _text("outcome", "self_check", "ok, failed or not_done: a seeded second run gives the same "
+          "outputs, and they depend on inputs and on weights, which verification asks of engines "
+          "that open an exported file", Check),
+    _text("outcome", "steps_verified", "ok or not_done: what steps left that were timed is what "
+          "the session's outputs are, which verification compares with the reference; in "
+          "training, timed steps train", (Check.OK, Check.NOT_DONE)),
+    _text("outcome", "precision_proof", "proven or not_proven: the evidence shows that the "
+          "precision asked for was computed in, or fp32 outputs agree as only fp32 does",
+          PrecisionWord),
     Column("nulls", "json", "outcome", "why each column that is empty is empty"),
     # -- metrics
     _step_ms("latency_mean_ms", "mean time of one step (one batch)", "mean ms"),
@@ -350,16 +266,10 @@ COLUMNS: tuple[Column, ...] = (
     _ms("latency_min_ms", "fastest step", "min ms"),
     _step_ms("latency_max_ms", "slowest step", "max ms"),
     _ms("latency_std_ms", "standard deviation over steps", "std ms"),
-    _ms(
-        "latency_ci_low_ms",
-        "lower end of the within-run 95 % interval of the median; of the mean where steps too "
-        "short for the clock are timed in blocks",
-    ),
-    _ms(
-        "latency_ci_high_ms",
-        "upper end of the within-run 95 % interval of the median; of the mean where steps too "
-        "short for the clock are timed in blocks",
-    ),
+    _ms("latency_ci_low_ms", "lower end of the within-run 95 % interval of the median; of the "
+        "mean where steps too short for the clock are timed in blocks"),
+    _ms("latency_ci_high_ms", "upper end of the within-run 95 % interval of the median; of the "
+        "mean where steps too short for the clock are timed in blocks"),
     _whole("metric", "sample_count", "samples kept, outliers included", ranges.COUNT, "n"),
     _figure("effective_sample_count", "samples after autocorrelation", ranges.COUNT),
     _whole("metric", "outlier_count", "samples beyond Tukey's 3-IQR fences; kept", ranges.COUNT),
@@ -367,47 +277,22 @@ COLUMNS: tuple[Column, ...] = (
     _whole("metric", "warmup_steps", "steps run before the steady state", ranges.STEPS),
     Column("warmup_ms", "float", "metric", "time those steps took", "ms"),
     Column("sampling_ms", "float", "metric", "time of the steady state, all blocks", "ms"),
-    _figure(
-        "unexplained_share",
-        "of the time between questions for steps and their answers, by a clock that the runtime "
-        "does not own, what is in no sample",
-        ranges.SHARE,
-    ),
-    _figure(
-        "cpu_wait_share",
-        "share of the time in which its threads had work to do and other processes had the CPUs",
-        ranges.SHARE,
-    ),
-    Column(
-        "throughput",
-        "float",
-        "metric",
-        "items per second: batch ÷ mean latency",
-        "items/s",
-        "items/s",
-        "higher",
-    ),
+    _figure("unexplained_share", "of the time between questions for steps and their answers, by a "
+            "clock that the runtime does not own, what is in no sample", ranges.SHARE),
+    _figure("cpu_wait_share", "share of the time in which its threads had work to do and other "
+            "processes had the CPUs", ranges.SHARE),
+    Column("throughput", "float", "metric", "items per second: batch ÷ mean latency", "items/s",
+           "items/s", "higher"),
     _text("case", "throughput_unit", "what an item is, per second"),
-    Column(
-        "tokens_per_second",
-        "float",
-        "metric",
-        "new tokens of the whole batch ÷ mean latency of a request, prefill included",
-        "tokens/s",
-        "tok/s",
-        "higher",
-    ),
+    Column("tokens_per_second", "float", "metric",
+           "new tokens of the whole batch ÷ mean latency of a request, prefill included",
+           "tokens/s", "tok/s", "higher"),
     _ms("first_inference_ms", "the first step at this shape, before any warm-up", "first ms"),
-    _ms(
-        "first_visit_ms",
+    _ms("first_visit_ms",
         "in a browser with nothing fetched: engine and model are loaded, up to the first answer",
-        "visit ms",
-    ),
-    _ms(
-        "repeat_visit_ms",
-        "the same once more in that browser, with what it has kept of it",
-        "again ms",
-    ),
+        "visit ms"),
+    _ms("repeat_visit_ms", "the same once more in that browser, with what it has kept of it",
+        "again ms"),
     _ms("build_ms", "making the model from its config, or reading its weights", "build ms"),
     _ms("load_ms", "placing the built model on the device in its precision", "load ms"),
     _ms("compile_ms", "compilation, apart from the step it happened in", "compile ms"),
@@ -426,29 +311,15 @@ COLUMNS: tuple[Column, ...] = (
     _ms("optimizer_ms", "optimizer step, from a pass of its own", "opt ms"),
     _figure("loss_first", "loss of the first training step", ranges.LOSS),
     _figure("loss_last", "loss of the last training step", ranges.LOSS),
-    Column(
-        "loss_per_step",
-        "floats",
-        "other",
-        "loss of every training step, from the first",
-        within=ranges.LOSS,
-    ),
-    _figure(
-        "convergence",
-        "how far the loss falls in the first seeded steps, relative to the same steps in fp32 on "
-        "the CPU with pytorch, both untimed and without dropout: 1 means as far, and is by "
-        "definition what that case itself has",
-        ranges.LOSS,
-        "higher",
-        "converge",
-    ),
+    Column("loss_per_step", "floats", "other", "loss of every training step, from the first",
+           within=ranges.LOSS),
+    _figure("convergence", "how far the loss falls in the first seeded steps, relative to the "
+            "same steps in fp32 on the CPU with pytorch, both untimed and without dropout: 1 "
+            "means as far, and is by definition what that case itself has", ranges.LOSS, "higher",
+            "converge"),
     _whole("metric", "convergence_steps", "how many steps convergence compares", ranges.STEPS),
-    _mb(
-        "memory_peak_mb",
-        "peak of the memory the model works in: the device's where the device "
-        "has its own, else the host's",
-        "peak MB",
-    ),
+    _mb("memory_peak_mb", "peak of the memory the model works in: the device's where the device "
+        "has its own, else the host's", "peak MB"),
     _mb("memory_avg_mb", "average of the same during steady steps", "avg MB"),
     _mb("host_memory_peak_mb", "peak host memory of the worker, less what it had before"),
     _mb("host_memory_avg_mb", "average host memory during steady steps"),
@@ -456,55 +327,26 @@ COLUMNS: tuple[Column, ...] = (
     _mb("device_memory_avg_mb", "average of the device allocator during steady steps"),
     _mb("device_memory_reserved_mb", "what the allocator held from the device"),
     _text("conditions", "memory_source", "which counter the memory figures come from"),
-    Column(
-        "memory_estimate_mb",
-        "float",
-        "other",
-        "what was estimated before",
-        "MB (2^20 bytes)",
-        within=ranges.ESTIMATE_MB,
-    ),
-    _figure(
-        "scaling_efficiency",
-        "time of the same step in one process ÷ (processes × time in all of them), both measured "
-        "in this run; 1 is perfect",
-        ranges.SCALING,
-        "higher",
-        "scaling",
-    ),
-    _ms(
-        "communication_ms",
+    Column("memory_estimate_mb", "float", "other", "what was estimated before", "MB (2^20 bytes)",
+           within=ranges.ESTIMATE_MB),
+    _figure("scaling_efficiency", "time of the same step in one process ÷ (processes × time in "
+            "all of them), both measured in this run; 1 is perfect", ranges.SCALING, "higher",
+            "scaling"),
+    _ms("communication_ms",
         "of a profiled step, in which a collective was under way: the mean of all ranks",
-        "comm ms",
-    ),
+        "comm ms"),
     _figure("communication_share", "of that step's time, the same", ranges.SHARE, "lower"),
-    _ms(
-        "exposed_communication_ms",
-        "of that time, in which the rank computed nothing meanwhile",
-        "exposed ms",
-    ),
-    _figure(
-        "straggler_ratio",
-        "of a profiled step what is not exposed communication: the slowest rank's ÷ the median's",
-        ranges.RATIO,
-        "lower",
-    ),
+    _ms("exposed_communication_ms", "of that time, in which the rank computed nothing meanwhile",
+        "exposed ms"),
+    _figure("straggler_ratio", "of a profiled step what is not exposed communication: the slowest "
+            "rank's ÷ the median's", ranges.RATIO, "lower"),
     *ENERGY_COLUMNS,
     Column("cost_usd", "float", "metric", "cost per million items", "$", "$/M", "lower"),
-    _figure(
-        "verification_error",
-        "how far the worst output is from the reference's, in parts of what other inputs change; "
-        "in training, the worst loss, in parts of how far the reference's falls",
-        ranges.ERROR,
-        "lower",
-    ),
-    Column(
-        "verification_tolerance",
-        "float",
-        "other",
-        "the largest error that passes",
-        within=ranges.SHARE,
-    ),
+    _figure("verification_error", "how far the worst output is from the reference's, in parts of "
+            "what other inputs change; in training, the worst loss, in parts of how far the "
+            "reference's falls", ranges.ERROR, "lower"),
+    Column("verification_tolerance", "float", "other", "the largest error that passes",
+           within=ranges.SHARE),
     *ACCURACY_COLUMNS,
     Column("flops", "float", "metric", "analytic operations of one step", "FLOP"),
     Column("bytes_moved", "float", "metric", "analytic bytes of one step", "B"),
@@ -520,7 +362,7 @@ COLUMNS: tuple[Column, ...] = (
     _whole("conditions", "protocol_version", "version of the measuring rules", ranges.COUNT),
     Column("started_at", "time", "outcome", "when the launch began on this case, UTC"),
     Column("finished_at", "time", "outcome", "when it ended, UTC"),
-)
+)  # fmt: skip
 
 BY_NAME = {column.name: column for column in COLUMNS}
 

@@ -207,72 +207,40 @@ OPERATIONS, MILLISECONDS, RATE, PEAK = (
 
 @dataclass(frozen=True, slots=True)
 class _ChipPeaks:
-    """Peaks of one unit of a chip that boards name in different ways.
+    """Peaks of one unit of a chip that boards name in different ways."""
 
-    Attributes:
-        pattern: matches the names of devices with the chip, in lower case.
-        hardware: the platform that computes on the unit.
-        teraops: 1e12 operations a second by the number of bits.
-        source: the documents, and the calculation if they give units and a clock.
-    """
-
-    pattern: str
-    hardware: str
-    teraops: Mapping[int, float]
-    source: str
+    pattern: str  # matches the names of devices with the chip, in lower case
+    hardware: str  # the platform that computes on the unit
+    teraops: Mapping[int, float]  # 1e12 operations a second by the number of bits
+    source: str  # the documents, and the calculation if they give units and a clock
 
 
 _CHIPS = (
-    _ChipPeaks(
-        r"\brk3588s?\b",
-        "cpu",
-        {32: 0.211, 16: 0.422},
-        "Rockchip RK3588 datasheet and Arm: 4 × 2.4 GHz × 16 and 4 × 1.8 GHz × 8 operations",
-    ),
-    _ChipPeaks(
-        r"\brk3588s?\b|\bmali-g610\b.*\bmp4\b",
-        "vulkan",
-        {32: 0.512, 16: 1.024},
-        "Rockchip RK3588 datasheet and Arm: Mali-G610 MP4, 4 cores × 128 operations × 1 GHz",
-    ),
-    _ChipPeaks(
-        r"\brk3399\b",
-        "cpu",
-        {32: 0.077},
-        "Rockchip RK3399 datasheet and Arm: 2 × 1.8 GHz × 8 and 4 × 1.5 GHz × 8 operations",
-    ),
-    _ChipPeaks(
-        r"\bbcm2711\b|\braspberry pi 4\b",
-        "cpu",
-        {32: 0.058},
-        "Raspberry Pi 4 product brief and Arm: 4 × 1.8 GHz × 8 operations",
-    ),
-    _ChipPeaks(
-        r"\bbcm2712\b|\braspberry pi 5\b",
-        "cpu",
-        {32: 0.154, 16: 0.307},
-        "Raspberry Pi 5 product brief and Arm: 4 × 2.4 GHz × 16 operations",
-    ),
+    _ChipPeaks(r"\brk3588s?\b", "cpu", {32: 0.211, 16: 0.422},
+               "Rockchip RK3588 datasheet and Arm: 4 × 2.4 GHz × 16 and 4 × 1.8 GHz × 8 "
+               "operations"),
+    _ChipPeaks(r"\brk3588s?\b|\bmali-g610\b.*\bmp4\b", "vulkan", {32: 0.512, 16: 1.024},
+               "Rockchip RK3588 datasheet and Arm: Mali-G610 MP4, 4 cores × 128 operations × 1 "
+               "GHz"),
+    _ChipPeaks(r"\brk3399\b", "cpu", {32: 0.077}, "Rockchip RK3399 datasheet and Arm: 2 × 1.8 "
+               "GHz × 8 and 4 × 1.5 GHz × 8 operations"),
+    _ChipPeaks(r"\bbcm2711\b|\braspberry pi 4\b", "cpu", {32: 0.058},
+               "Raspberry Pi 4 product brief and Arm: 4 × 1.8 GHz × 8 operations"),
+    _ChipPeaks(r"\bbcm2712\b|\braspberry pi 5\b", "cpu", {32: 0.154, 16: 0.307},
+               "Raspberry Pi 5 product brief and Arm: 4 × 2.4 GHz × 16 operations"),
     _ChipPeaks(r"\bhailo-8\b", "hailo", {8: 26.0}, "Hailo-8 product brief"),
     _ChipPeaks(r"\bhailo-8l\b", "hailo", {8: 13.0}, "Hailo-8L product brief"),
     _ChipPeaks(r"\bhailo-15h\b", "hailo", {8: 20.0}, "Hailo-15 product brief"),
-)
+)  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def documented_peak(
     device_name: str, hardware: str, precision: str, device_count: int = 1
 ) -> float | None:
-    """Return the highest documented operations per second of devices in a precision.
+    """Return the highest documented operations per second of devices; None without a document.
 
-    Args:
-        device_name: from a driver or a table; "2x NAME" is two devices.
-        hardware: the platform, as chips have a CPU and a GPU.
-        precision: in any spelling. An unknown one counts as the narrowest type.
-        device_count: devices that share a step; the name may count them too.
-
-    Returns:
-        None if no document of the device is known.
+    "2x NAME" is two devices. An unknown precision counts as the narrowest type.
     """
     count, times, single = device_name.partition("x ")
     several = bool(times) and count.isdecimal()

@@ -55,11 +55,7 @@ def default_precision(hardware: str, runtime: str | None = None) -> str:
     """Return the precision to measure in if none is named.
 
     It is fp32, which `run` takes by default, or else the engine's first: the NPU of Qualcomm
-    refuses fp32.
-
-    Args:
-        hardware: the platform.
-        runtime: the engine; None stands for the platform's default engines.
+    refuses fp32. Without an engine the platform's default engines decide.
     """
     known = cards().items()
     named = [card for name, card in known if name == runtime]
@@ -124,15 +120,7 @@ def devices_of(row: Row) -> int:
 
 
 def devices_beside(row: Row, name: str) -> str:
-    """The words for several devices beside a name: "4 devices".
-
-    Args:
-        row: the result.
-        name: what stands before it; where that says how many there are, nothing is added.
-
-    Returns:
-        The words, "" of a single device.
-    """
+    """Return "4 devices", to stand beside a name; "" of one, or if the name has their number."""
     count = devices_of(row)
     if count == 1:
         return ""
@@ -162,14 +150,10 @@ def sharing_on(hardware: str, runtime: str) -> str:
 
 
 def named_apart(rows: Iterable[Named], sides: Iterable[Row] = ()) -> list[Named]:
-    """Rows of one machine in which devices of one name are told apart, where there are several.
+    """Return rows of one machine in which several devices of one name are told apart.
 
     Two cards of one kind, or one under two power limits, are two devices: their fingerprints
-    differ, and a mean over both is the time of neither.
-
-    Args:
-        rows: of one machine.
-        sides: what they are compared with: names are told apart over both.
+    differ, and a mean over both is the time of neither. Names are told apart over all `sides`.
     """
     every = list(rows)
     known: dict[tuple[object, object], set[str]] = {}

@@ -25,15 +25,10 @@ class MeterError(Exception):
 
 @dataclass(frozen=True)
 class MeterReading:
-    """What a meter showed: joules of each of its counters, or watts.
+    """What a meter showed: joules of each of its counters, or watts."""
 
-    Attributes:
-        at_ns: when it had been read, by a monotonic clock.
-        values: one for each of the meter's ranges.
-    """
-
-    at_ns: int
-    values: tuple[float, ...]
+    at_ns: int  # when it had been read, by a monotonic clock
+    values: tuple[float, ...]  # one for each of the meter's ranges
 
 
 class EnergyMeter(Protocol):
@@ -42,31 +37,21 @@ class EnergyMeter(Protocol):
     @property
     def source(self) -> str:
         """Which library or files are read."""
-        ...
 
     @property
     def scope(self) -> str:
         """What is counted: the whole package, the board, …"""
-        ...
 
     @property
     def method(self) -> EnergyMethod:
         """Whether it counts joules or shows watts."""
-        ...
 
     @property
     def ranges(self) -> Sequence[float | None]:
         """Joules at which each counter starts again from 0; None where it does not."""
-        ...
 
     def read(self) -> tuple[float, ...]:
-        """Its counters in joules, or its power in watts.
-
-        Raises:
-            MeterError: it does not answer any more.
-        """
-        ...
+        """Return its counters in joules, or its power in watts, or raise MeterError."""
 
     def close(self) -> None:
         """Let go of the library."""
-        ...

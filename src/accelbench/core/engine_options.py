@@ -40,7 +40,6 @@ class RuntimeOption:
 
     @property
     def takes(self) -> str:
-        """What may be said, in words."""
         if self.kind == "truth":
             return "yes or no"
         if self.kind == "number":
@@ -69,11 +68,7 @@ class Setting:
 
 
 def written(values: Iterable[str] | None) -> list[Setting]:
-    """Settings as people write them, with commas between several.
-
-    Raises:
-        UsageError: what is written is none, or sets the same twice.
-    """
+    """Return settings as people write them, with commas between several, or raise UsageError."""
     settings: dict[tuple[str, str], Setting] = {}
     for word in (word for value in values or () for word in _BETWEEN.split(value)):
         match = _WRITTEN.fullmatch(word.strip())
@@ -93,11 +88,7 @@ def written(values: Iterable[str] | None) -> list[Setting]:
 
 
 def meant(setting: Setting, declared: Sequence[RuntimeOption]) -> Option:
-    """The value of a setting, seen to be one that the runtime knows.
-
-    Raises:
-        UsageError: with what it knows.
-    """
+    """Return the value of a setting; raise UsageError if the runtime does not know it."""
     option = next(
         (runtime_option for runtime_option in declared if runtime_option.name == setting.name), None
     )

@@ -68,13 +68,7 @@ def unit_of_all(rows: Iterable[Row]) -> str:
 
 
 def unit_beside(row: Row, heading: str) -> str:
-    """The unit to write beside a rate whose column says another; "" where the heading is true,
-    and where there is no rate.
-
-    Args:
-        row: the result.
-        heading: the unit that its column says, as from `unit_of_all`.
-    """
+    """Return the unit to write beside a rate whose column has another; "" if there is none."""
     unit = unit_of(row) if row.get("throughput") is not None else heading
     return "" if unit == heading or (heading == ITEMS and not kind_of_unit(unit)) else unit
 
@@ -111,11 +105,7 @@ OF_A_STEP = (
 )
 TIMES = tuple(
     dict.fromkeys(
-        (
-            *OF_A_STEP,
-            *REASON_COLUMNS,
-            *("sample_count", "effective_sample_count", "latency_std_ms"),
-        )
+        (*OF_A_STEP, *REASON_COLUMNS, *("sample_count", "effective_sample_count", "latency_std_ms"))
     )
 )
 
@@ -228,15 +218,11 @@ Times = tuple[float, ...]
 
 
 def times_by(rows: Sequence[Row], others: Sequence[Row] = ()) -> tuple[Statistic, Times] | None:
-    """The figure that all results have, and what an item took by it in each of the first.
+    """Return the figure that all results have, and what an item took by it in each of the first.
 
     Where all say a rate of tokens, an item is one of those: of a request with twice the tokens
     nobody expects the same time. Else it is one of the batch, and of a batch that is not known no
     step says what an item took.
-
-    Args:
-        rows: launches of one side.
-        others: those of the other, whose figure has to be the same.
     """
     every = [*rows, *others]
     if not every:
@@ -314,18 +300,13 @@ class SpreadKind(StrEnum):
 
 @dataclass(frozen=True)
 class Spread:
-    """The ends that are shown next to a value.
+    """The ends that are shown next to a value."""
 
-    Attributes:
-        low: the lower end, and `high` the upper one; both None if the interval is too wide.
-        kind: what they are.
-        count: the launches, or the runs, that they are of.
-    """
-
+    # the lower end, and `high` the upper one; both None if the interval is too wide
     low: float | None
     high: float | None
-    kind: SpreadKind
-    count: int = 1
+    kind: SpreadKind  # what they are
+    count: int = 1  # the launches, or the runs, that they are of
 
     @property
     def why_not(self) -> str:
@@ -344,11 +325,7 @@ class Spread:
     ) -> str:
         """Return it next to its value: "±2.1%", or "1.93 … 2.34, range of 3 launches".
 
-        Args:
-            middle: the value.
-            number: the format of the value.
-            unit: the unit behind both ends, with its space.
-            noun: one and many of what it is of, if that is not launches.
+        The unit is behind both ends, with its space; `noun` is one and many of what it is of.
         """
         if self.kind is SpreadKind.RANGE and self.low is not None and self.high is not None:
             ends = f"{number(self.low)} … {number(self.high)}{unit}"
@@ -425,21 +402,9 @@ def changes_text(low: float, high: float, number: Number, between: str = " … "
 
 
 def interval_text(
-    low: float | None,
-    middle: float | None,
-    high: float | None,
-    number: Number,
-    unit: str = "",
+    low: float | None, middle: float | None, high: float | None, number: Number, unit: str = ""
 ) -> str:
-    """Return an interval around a value: ± per cent of it, or both ends if it is lopsided.
-
-    Args:
-        low: the lower end; without both ends there is nothing to show.
-        middle: the value.
-        high: the upper end.
-        number: the format of the value.
-        unit: the unit behind both ends, with its space.
-    """
+    """Return an interval around a value: ± per cent of it, or both ends if it is lopsided."""
     if low is None or high is None or not middle:
         return ""
     if is_too_wide(low, high):

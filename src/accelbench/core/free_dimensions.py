@@ -38,11 +38,7 @@ def of_a_model(own: str, asked: str) -> str:
 
 
 def combinations(values: Iterable[str] | None) -> tuple[str, ...]:
-    """Every combination of sizes that options ask for: "nodes=64,128" and "edges=256".
-
-    Raises:
-        UsageError: a word is no name with sizes.
-    """
+    """Return every combination of sizes that options ask for: "nodes=64,128" and "edges=256"."""
     lists: dict[str, dict[int, None]] = {}
     for value in values or ():
         name = ""

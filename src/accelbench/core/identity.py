@@ -19,40 +19,34 @@ IDENTITY_VERSION = 2
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def plain(value: Any) -> Any:
-    """Reduce dataclasses, enums, tuples and mappings to what JSON holds."""
-    if type(value) in _PLAIN:  # of a result's hundreds of values nearly all are
-        return value
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(plain(v) for v in value)
-    return value
-
-
 def said(value: Any) -> Any:
     """As `plain`, without what a dataclass holds by default.
 
     Identities are made of this: a field that is added later, with a default,
     leaves every identity as it was.
     """
+    return plain(value, defaults=False)
+
+
+def plain(value: Any, defaults: bool = True) -> Any:
+    """Reduce dataclasses, enums, tuples and mappings to what JSON holds."""
+    if type(value) in _PLAIN:  # of a result's hundreds of values nearly all are
+        return value
+    if isinstance(value, Enum):
+        return value.value
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            f.name: said(getattr(value, f.name))
+            f.name: plain(getattr(value, f.name), defaults)
             for f in fields(value)
-            if getattr(value, f.name) != _default(f)
+            if defaults or getattr(value, f.name) != _default(f)
         }
     if isinstance(value, Mapping):
-        return {str(k): said(v) for k, v in value.items()}
+        return {str(k): plain(v, defaults) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [said(v) for v in value]
-    return plain(value)
+        return [plain(v, defaults) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(v, defaults) for v in value)
+    return value
 
 
 def _default(field: Field[Any]) -> Any:

@@ -50,11 +50,7 @@ class Object(dict[str, Any]):
 
 
 def parse(text: str) -> Any:
-    """The value of a text; every object in it is an `Object`.
-
-    Raises:
-        JsonError: it is no JSON, a key is there twice, or a comment does not end.
-    """
+    """Return the value of a text, every object in it an `Object`; raise JsonError for others."""
     return _Reader(without_comments(text)).whole()
 
 
@@ -64,16 +60,10 @@ def loads(
     *,
     infinite: bool = False,
 ) -> Any:
-    """The value of a text without comments.
+    """Return the value of JSON without comments; `pairs` makes an object of its keys and values.
 
-    Args:
-        text: JSON.
-        pairs: makes an object of its keys and values, where it is to be more than a dict.
-        infinite: whether Infinity is a number, as in the configs that transformers writes for
-            state-space models; NaN never is.
-
-    Raises:
-        JsonError: it is no JSON, has a number that is none, or is nested too deeply.
+    `infinite` is whether Infinity is a number, as in the configs that transformers writes for
+    state-space models; NaN never is. Raises JsonError if it is no JSON, or nested too deeply.
     """
     try:
         value = json.loads(
@@ -94,12 +84,7 @@ def loads(
 
 
 def read(path: Path, *, infinite: bool = False) -> Any:
-    """The value of a file without comments; `infinite` as in `loads`.
-
-    Raises:
-        OSError: it cannot be read.
-        JsonError: it is no JSON in UTF-8, has a number that is none, or is nested too deeply.
-    """
+    """Return the value of a file without comments, as `loads` does; raise OSError or JsonError."""
     try:
         return loads(path.read_text(encoding="utf-8-sig"), infinite=infinite)
     except UnicodeDecodeError as error:

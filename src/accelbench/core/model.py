@@ -32,8 +32,9 @@ class InputSpec:
     dtype: str = "float"  # float (follows the precision), or NumPy's name: float32, int64, bool …
     low: int = 0
     high: int = 0
-    constant: float | None = None
-    row: tuple[float, ...] | None = None
+    # A whole number stays one: the identities of models are made of its spelling.
+    constant: int | float | None = None
+    row: tuple[int | float, ...] | None = None
     lead: tuple[int, int] | None = None
     last: int | None = None
 
@@ -79,18 +80,6 @@ class FileFormat(str):
     """The name of a format of model files, with what its declaration says of it.
 
     Ours are declared below; a plugin declares its own where its engine's card names it.
-
-    Attributes:
-        graph: what such a file is, in a sentence.
-        suffix: how its files end.
-        packages: distributions whose versions decide how it is opened.
-        largest: bytes of the largest file that there can be.
-        mark: bytes 4 to 8 of its files, if it is a flatbuffer.
-        uncounted: why no operators are read from it; empty if they are.
-        reference_engine: the engine that computes the outputs to compare with.
-        reference_hardware: the hardware that this engine computes them on.
-        reference_options: the options that it computes them with.
-        unverifiable: why there is nothing to compare with; empty if there is.
     """
 
     ONNX: ClassVar[FileFormat]
@@ -99,16 +88,17 @@ class FileFormat(str):
     PT2: ClassVar[FileFormat]
     CALLABLE: ClassVar[FileFormat]
 
-    graph: str = "file"
-    suffix: str = ""
-    packages: tuple[str, ...] = ()
-    largest: int = 2**31
-    mark: bytes = b""
-    uncounted: str = ""
-    reference_engine: str = ""
-    reference_hardware: str = "cpu"
+    graph: str = "file"  # what such a file is, in a sentence
+    suffix: str = ""  # how its files end
+    packages: tuple[str, ...] = ()  # distributions whose versions decide how it is opened
+    largest: int = 2**31  # bytes of the largest file that there can be
+    mark: bytes = b""  # bytes 4 to 8 of its files, if it is a flatbuffer
+    uncounted: str = ""  # why no operators are read from it; empty if they are
+    reference_engine: str = ""  # the engine that computes the outputs to compare with
+    reference_hardware: str = "cpu"  # the hardware that this engine computes them on
+    # the options that it computes them with
     reference_options: Mapping[str, str] = MappingProxyType({})
-    unverifiable: str = ""
+    unverifiable: str = ""  # why there is nothing to compare with; empty if there is
 
     def __new__(cls, name: str) -> FileFormat:
         return _declared.get(name) or super().__new__(cls, name)
@@ -170,41 +160,28 @@ class ModelFile:
 
     What is measured is told apart by its digest, a condition as weights are: a file that was
     changed goes on with the history of its name, and comparisons say so.
-
-    Attributes:
-        format: of the file.
-        path: absolute; no part of any identity.
-        digest: SHA-256 of the file and of what lies beside it.
-        stamp: what tells, without reading them, that one of those files was changed since.
-        precision: what most of its weights are stored in.
-        outputs: in the order of its graph.
-        beside: files that hold weights of it, absolute.
-        fixed_batch: items that it takes at once, where it takes no other number of them.
-        drawn: of inputs what their values are drawn from, and how that is known.
-        counted: what a pass costs, as `costs.json` has it of the catalogue's models.
-        uncounted: why that is not known.
-        least: of free sizes by name the smallest that it takes, where it says one,
-        most: and the largest.
-        casts: whether torch may hold it in another floating-point type.
-        custom: operators that no engine brings by itself, as domain:name.
-        renamed: of free sizes by the file's own name what inputs here call them.
     """
 
-    format: FileFormat
-    path: str
-    digest: str
-    stamp: str
-    precision: str
-    outputs: tuple[FileOutput, ...]
-    beside: tuple[str, ...] = ()
+    format: FileFormat  # of the file
+    path: str  # absolute; no part of any identity
+    digest: str  # SHA-256 of the file and of what lies beside it
+    stamp: str  # what tells, without reading them, that one of those files was changed since
+    precision: str  # what most of its weights are stored in
+    outputs: tuple[FileOutput, ...]  # in the order of its graph
+    beside: tuple[str, ...] = ()  # files that hold weights of it, absolute
+    # items that it takes at once, where it takes no other number of them
     fixed_batch: int | None = None
+    # of inputs what their values are drawn from, and how that is known
     drawn: Mapping[str, str] = field(default_factory=dict)
+    # what a pass costs, as `costs.json` has it of the catalogue's models
     counted: Mapping[str, Any] | None = None
-    uncounted: str = ""
+    uncounted: str = ""  # why that is not known
+    # of free sizes by name the smallest that it takes, where it says one,
     least: Mapping[str, int] = field(default_factory=dict)
-    most: Mapping[str, int] = field(default_factory=dict)
-    casts: bool = True
-    custom: tuple[str, ...] = ()
+    most: Mapping[str, int] = field(default_factory=dict)  # and the largest
+    casts: bool = True  # whether torch may hold it in another floating-point type
+    custom: tuple[str, ...] = ()  # operators that no engine brings by itself, as domain:name
+    # of free sizes by the file's own name what inputs here call them
     renamed: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -225,42 +202,29 @@ class ModelCode:
 
     As of a file, what is measured is told apart by a digest that is a condition: code that was
     changed goes on with the history of its name, and comparisons say so.
-
-    Attributes:
-        kind: what the object is.
-        module: the name that it is imported by.
-        attribute: of the module; dots lead to attributes of attributes.
-        path: of the file that is run, absolute; "" of a module that is imported by its name.
-        folder: on the search path while it is imported, absolute.
-        digest: SHA-256 of the sources.
-        sources: the owner's files that were imported, absolute.
-        made_by: how the attribute gives the object: "itself", or by a call of a "class" or
-            a "factory".
-        reference: an attribute of the same module whose answers are the right ones.
-        example_of: the attribute, and how that is made, whose example it is called with: of a
-            reference, which is compared with that; () where it has its own.
-        fixed_batch: items that it takes at once, where it takes no other number of them.
-        drawn: of inputs what their values are drawn from, and how that is known.
-        notes: what was found of it that a reader should know.
-        counted: what a pass costs, as `costs.json` has it of the catalogue's models.
-        uncounted: why that is not known.
     """
 
-    kind: CodeKind
-    module: str
-    attribute: str
-    path: str
-    folder: str
-    digest: str
-    sources: tuple[str, ...]
+    kind: CodeKind  # what the object is
+    module: str  # the name that it is imported by
+    attribute: str  # of the module; dots lead to attributes of attributes
+    path: str  # of the file that is run, absolute; "" of a module that is imported by its name
+    folder: str  # on the search path while it is imported, absolute
+    digest: str  # SHA-256 of the sources
+    sources: tuple[str, ...]  # the owner's files that were imported, absolute
+    # how the attribute gives the object: "itself", or by a call of a "class" or a "factory"
     made_by: str
-    reference: str = ""
+    reference: str = ""  # an attribute of the same module whose answers are the right ones
+    # the attribute, and how that is made, whose example it is called with: of a reference, which is
+    # compared with that; () where it has its own
     example_of: tuple[str, ...] = ()
+    # items that it takes at once, where it takes no other number of them
     fixed_batch: int | None = None
+    # of inputs what their values are drawn from, and how that is known
     drawn: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was found of it that a reader should know
+    # what a pass costs, as `costs.json` has it of the catalogue's models
     counted: Mapping[str, Any] | None = None
-    uncounted: str = ""
+    uncounted: str = ""  # why that is not known
 
     @property
     def package(self) -> str:

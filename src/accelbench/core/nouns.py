@@ -71,11 +71,10 @@ LARGEST = 2**31 - 1
 
 
 def words(values: Iterable[str] | None) -> tuple[str, ...]:
-    """Every word of a list option, in order, each once.
+    """Return every word of a list option, in order, each once.
 
-    Raises:
-        UsageError: the option is there, but its list is empty, as an empty
-            variable of a shell leaves it. That is not the same as no option.
+    An empty list raises UsageError: an empty variable of a shell leaves it, and that is not the
+    same as no option.
     """
     given = list(values or ())
     entries = [w for value in given for w in value.replace(",", " ").split()]
@@ -152,14 +151,7 @@ def near(word: str, names: Iterable[str], like: float = LIKE) -> list[str]:
 
 
 def meant(word: str, names: Iterable[str], otherwise: str = "Known", like: float = LIKE) -> str:
-    """The advice: the names that are like a word, or where none is, all that there are.
-
-    Args:
-        word: what was typed.
-        names: those that there are.
-        otherwise: what stands before all of them.
-        like: how like a name has to be.
-    """
+    """Return the advice: the names that are like a word, or after `otherwise` all of them."""
     every = list(names)
     hits = near(word, every, like)
     return f"Did you mean {' or '.join(hits)}?" if hits else f"{otherwise}: {', '.join(every)}."

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
@@ -34,6 +34,14 @@ _LONGEST_MESSAGE = 300
 _warned: set[str] = set()
 #: How folders end that say what a package registers.
 _ABOUT = (".dist-info", ".egg-info")
+
+
+def version_of(package: str) -> str | None:
+    """Return the version of an installed package, or None."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def registered(group: str) -> dict[str, EntryPoint]:
@@ -96,11 +104,7 @@ class PluginError(SurroundingsError):
 
 
 def load(point: EntryPoint) -> Any:
-    """Return the registered object; a class or factory is called without arguments.
-
-    Raises:
-        PluginError: it cannot be used.
-    """
+    """Return the registered object, called if it is a class or a factory; or raise PluginError."""
     with contained(point):
         made = point.load()
         made = made() if callable(made) else made
@@ -183,7 +187,6 @@ def _interrupts_noted() -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _output_as_errors() -> Iterator[None]:
-    """Send what Python and C libraries print to standard error."""
     try:
         sys.stdout.flush()
         kept = os.dup(1)

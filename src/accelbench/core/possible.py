@@ -127,10 +127,7 @@ OURS, OTHERS = 1.1, 2.0
 def describe_misfit(why: str, value: object, other: object = None) -> str:
     """Return why a value is refused, as every import and every merge words it.
 
-    Args:
-        why: a clause about "it".
-        value: the value that takes the place of "it"; None if there is none.
-        other: what it contradicts; None if that is no single value.
+    `why` is a clause about "it", whose place `value` takes; `other` is what it contradicts.
     """
     text = why
     if value is not None and why.startswith("it is "):
@@ -221,11 +218,9 @@ def latest() -> datetime:
 
 
 def contradiction(row: Mapping[str, Any], rates: float | None) -> tuple[str, str] | None:
-    """The first column that contradicts another, and why; None where all can be true.
+    """Return the first column that contradicts another, and why; None if all can be true.
 
-    Args:
-        row: by our columns, each value of its column's kind.
-        rates: how many times off a rate may be; None where it need not follow from the latency.
+    `rates` is how many times off a rate may be; None if it need not follow from the latency.
     """
     return next(_contradictions(row, rates), None)
 

@@ -106,11 +106,7 @@ def is_type_of(precision: str, name: str) -> bool:
 
 
 def weight_types(weights: Iterable[tuple[str, int]]) -> dict[str, Any]:
-    """Return the types of weights for an evidence: their names, and each one's share.
-
-    Args:
-        weights: type and number of values of each.
-    """
+    """Return for an evidence the names of weights' types, and each one's share of the values."""
     counted: Counter[str] = Counter()
     for name, count in weights:
         counted[name.removeprefix("torch.")] += count

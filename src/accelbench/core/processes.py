@@ -95,17 +95,8 @@ def start(
     """Start a program that is not ours, in a process group of its own.
 
     What is returned is a small process beside it, which ends as the program ends; the program is
-    its child. Whatever the program starts dies with it where this process dies.
-
-    Args:
-        program: Its name or path, and its arguments.
-        out: Where its standard output goes.
-        errors: Where its standard error goes; as its output where not given.
-        environment: This process's own where not given.
-        folder: Where it runs; here where not given.
-
-    Raises:
-        OSError: There is no such program, or none that may be run.
+    its child. Whatever the program starts dies with it where this process dies. Raises OSError if
+    there is no such program, or none that may be run.
     """
     path = shutil.which(program[0])
     if path is None:
@@ -137,17 +128,10 @@ def start_python(
 ) -> Process:
     """Start a Python module as a process of its own, with nothing beside it.
 
-    Args:
-        module: By its dotted name, as for `python -m`.
-        arguments: What it finds in sys.argv.
-        out: Where its standard output goes.
-        errors: Where its standard error goes; as its output where not given.
-        environment: This process's own where not given.
-        folder: Where it runs; here where not given.
-        interpreter: Another environment's Python, which has this module as well; else ours.
-        alone: That is a command that starts one in a process of its own, or in a container.
-        ordered: Its standard input is a pipe, by which it is told what to do. It has to end by
-            itself where that pipe does: only the kernel of Linux would end it otherwise.
+    `interpreter` is another environment's Python, which has this module as well. `alone`: that is a
+    command that starts one in a process of its own, or in a container. `ordered`: its standard
+    input is a pipe, by which it is told what to do. It has to end by itself where that pipe does:
+    only the kernel of Linux would end it otherwise.
     """
     parent: str = child_launcher.WATCHED
     stdin: int = subprocess.PIPE if ordered else _lifeline()
@@ -181,9 +165,7 @@ def run(
 ) -> ProcessEnd:
     """Run a program that is not ours to its end; call `on_wait` once if that takes 3 seconds.
 
-    Raises:
-        OSError: There is no such program.
-        TimeoutExpired: It took too long; it and what it has started were killed.
+    After `timeout` it and what it has started are killed, and TimeoutExpired is raised.
     """
     pipe = subprocess.PIPE
     process = start(program, pipe, pipe, environment=environment, folder=folder)
@@ -191,15 +173,7 @@ def run(
 
 
 def run_heard(program: Sequence[str], hear: Callable[[str], None]) -> int:
-    """Run a program that is not ours to its end, however long it takes; its exit code.
-
-    Args:
-        program: Its name or path, and its arguments.
-        hear: Gets each line that it says, at once.
-
-    Raises:
-        OSError: There is no such program.
-    """
+    """Run a program that is not ours to its end, `hear` its lines at once, return its exit code."""
     process = start(program, subprocess.PIPE, subprocess.STDOUT)
     assert process.stdout is not None
     try:
@@ -220,19 +194,11 @@ def run_python(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ProcessEnd:
-    """Run a Python module to its end. Raises TimeoutExpired as `run` does.
+    """Run a Python module to its end; raise TimeoutExpired as `run` does.
 
     What it has started and left running is killed: it may hold the output open for as long as it
-    likes, as a service does that code of an owner's starts when it is imported.
-
-    Args:
-        module: By its dotted name, as for `python -m`.
-        arguments: What it finds in sys.argv.
-        timeout: Seconds that it may take.
-        hear: Told now and then the last line of what it has written to its standard error; what
-            that raises ends the process.
-        environment: This process's own where not given.
-        folder: Where it runs; here where not given.
+    likes, as a service does that code of an owner's starts when it is imported. `hear` is told now
+    and then the last line of its standard error; what that raises ends the process.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         program = [*_PYTHON, "-m", module, *arguments]
@@ -444,18 +410,10 @@ def answers_of(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> list[Any]:
-    """What a module tells, in its order: one answer or more.
+    """Return what a module tells, in its order: one answer or more, or raise NoAnswerError.
 
-    Args:
-        module: is run to its end.
-        arguments: of its command line.
-        patience: seconds that it may take, if `limited_to` gives it no others.
-        doing: what it does, as a sentence about it begins: "Looking at it".
-        environment: this process's own where not given.
-        folder: where it runs; here where not given.
-
-    Raises:
-        NoAnswerError: there is none.
+    `patience` is the seconds that it may take, if `limited_to` gives it no others; `doing` is what
+    it does, as a sentence about it begins: "Looking at it".
     """
     limit = _limit.get()
     patience = patience if limit is None else limit
@@ -488,11 +446,7 @@ def answers_of(
 class SignalStack(ctypes.Structure):
     """stack_t, as Linux has it."""
 
-    _fields_ = (
-        ("place", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("size", ctypes.c_size_t),
-    )
+    _fields_ = (("place", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t))
 
 
 def signal_stack() -> SignalStack | None:

@@ -53,7 +53,6 @@ class Profile:
 
     @property
     def explained(self) -> float:
-        """The share of the step that the operators explain."""
         return sum(operator.share for operator in self.operators)
 
 
@@ -62,17 +61,11 @@ class Profiling(Protocol):
     """A session that can say where its time goes."""
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
-        """So many steps under the engine's profiler; nothing is measured in this session.
+        """Return so many steps under the engine's profiler; nothing is measured in this session.
 
-        Args:
-            inputs: what was prepared, compiled for, and stepped with before.
-            steps: how many.
-            traces: a folder for the engine's own record; None where nobody wants it.
-
-        Raises:
-            CaseError: the engine cannot say, and why.
+        The inputs were prepared, compiled for, and stepped with before. The engine's own record
+        goes to the folder `traces`. Raises CaseError with the reason if the engine has no profile.
         """
-        ...
 
 
 def profiled(

@@ -11,16 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the most that something can be; `above` where the least itself cannot.
-
-    Attributes:
-        floor: what is above the least and still too little to be.
-    """
+    """The least and the most that something can be; `above` where the least itself cannot."""
 
     least: float
     most: float
     above: bool = False
-    floor: float | None = None
+    floor: float | None = None  # what is above the least and still too little to be
 
     def wrong(self, value: float) -> str:
         """Why a number is not within it; empty where it is. NaN is within none."""

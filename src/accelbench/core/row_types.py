@@ -15,16 +15,9 @@ from accelbench.core.columns import COLUMNS, Kind
 
 #: What Python holds of each kind of column, where it holds anything.
 _TYPES: dict[Kind, str] = {
-    "text": "str",
-    "int": "int",
-    "float": "float",
-    "bool": "bool",
-    "time": "str",
-    "json": "Json",
-    "list": "list[str]",
-    "floats": "list[float]",
-    "map": "Mapping[str, float]",
-}
+    "text": "str", "int": "int", "float": "float", "bool": "bool", "time": "str", "json": "Json",
+    "list": "list[str]", "floats": "list[float]", "map": "Mapping[str, float]",
+}  # fmt: skip
 
 _ROWS = Path(__file__).with_name("rows.py")
 _COLUMNS = re.compile(r"(?<=\n)(    \w+: [^\n]+ \| None\n)+")

@@ -59,15 +59,9 @@ def option(
     section: PlanSection = PlanSection.RUN,
     **extra: Any,
 ) -> Meta:
-    """Describe a field.
+    """Describe a field: the group and text of its help, an example, and its option names.
 
-    Args:
-        group: the heading of its help.
-        about: what the option does.
-        example: a value of a command line.
-        names: its options, separated by spaces; by default that of the field's name.
-        section: its place in plan files.
-        extra: further attributes of a `RunField`.
+    `section` is its place in plan files; `extra` are further attributes of a `RunField`.
     """
     own = {"group": group, "names": tuple(names.split()), "section": section, **extra}
     return Meta(description=about, examples=[example] if example else None, extra=own)
@@ -118,24 +112,20 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the names of the fields."""
         return cls.__struct_fields__
 
     def with_values(self, **values: Any) -> Self:
-        """Return a copy with other values."""
         return replace_struct(self, **values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON by the fields' names."""
         return {name: getattr(self, name) for name in self.names()}
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Self:
         """Return the settings of plain JSON; what it lacks has its default.
 
-        Raises:
-            ValueError: a setting is unknown to this version, or has a wrong value. Leaving it out
-                would run something other than what was asked for.
+        Raises ValueError if a setting is unknown to this version, or has a wrong value: leaving it
+        out would run something other than what was asked for.
         """
         if unknown := [name for name in body if name not in cls.names()]:
             raise ValueError(f"this version does not know the setting {', '.join(unknown)}")
@@ -328,54 +318,37 @@ class RunSpec(RunSettings, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 @dataclass(frozen=True)
 class RunField:
-    """A setting of a run, or an option of another command.
+    """A setting of a run, or an option of another command."""
 
-    Attributes:
-        name: of the field, which is the parameter of the command.
-        names: of the option, with dashes; empty for an argument.
-        kind: of one value.
-        several: whether it takes a list.
-        whole: whether commas do not separate the values of its list.
-        default: of the option.
-        section: its place in plan files.
-        least, most: of a number.
-        about: what it does.
-        columns: further names, those of columns of results.
-        words: values of a path that are not paths.
-        hidden: whether help leaves it out.
-    """
-
-    name: str
-    names: tuple[str, ...]
+    name: str  # of the field, which is the parameter of the command
+    names: tuple[str, ...]  # of the option, with dashes; empty for an argument
+    # of one value
     kind: Literal["text", "number", "truth", "fraction", "path", "duration"] = "text"
-    several: bool = False
-    whole: bool = False
-    default: Any = None
-    section: PlanSection = PlanSection.NONE
-    least: int | None = None
+    several: bool = False  # whether it takes a list
+    whole: bool = False  # whether commas do not separate the values of its list
+    default: Any = None  # of the option
+    section: PlanSection = PlanSection.NONE  # its place in plan files
+    least: int | None = None  # of a number
     most: int | None = None
     group: str = ""
-    about: str = ""
+    about: str = ""  # what it does
     example: str = ""
     metavar: str | None = None
-    columns: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    hidden: bool = False
+    columns: tuple[str, ...] = ()  # further names, those of columns of results
+    words: tuple[str, ...] = ()  # values of a path that are not paths
+    hidden: bool = False  # whether help leaves it out
     axis: Axis | None = field(default=None, compare=False)
 
     @property
     def option(self) -> str:
-        """Its first name, with dashes; empty for an argument."""
         return self.names[0] if self.names else ""
 
     @property
     def key(self) -> str:
-        """Its name in files."""
         return self.option.lstrip("-").replace("-", "_") or self.name
 
     @property
     def is_path(self) -> bool:
-        """Whether a value may be a path."""
         return self.kind == "path" or bool(self.words)
 
 
@@ -418,7 +391,6 @@ _KINDS = {"StrType": "text", "IntType": "number", "BoolType": "truth", "FloatTyp
 
 
 def _value_of(type_: Any) -> tuple[bool, Any]:
-    """Return whether a type has several values, and the type of one, as msgspec describes it."""
     info: Any = type_info(type_)
     info = info.type if isinstance(info, Metadata) else info
     if isinstance(info, UnionType):

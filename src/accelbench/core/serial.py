@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from accelbench.core.case import Case, Shapes, Target
+from msgspec import ValidationError, convert
+
+from accelbench.core.case import Case
 from accelbench.core.identity import plain
-from accelbench.core.model import (
-    CodeKind,
-    FileFormat,
-    FileOutput,
-    Generation,
-    InputSpec,
-    ModelCode,
-    ModelFile,
-    ModelSpec,
-    Training,
-)
+from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device, Job
 from accelbench.core.run_options import JobSettings
-from accelbench.core.vocabulary import Architecture, Family, Mode
+
+T = TypeVar("T")
 
 
 def case_to_json(case: Case) -> dict[str, Any]:
@@ -30,69 +23,20 @@ def case_to_json(case: Case) -> dict[str, Any]:
 
 
 def case_from_json(body: Mapping[str, Any]) -> Case:
-    """The inverse of `case_to_json`; the case_id is the same."""
-    return Case(
-        model=model_from_json(body["model"]),
-        target=Target(**body["target"]),
-        precision=body["precision"],
-        shapes=Shapes(**body["shapes"]),
-        mode=Mode(body["mode"]),
-        scenario=body["scenario"],
-        world_size=body["world_size"],
-        options=dict(body["options"]),
-    )
+    """Return the case of `case_to_json`, with the same case_id; raise ValueError for others."""
+    return _read(body, Case)
 
 
 def model_from_json(body: Mapping[str, Any]) -> ModelSpec:
-    """A model spec from its plain form."""
-    fields = dict(body)
-    fields["family"] = Family(fields["family"])
-    fields["architecture"] = Architecture(fields["architecture"])
-    for name in ("modalities", "aliases", "hub_ids", "sets"):
-        fields[name] = tuple(fields[name])
-    fields["inputs"] = _inputs(fields["inputs"])
-    generation, training = fields.get("generation"), fields.get("training")
-    if generation is not None:
-        fields["generation"] = Generation(**{**generation, "inputs": _inputs(generation["inputs"])})
-    if training is not None:
-        own = training["inputs"]
-        fields["training"] = Training(
-            **{
-                **training,
-                "labels": _inputs(training["labels"]),
-                "inputs": None if own is None else _inputs(own),
-            }
-        )
-    if fields.get("file") is not None:
-        fields["file"] = _file(fields["file"])
-    if fields.get("code") is not None:
-        code = {name: _hashable(value) for name, value in fields["code"].items()}
-        fields["code"] = ModelCode(**{**code, "kind": CodeKind(code["kind"])})
-    return ModelSpec(**fields)
+    """Return a model spec of its plain form; raise ValueError for others."""
+    return _read(body, ModelSpec)
 
 
-def _file(body: Mapping[str, Any]) -> ModelFile:
-    outputs = tuple(
-        FileOutput(**{name: _hashable(value) for name, value in output.items()})
-        for output in body["outputs"]
-    )
-    return ModelFile(
-        **{
-            **body,
-            "format": FileFormat(body["format"]),
-            "outputs": outputs,
-            "beside": tuple(body["beside"]),
-            "custom": tuple(body.get("custom", ())),
-        }
-    )
-
-
-def _inputs(bodies: Iterable[Mapping[str, Any]]) -> tuple[InputSpec, ...]:
-    return tuple(InputSpec(**{k: _hashable(v) for k, v in body.items()}) for body in bodies)
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _read(body: Mapping[str, Any], kind: type[T]) -> T:
+    try:
+        return convert(body, kind, dec_hook=lambda wanted, value: wanted(value))
+    except ValidationError as error:
+        raise ValueError(str(error)) from error
 
 
 def device_to_json(device: Device) -> dict[str, Any]:
@@ -124,11 +68,7 @@ def job_to_json(job: Job) -> dict[str, Any]:
 
 
 def job_from_json(body: Mapping[str, Any]) -> Job:
-    """The inverse of `job_to_json`.
-
-    Raises:
-        ValueError: it has a setting that this version does not know.
-    """
+    """Return the job; raise ValueError if it has a setting that this version does not know."""
     settings = dict(body)
     case, device = settings.pop("case"), settings.pop("device")
     alone = {name: settings.pop(name, None) for name in ("artefact", "spill")}

@@ -122,13 +122,10 @@ def from_csv_cell(cell: str) -> str:
 
 
 def markdown(text: str, *, begins: bool = False) -> str:
-    """Text in a line or a table's cell that no reader of Markdown takes for markup.
+    """Return a line or a table's cell that no reader of Markdown takes for markup.
 
-    Addresses stay as they are: what a reader makes a link of them leads where it says.
-
-    Args:
-        text: the text.
-        begins: whether it begins a line, where a dash would be a list.
+    Addresses stay as they are: what a reader makes a link of them leads where it says. A dash that
+    begins a line would be a list.
     """
     shown = _MARKUP.sub(r"\\\g<0>", visible(text).strip())
     if begins and (match := _OPENING.match(shown)):

@@ -172,15 +172,7 @@ def with_first_cause(outcome: Outcome, first: Outcome) -> Outcome:
 
 
 def parse_mode(text: str, advice: str = "") -> Mode:
-    """The mode of a word; case and the space around it do not matter.
-
-    Args:
-        text: what was typed.
-        advice: what to use instead, where that is more than the names of all modes.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return the mode of a word, whatever its case; raise UsageError with the advice."""
     try:
         return Mode(text.strip().lower())
     except ValueError:

@@ -181,8 +181,7 @@ def add_calculation(reason: str, row: Row) -> str:
 def wide_sql(slack: float = 0.0) -> str:
     """Return SQL for whether the interval of a row is too wide; never NULL.
 
-    Args:
-        slack: the share by which the limit may be exceeded: a file may be in single precision.
+    `slack` is the share by which the limit may be exceeded: a file may be in single precision.
     """
     limit = UNUSABLE_WIDTH * (1.0 + slack)
     return (
@@ -241,11 +240,7 @@ WRONG_SQL = f"(coalesce(verification, '') = 'failed' OR coalesce(reason, '') = '
 
 
 def launches_failed(rows: Sequence[Row]) -> str:
-    """How many launches of a configuration failed, in words; "" where none did.
-
-    Args:
-        rows: its launches with figures, as `launches_of` has them.
-    """
+    """Return how many launches with figures of a configuration failed, in words; "" if none did."""
     first = rows[0] if rows else {}
     failed = first.get(FAILED)
     return f"{failed} of {first[LAUNCHED]} launches failed" if failed else ""

@@ -71,7 +71,6 @@ class VirtualClock:
         return self._tick_ns
 
     def advance(self, ns: float) -> None:
-        """Let time pass."""
         self.time_ns += round(ns)
 
 
@@ -88,7 +87,6 @@ class ScriptedLatency:
         self._taken = 0
 
     def next_ns(self) -> float:
-        """Return how long the next step takes."""
         i = self._taken
         self._taken += 1
         extra = self._warm_up[i] if i < len(self._warm_up) else 0
@@ -104,7 +102,6 @@ class ScriptedLatency:
 
 
 def _strike(fault: Mapping[str, Any]) -> None:
-    """Do what a fault says."""
     flag = fault.get("flag")
     if flag:
         if Path(flag).exists():

@@ -135,7 +135,7 @@ class InstalledPrograms:
         folder = default_folder(self.environment) / "browser"
         builds = folder.glob("chromium-*/chromium")
         # Those that earlier releases fetched stay in the cache, and are not the one that is meant.
-        newest_first = sorted(builds, key=lambda path: _numbers(path.parent.name), reverse=True)
+        newest_first = sorted(builds, key=_build_numbers, reverse=True)
         return [(path, (FETCHED, _CHROMIUM)) for path in newest_first]
 
     def version(self, browser: Browser) -> str:
@@ -145,8 +145,8 @@ class InstalledPrograms:
         return _version(browser.path)
 
 
-def _numbers(name: str) -> list[int]:
-    return [int(number) for number in re.findall("[0-9]+", name)]
+def _build_numbers(program: Path) -> list[int]:
+    return [int(number) for number in re.findall("[0-9]+", program.parent.name)]
 
 
 def _can_start(program: Path) -> bool:
@@ -172,8 +172,6 @@ def _version(path: str) -> str:
 
 @dataclass(frozen=True)
 class _Browsers:
-    """Finds suitable browsers: a device each, or the reason why there is none."""
-
     hardware: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = (_CHROMIUM, _FIREFOX, _WEBKIT)
     #: What may be known of a browser's adapter; none where it does not matter.

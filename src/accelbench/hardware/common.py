@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -194,7 +193,7 @@ def absent(hardware: str, error: HardwareError, remedy: str) -> Absent:
     return Absent(hardware, error.message, error.advice or remedy)
 
 
-class DeviceSearch(ABC):
+class DeviceSearch:
     """A detector that raises HardwareError while it looks for devices."""
 
     hardware: str
@@ -206,9 +205,13 @@ class DeviceSearch(ABC):
         except HardwareError as error:
             return [absent(self.hardware, error, self.remedy)]
 
-    @abstractmethod
     def _devices(self) -> Sequence[Device | Absent]:
         """Return the devices that are here, at least one."""
+        return [self._only_device()]
+
+    def _only_device(self) -> Device:
+        """Return the device of a platform that has only one."""
+        raise NotImplementedError
 
 
 #: For a platform that declares none, or one that nobody has registered: imported figures have such.

@@ -44,12 +44,10 @@ class CpuFacts:
 
     @property
     def effective_cpus(self) -> float:
-        """CPUs' worth of time this process can get."""
         return self.limits.effective_cpus(self.topology.threads)
 
     @property
     def effective_memory(self) -> int | None:
-        """Bytes this process can have at most."""
         return (
             None if self.memory_total is None else self.limits.effective_memory(self.memory_total)
         )
@@ -124,9 +122,7 @@ def linux_facts(files: Files, machine: str) -> CpuFacts | None:
         scaling=scaling(files),
         limits=limits,
         virtualisation=cpufacts.hypervisor(
-            cpuinfo,
-            files.text(f"{dmi}/product_name") or "",
-            files.text(f"{dmi}/sys_vendor") or "",
+            cpuinfo, files.text(f"{dmi}/product_name") or "", files.text(f"{dmi}/sys_vendor") or ""
         ),
     )
 

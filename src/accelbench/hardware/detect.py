@@ -121,13 +121,7 @@ Detect = Callable[[str], Sequence[Device | Absent]]
 def platform_named(word: str, detect: Detect = detect) -> str:
     """Return the checked platform that was typed; a device of it may follow a colon.
 
-    Args:
-        word: `gpu` is the platform of the GPU that is here, `gpu:1` its second.
-        detect: finds a platform's devices.
-
-    Raises:
-        UsageError: there is no such platform.
-        SurroundingsError: a GPU is asked for, and there is none.
+    `gpu` is the platform of the GPU that is here, `gpu:1` its second.
     """
     name, colon, device = word.lower().partition(":")
     if name == GPU:

@@ -40,10 +40,7 @@ class DirectmlDetector(DeviceSearch):
     system: str = sys.platform
     version_of: Callable[[str], str] = version
 
-    def _devices(self) -> list[Device]:
-        return [self._first()]
-
-    def _first(self) -> Device:
+    def _only_device(self) -> Device:
         if self.system != "win32":
             raise NoDeviceError("DirectML is a part of Windows", _REMEDY)
         try:

@@ -50,7 +50,6 @@ class Resident:
 
     @property
     def data(self) -> int:
-        """Bytes that are not code."""
         return self.total - self.code
 
 
@@ -367,18 +366,15 @@ class MemorySampler:
 
     @property
     def samples(self) -> int:
-        """Number of samples of the averages."""
         return len(self._host_samples)
 
     @property
     def host_average(self) -> float | None:
-        """Mean host bytes, with the code of the host meter's last peak."""
         mean = average(self._host_samples)
         return None if mean is None else self._host.net(mean)
 
     @property
     def device_average(self) -> float | None:
-        """Mean device bytes; None without a device to read."""
         return average(self._device_samples)
 
     @property

@@ -17,13 +17,13 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, distribution, metadata, requires
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from accelbench.core import processes
+from accelbench.core import plugins, processes
 from accelbench.core.devices import cards
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.visible import in_quotes
@@ -71,7 +71,6 @@ class Extras:
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """Names that are shown to people."""
         return tuple(name for name in self.wanted if name not in _NOT_OFFERED)
 
     def bounds_beside(self, taken: Iterable[ExtraRequirement]) -> tuple[str, ...]:
@@ -250,11 +249,9 @@ class Environment:
     uv: str | None  # the program
 
     def refuse(self) -> None:
-        """Raise SurroundingsError if nothing can be installed here."""
         if self.managed:
             raise SurroundingsError(
-                f"The Python at {self.folder} is managed by the system, not by pip.",
-                _OWN,
+                f"The Python at {self.folder} is managed by the system, not by pip.", _OWN
             )
         if not self.writable:
             raise SurroundingsError(f"{self.packages} cannot be written.", _OWN)
@@ -276,7 +273,6 @@ class Environment:
     def command(
         self, requirements: Sequence[str], bounds: Path, index: Sequence[str], reinstall: bool
     ) -> list[str]:
-        """Return the command that installs requirements within bounds."""
         more = [word for url in index for word in ("--extra-index-url", url)]
         if self.installer == "uv":
             # uv takes a package from the first index that knows its name; pip looks at all.
@@ -323,10 +319,7 @@ def _made_by_uv() -> bool:
 def version_of(package: str) -> str | None:
     """Return the installed version, read again each time because an installation changes it."""
     importlib.invalidate_caches()
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return plugins.version_of(package)
 
 
 def install(
@@ -338,18 +331,9 @@ def install(
     index: Sequence[str] = (),
     reinstall: bool = False,
 ) -> None:
-    """Install packages, but nothing of accelbench itself.
+    """Install packages, but nothing of accelbench itself; `tell` gets the installer's lines.
 
-    Args:
-        environment: to install into.
-        requirements: arguments of the installer.
-        bounds: versions that accelbench accepts of other packages.
-        tell: is called with each line of the installer.
-        index: addresses of further package indexes.
-        reinstall: install present packages again.
-
-    Raises:
-        SurroundingsError: nothing can be installed here, or the installer failed.
+    `bounds` are versions that accelbench accepts of other packages, `index` further indexes.
     """
     environment.refuse()
     last = ""

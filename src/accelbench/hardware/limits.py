@@ -30,15 +30,12 @@ class ResourceLimits:
     throttled_us: int | None = None  # time this group has stood still for its quota, so far
 
     def effective_cpus(self, logical: int) -> float:
-        """Return CPUs' worth of time this process can get."""
         return min(float(logical), float(self.affinity or logical), self.cpu_quota or logical)
 
     def effective_memory(self, total: int) -> int:
-        """Return the most bytes this process can have."""
         return min(total, self.memory_limit_bytes or total)
 
     def available_memory(self, available: int) -> int:
-        """Return the bytes free for this process, of `available` on the machine."""
         if self.memory_limit_bytes is None or self.memory_used_bytes is None:
             return available
         return max(0, min(available, self.memory_limit_bytes - self.memory_used_bytes))

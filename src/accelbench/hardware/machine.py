@@ -16,19 +16,7 @@ from dataclasses import dataclass, field
 from accelbench.core.worth import NOT_USED
 from accelbench.hardware.common import Files, NotAvailable, SystemFiles, number
 from accelbench.hardware.cpufacts import frequencies_mhz, governor, meminfo, online, spread
-from accelbench.hardware.environment import environment
 from accelbench.hardware.limits import ResourceLimits, read_limits
-
-__all__ = [
-    "Disturbance",
-    "MachineSnapshot",
-    "busy_warning",
-    "compare",
-    "environment",
-    "noise_warnings",
-    "snapshot",
-    "throttle_events",
-]
 
 #: CPUs whose throttle counters are read: cores under one lid get hot together.
 _THROTTLE_CPUS = 16
@@ -133,14 +121,7 @@ def compare(
     own_cpu_seconds: float,
     cpus: float | None = None,
 ) -> Disturbance:
-    """Compare two snapshots.
-
-    Args:
-        before: when the measured work began.
-        after: when it ended.
-        own_cpu_seconds: CPU time of the work's processes and threads.
-        cpus: CPUs that shares relate to (default: the whole machine's).
-    """
+    """Compare the snapshots from before and after the work; shares relate to so many CPUs."""
     seconds = (after.taken_ns - before.taken_ns) / 1e9
     frequency = _frequency_change(before.frequencies_mhz, after.frequencies_mhz)
     swapped = _difference(before.swapped_bytes, after.swapped_bytes)
@@ -193,13 +174,8 @@ def noise_warnings(
 ) -> list[str]:
     """Return what disturbed a measurement, one warning per cause.
 
-    Args:
-        disturbance: between the snapshots.
-        before: the machine before.
-        slowed: median step divided by the fastest, if known.
-        threads: of the engine, if known.
-        waited: whether its threads waited for other processes longer than they ran.
-        other_run: the run that measured at the same time, or "".
+    `slowed` is the median step divided by the fastest, `waited` whether the engine's threads waited
+    for other processes longer than they ran, `other_run` the run that measured at the same time.
     """
     warnings = []
     foreign = disturbance.foreign or 0.0

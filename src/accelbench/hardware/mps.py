@@ -36,10 +36,7 @@ class MpsDetector(DeviceSearch):
     machine: str = field(default_factory=platform.machine)
     release: str = field(default_factory=lambda: platform.mac_ver()[0])
 
-    def _devices(self) -> list[Device]:
-        return [self._device()]
-
-    def _device(self) -> Device:
+    def _only_device(self) -> Device:
         if self.system != "darwin":
             raise NoDeviceError("Metal exists on macOS only", _REMEDY)
         if self.machine != "arm64":

@@ -10,9 +10,9 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from accelbench.core.plugins import version_of
 from accelbench.core.protocols import Device
 from accelbench.hardware.common import (
     DeviceSearch,
@@ -38,10 +38,8 @@ def _package() -> str | None:
 
 
 def _version() -> str:
-    try:
-        return f"onnxruntime-qnn {version('onnxruntime-qnn')}"
-    except PackageNotFoundError:
-        return ""
+    version = version_of("onnxruntime-qnn")
+    return f"onnxruntime-qnn {version}" if version else ""
 
 
 @dataclass(frozen=True)
@@ -58,10 +56,7 @@ class QnnDetector(DeviceSearch):
     machine: str = field(default_factory=platform.machine)
     processor: str | None = None
 
-    def _devices(self) -> list[Device]:
-        return [self._device()]
-
-    def _device(self) -> Device:
+    def _only_device(self) -> Device:
         arm = self.machine.lower() in ("aarch64", "arm64")
         door = self._door() if arm else None
         package = self.package()

@@ -37,7 +37,6 @@ class Roofline:
             raise ValueError(f"the roofline of {self.name or 'a device'} is not whole")
 
     def operations_per_second(self, precision: str) -> float | None:
-        """Return the peak in a precision, or None if undocumented."""
         teraops = self.teraops.get(precision)
         return None if teraops is None else teraops * 1e12
 
@@ -144,76 +143,37 @@ _TABLE = (
     # 242 AI TOPS with sparsity.
     _nvidia("rtx-4060", "NVIDIA GeForce RTX 4060", 8, int8=121, more=_CARDS),
     _nvidia("rtx-4090", "NVIDIA GeForce RTX 4090", 24, int8=660.6, more=_CARDS),
-    Roofline(
-        "mi210", "AMD Instinct MI210", ("rocm",),
-        {"fp32": 45.3, "fp16": 181, "bf16": 181, "int8": 181}, 1638.4, 64,
-        "AMD Instinct MI210 data sheet, matrix figures",
-    ),
-    Roofline(
-        "mi300x", "AMD Instinct MI300X", ("rocm",),
-        {"fp32": 163.4, "fp16": 1307.4, "bf16": 1307.4, "int8": 2614.9}, 5300, 192,
-        "AMD Instinct MI300X data sheet, without sparsity",
-    ),
-    Roofline(
-        "rx-7900-xtx", "AMD Radeon RX 7900 XTX", ("rocm", *_CARDS),
-        {"fp32": 61.4, "fp16": 122.8}, 960, 24,
-        "AMD Radeon RX 7900 XTX specifications",
-    ),
-    Roofline(
-        "m1", "Apple M1", ("mps", "webgpu"),
-        {"fp32": 2.6}, 68.25, 16,
-        "Apple, announcement of M1 (2.6 teraflops); 128 bit of LPDDR4X-4266",
-    ),
-    Roofline(
-        "m1-pro", "Apple M1 Pro", ("mps", "webgpu"),
-        {"fp32": 5.2}, 200, 32,
-        "Apple, announcement of M1 Pro, 16 GPU cores",
-    ),
-    Roofline(
-        "m1-max", "Apple M1 Max", ("mps", "webgpu"),
-        {"fp32": 10.4}, 400, 64,
-        "Apple, announcement of M1 Max, 32 GPU cores",
-    ),
-    Roofline(
-        "m2", "Apple M2", ("mps", "webgpu"),
-        {"fp32": 3.6}, 100, 24,
-        "Apple, announcement of M2, 10 GPU cores",
-    ),
-    Roofline(
-        "max-1550", "Intel Data Center GPU Max 1550", ("openvino",),
-        {"fp32": 52.4, "fp16": 838.9, "bf16": 838.9, "int8": 1677.7}, 3276.8, 128,
-        "Intel Data Center GPU Max Series technical overview: operations a clock of an Xe core"
-        " × 128 cores × 1.6 GHz; HBM2e of 3276.8 GB/s",
-    ),
-    Roofline(
-        "core-ultra-7-258v-npu", "Intel AI Boost of Core Ultra 7 258V", ("openvino", "webnn"),
-        {"int8": 47}, 136.5, 32,
-        "Intel Core Ultra 7 processor 258V specifications: NPU 47 TOPS in int8, 128 bit of"
-        " LPDDR5X-8533",
-    ),
-    Roofline(
-        "snapdragon-x-elite", "Hexagon NPU of Snapdragon X Elite", ("qnn", "webnn"),
-        {"int8": 45}, 135, 64,
-        "Qualcomm Snapdragon X Elite product brief",
-    ),
-    Roofline(
-        "v4", "Google TPU v4", ("tpu",),
-        {"bf16": 275, "int8": 275}, 1200, 32,
-        "Google Cloud TPU v4 documentation, a chip",
-    ),
-    Roofline(
-        "v5e", "Google TPU v5e", ("tpu",),
-        {"bf16": 197, "int8": 393}, 819, 16,
-        "Google Cloud TPU v5e documentation, a chip",
-    ),
-    Roofline(
-        "v5p", "Google TPU v5p", ("tpu",),
-        {"bf16": 459, "int8": 918}, 2765, 95,
-        "Google Cloud TPU v5p documentation, a chip",
-    ),
-    Roofline(
-        "v6e", "Google TPU v6e", ("tpu",),
-        {"bf16": 918, "int8": 1836}, 1640, 32,
-        "Google Cloud TPU v6e documentation, a chip",
-    ),
+    Roofline("mi210", "AMD Instinct MI210", ("rocm",),
+             {"fp32": 45.3, "fp16": 181, "bf16": 181, "int8": 181}, 1638.4, 64,
+             "AMD Instinct MI210 data sheet, matrix figures"),
+    Roofline("mi300x", "AMD Instinct MI300X", ("rocm",),
+             {"fp32": 163.4, "fp16": 1307.4, "bf16": 1307.4, "int8": 2614.9}, 5300, 192,
+             "AMD Instinct MI300X data sheet, without sparsity"),
+    Roofline("rx-7900-xtx", "AMD Radeon RX 7900 XTX", ("rocm", *_CARDS),
+             {"fp32": 61.4, "fp16": 122.8}, 960, 24, "AMD Radeon RX 7900 XTX specifications"),
+    Roofline("m1", "Apple M1", ("mps", "webgpu"), {"fp32": 2.6}, 68.25, 16,
+             "Apple, announcement of M1 (2.6 teraflops); 128 bit of LPDDR4X-4266"),
+    Roofline("m1-pro", "Apple M1 Pro", ("mps", "webgpu"), {"fp32": 5.2}, 200, 32,
+             "Apple, announcement of M1 Pro, 16 GPU cores"),
+    Roofline("m1-max", "Apple M1 Max", ("mps", "webgpu"), {"fp32": 10.4}, 400, 64,
+             "Apple, announcement of M1 Max, 32 GPU cores"),
+    Roofline("m2", "Apple M2", ("mps", "webgpu"), {"fp32": 3.6}, 100, 24,
+             "Apple, announcement of M2, 10 GPU cores"),
+    Roofline("max-1550", "Intel Data Center GPU Max 1550", ("openvino",),
+             {"fp32": 52.4, "fp16": 838.9, "bf16": 838.9, "int8": 1677.7}, 3276.8, 128,
+             "Intel Data Center GPU Max Series technical overview: operations a clock of an Xe "
+             "core × 128 cores × 1.6 GHz; HBM2e of 3276.8 GB/s"),
+    Roofline("core-ultra-7-258v-npu", "Intel AI Boost of Core Ultra 7 258V", ("openvino", "webnn"),
+             {"int8": 47}, 136.5, 32, "Intel Core Ultra 7 processor 258V specifications: NPU 47 "
+             "TOPS in int8, 128 bit of LPDDR5X-8533"),
+    Roofline("snapdragon-x-elite", "Hexagon NPU of Snapdragon X Elite", ("qnn", "webnn"),
+             {"int8": 45}, 135, 64, "Qualcomm Snapdragon X Elite product brief"),
+    Roofline("v4", "Google TPU v4", ("tpu",), {"bf16": 275, "int8": 275}, 1200, 32,
+             "Google Cloud TPU v4 documentation, a chip"),
+    Roofline("v5e", "Google TPU v5e", ("tpu",), {"bf16": 197, "int8": 393}, 819, 16,
+             "Google Cloud TPU v5e documentation, a chip"),
+    Roofline("v5p", "Google TPU v5p", ("tpu",), {"bf16": 459, "int8": 918}, 2765, 95,
+             "Google Cloud TPU v5p documentation, a chip"),
+    Roofline("v6e", "Google TPU v6e", ("tpu",), {"bf16": 918, "int8": 1836}, 1640, 32,
+             "Google Cloud TPU v6e documentation, a chip"),
 )  # fmt: skip

@@ -10,13 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from accelbench.core.protocols import Device
-from accelbench.hardware.common import (
-    DeviceSearch,
-    Files,
-    NoDeviceError,
-    SystemFiles,
-    number,
-)
+from accelbench.hardware.common import DeviceSearch, Files, NoDeviceError, SystemFiles, number
 
 _REMEDY = "Needs a Google Cloud TPU machine; there: pip install 'jax[tpu]'"
 _GOOGLE = 0x1AE0

@@ -31,11 +31,7 @@ _COARSE_NS = 1000.0
 
 
 def refuse_bad_block(
-    block: Any,
-    n: int,
-    timing: Timing,
-    phases: Sequence[str],
-    tick_ns: float = 0.0,
+    block: Any, n: int, timing: Timing, phases: Sequence[str], tick_ns: float = 0.0
 ) -> None:
     """Raise CaseError if a block is not what was asked for, or has values that cannot be.
 
@@ -157,9 +153,7 @@ def _is_whole(value: Any) -> bool:
 
 def _bad(what: str) -> CaseError:
     return CaseError(
-        "bad_block",
-        f"the runtime reports an impossible block of steps: {what}",
-        RUNTIMES_FAULT,
+        "bad_block", f"the runtime reports an impossible block of steps: {what}", RUNTIMES_FAULT
     )
 
 

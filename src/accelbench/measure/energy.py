@@ -62,14 +62,11 @@ class WindowEnergy:
 
     @property
     def watts(self) -> float:
-        """Mean power."""
         return self.joules / self.seconds
 
 
 def updates_of(
-    readings: Sequence[MeterReading],
-    method: EnergyMethod,
-    ranges: Sequence[float | None],
+    readings: Sequence[MeterReading], method: EnergyMethod, ranges: Sequence[float | None]
 ) -> list[EnergyPoint]:
     """Return the energy at each update of a counter, or at each reading of power.
 
@@ -132,7 +129,6 @@ def window_energy(points: Sequence[EnergyPoint], begin_ns: int, end_ns: int) -> 
 
 
 def _interval(points: Sequence[EnergyPoint]) -> tuple[float | None, float | None]:
-    """The 95 % interval of the mean power, by Student's t over parts of the window."""
     parts = min(PARTS, len(points) // _UPDATES_A_PART)
     if parts < 3:
         return None, None
@@ -329,7 +325,6 @@ class EnergyPass:
     # -- windows
 
     def _idle(self) -> tuple[WindowEnergy | None, str]:
-        """Power while nothing steps, or why it is not known."""
         rules, watch = self._rules, self._watch
         self._phase("energy: idle")
         watch.rest(rules.settle_ns)
@@ -354,7 +349,6 @@ class EnergyPass:
         return None, why
 
     def _load(self, inputs: Any, step_ns: float) -> _Load:
-        """Steps back to back until the meter has been seen often enough."""
         rules, watch = self._rules, self._watch
         self._phase("energy")
         for _ in range(rules.attempts):

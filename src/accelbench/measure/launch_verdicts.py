@@ -223,16 +223,12 @@ def least_effect(k: int, noise: float, other: int | None = None) -> float:
 
 
 def verdict(a: Sequence[float], b: Sequence[float], noise: float, alpha: float = ALPHA) -> Verdict:
-    """Is b faster or slower than a?
+    """Return whether b is faster or slower than a, both medians of launches paired by position.
 
-    Args:
-        a: medians of the launches of one side, the reference.
-        b: medians of the other, paired by position.
-        noise: from launches of one and the same thing (`aa_noise`), known beforehand.
-        alpha: how often a difference may be claimed where there is none.
-
-    With fewer launches than the noise requires the answer is "can't tell", and the
-    minimum detectable effect says what so few could have shown.
+    `noise` is from launches of one and the same thing (`aa_noise`), known beforehand; `alpha` is
+    how often a difference may be claimed that does not exist. With fewer launches than the noise
+    requires the answer is "can't tell", and the minimum detectable effect shows what so few could
+    have shown.
     """
     interval = paired_interval(a, b, 1.0 - alpha)
     k = len(a)

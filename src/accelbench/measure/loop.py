@@ -76,55 +76,34 @@ def _percent(share: float) -> str:
 #: The name of a detail of the evidence, the value that causes a warning, and the warning.
 _SEEN = (
     ("outputs_finite", False, "The outputs contain values that are not finite."),
-    (
-        "inputs_changed",
-        True,
-        "The calls changed their inputs: each call began with the changes of the previous one.",
-    ),
-    (
-        "same_answer",
-        True,
-        "Each call returned the same object, made before: a step only returns it.",
-    ),
-    (
-        "same_for_similar_inputs",
-        True,
-        "Other numbers than the example's gave the same answer: it may be computed only once.",
-    ),
-)
+    ("inputs_changed", True,
+     "The calls changed their inputs: each call began with the changes of the previous one."),
+    ("same_answer", True,
+     "Each call returned the same object, made before: a step only returns it."),
+    ("same_for_similar_inputs", True,
+     "Other numbers than the example's gave the same answer: it may be computed only once."),
+)  # fmt: skip
 
 
 #: The name of a detail, and the warning if it has a value: `{}` is the value, or the names in it.
 _TOLD = {
-    "imported_later": (
-        "{} was imported during a call: weights_digest does not cover it. Import it at the top of"
-        " the file."
-    ),
-    "left_running": (
-        "Threads or processes that the calls started continue after the calls return. They do "
-        "work ({} between calls), which is not in the time of their call and slows the next one "
-        "down."
-    ),
-    "not_compared": (
-        "Returned values of type {} are not verified: they are neither numbers nor text."
-    ),
+    "imported_later": "{} was imported during a call: weights_digest does not cover it. Import it "
+        "at the top of the file.",
+    "left_running": "Threads or processes that the calls started continue after the calls return. "
+        "They do work ({} between calls), which is not in the time of their call and slows the "
+        "next one down.",
+    "not_compared":
+        "Returned values of type {} are not verified: they are neither numbers nor text.",
     "evaluated": "Each step also evaluates the returned value, by {}: a call alone does less.",
-    "computed_when_read": (
-        "The returned value computes {} only on access: this is not part of a step, and is not "
-        "verified."
-    ),
-    "holds_only_inputs": (
-        "The returned {} contains only the inputs or no computed numbers: what its methods "
-        "compute later is not part of a step."
-    ),
-    "found_in_caches": (
-        "Each call found results in the cache of {}. A call with new inputs may take longer."
-    ),
-    "state_changed": (
-        "The steps changed the module: {}. Each step begins in the state that the previous one "
-        "left, and outputs were verified in that state."
-    ),
-}
+    "computed_when_read": "The returned value computes {} only on access: this is not part of a "
+        "step, and is not verified.",
+    "holds_only_inputs": "The returned {} contains only the inputs or no computed numbers: what "
+        "its methods compute later is not part of a step.",
+    "found_in_caches":
+        "Each call found results in the cache of {}. A call with new inputs may take longer.",
+    "state_changed": "The steps changed the module: {}. Each step begins in the state that the "
+        "previous one left, and outputs were verified in that state.",
+}  # fmt: skip
 
 
 def warned_of(details: Mapping[str, Any]) -> list[str]:
@@ -227,24 +206,12 @@ def measure(
     watch: Callable[[Block], None] = lambda _: None,
     before: Callable[[], None] = lambda: None,
 ) -> Measurement:
-    """Measure one case on an open session.
+    """Measure one case on an open session; refuse impossible blocks, times or losses.
 
-    Args:
-        session: the open model.
-        case: what is measured.
-        rules: how long.
-        clock: the one that the session's blocks are timed by.
-        meter: memory.
-        listener: who hears of it.
-        items: what a step completes, where that is not the batch: tokens, seconds of sound.
-        wall: a clock that the session does not own, which its times are compared with.
-        after: called when the steady state is over, before the session is asked anything else, with
-            the largest question of it and the inputs.
-        watch: called after each valid block, before the next one is asked for.
-        before: called when the steady state begins.
-
-    Raises:
-        CaseError: a block cannot be, its times are not of the time it took, or a loss is no number.
+    `wall` is a clock that the session does not own, which its times are compared with; `items` is
+    what a step completes if that is not the batch. `before` is called when the steady state begins,
+    `watch` after each valid block, `after` when the steady state is over, before the session is
+    asked anything else, with the largest question of it and the inputs.
     """
     listener.phase("prepare")
     log = LossLog()

@@ -58,7 +58,6 @@ class LossLog:
         )
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the registry."""
         if not self.losses:
             return {}
         return {

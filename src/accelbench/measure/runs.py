@@ -69,19 +69,13 @@ Runs = Sequence[Sequence[float]]
 
 
 def noise_between(
-    own: Runs,
-    neighbours: Iterable[Runs] = (),
-    prior: Noise = PRIOR,
-    judged: int | None = None,
+    own: Runs, neighbours: Iterable[Runs] = (), prior: Noise = PRIOR, judged: int | None = None
 ) -> Noise:
-    """The standard deviation from run to run of a series, from all that is known of it.
+    """Return the deviation from run to run of a series, from all that is known of it.
 
-    Args:
-        own: its runs.
-        neighbours: of series that ran alike, the nearest first.
-        prior: where there is no history.
-        judged: which of its runs is judged by it: a change would be part of the noise that it is
-            compared with. Where levels begin it tells with the others.
+    `neighbours` ran alike, the nearest first; `prior` applies without a history. The run that is
+    `judged` does not count: a change would be part of the noise that it is compared with. Where
+    levels begin it tells with the others.
     """
     estimate = pooled([prior, *_observed(own, neighbours, judged)])
     assert estimate is not None
@@ -89,23 +83,14 @@ def noise_between(
 
 
 def find_gate_noise(
-    own: Runs,
-    neighbours: Iterable[Runs] = (),
-    prior: Noise = PRIOR,
-    judged: int | None = None,
+    own: Runs, neighbours: Iterable[Runs] = (), prior: Noise = PRIOR, judged: int | None = None
 ) -> Noise:
     """Return the standard deviation from run to run that a check uses.
 
     From 30 runs on it is that of the series, with its degrees of freedom. With fewer the prior
     applies and is taken as known: it has infinitely many degrees of freedom. If the runs and the
     neighbours contradict the prior (chi-square at 5 % if they are noisier, at 1 % if they are
-    quieter), the estimate of `noise_between` replaces it.
-
-    Args:
-        own: the runs of the series.
-        neighbours: the runs of similar series, the nearest first.
-        prior: the deviation without a history.
-        judged: the index of the run that is judged, which does not count.
+    quieter), the estimate of `noise_between` replaces it; its arguments are the same.
     """
     mine = _seen(own, judged)
     count = sum(1 for launches in own if launches) - (judged is not None)
@@ -199,17 +184,11 @@ def interval_level(runs: Noise | None) -> float:
 def unpaired_interval(
     a: Sequence[float], b: Sequence[float], level: float = 0.95, runs: Noise | None = None
 ) -> RatioInterval | None:
-    """Welch's t on log medians: for launches that were not interleaved, however many a side.
+    """Return Welch's t on log medians of launches not interleaved; None below two a side.
 
-    Launches one after the other are not independent on a machine that drifts: with ten and more
-    on a side they count for as many as tell the same, so they are to come in order of time. None
-    below two launches on either side.
-
-    Args:
-        a: medians of the launches of one side, the reference.
-        b: those of the other.
-        level: of the interval.
-        runs: by how much one run differs from another; None where both sides are of one run.
+    Launches one after the other are not independent on a machine that drifts: with ten and more on
+    a side they count for as many as tell the same, so they are to come in order of time. `runs` is
+    by how much one run differs from another; None if both sides are of one run.
     """
     first, second = logs_of(a), logs_of(b)
     if len(first) < 2 or len(second) < 2:

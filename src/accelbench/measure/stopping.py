@@ -92,11 +92,7 @@ class StoppingRule:
         return min(to_look, max(in_time, MINIMUM_SAMPLES - n, 1))
 
     def decide(
-        self,
-        samples: Samples,
-        elapsed_ns: int,
-        previous: Decision | None,
-        shows_mean: bool = False,
+        self, samples: Samples, elapsed_ns: int, previous: Decision | None, shows_mean: bool = False
     ) -> Decision:
         """Stop or go on; between looks, return what was decided before.
 

@@ -238,7 +238,6 @@ def summarise(
 
 
 def _steps(steps: Series) -> Summary:
-    """Figures that need the time of every single step."""
     some = steps.size > 0
     return {
         "latency_p50_ms": _ms(float(np.median(steps))) if some else None,
@@ -250,7 +249,6 @@ def _steps(steps: Series) -> Summary:
 
 
 def _percentiles(steps: Series) -> Summary:
-    """p90, p95 and p99, each with its interval and whether it is rough."""
     effective = effective_size(steps)
     summary: Summary = {}
     for name, q in PERCENTILES.items():

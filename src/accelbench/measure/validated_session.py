@@ -78,7 +78,6 @@ class TimeBudget:
     questions: int = 0
 
     def and_one(self, wall_ns: int, said_ns: int) -> TimeBudget:
-        """With one question more."""
         return self + TimeBudget(wall_ns, said_ns, 1)
 
     def __add__(self, other: TimeBudget) -> TimeBudget:
@@ -195,7 +194,6 @@ class CheckedSession:
         return block
 
     def _sampled(self, inputs: Any, n: int, timing: Timing) -> tuple[Block, int]:
-        """A valid block, and what its question took by our clock."""
         start = self._now()
         given = self._session.sample(inputs, n, timing)
         took = self._now() - start
@@ -204,7 +202,6 @@ class CheckedSession:
         return block, took
 
     def unbroken_blocks(self, inputs: Any, steps: int, samples: int) -> Sequence[Block]:
-        """As the session's own, if it has it."""
         start = self._now()
         given = cast("ContinuousBlocks", self._session).unbroken_blocks(inputs, steps, samples)
         took = self._now() - start

@@ -42,7 +42,6 @@ class WarmupRule:
         return self.cap_fraction * self.budget_ns
 
     def start(self) -> WarmupState:
-        """Nothing has run yet."""
         return WarmupState(self, done=self.fixed == 0)
 
 

@@ -46,24 +46,26 @@ def built(
 ) -> Built:
     """Build a model on the CPU, in evaluation mode.
 
-    Args:
-        spec: the model.
-        seed: decides random weights: the same bits for the same torch on the same kind of CPU.
-        weights: "random", "hub" (the first hub id), or a folder with config.json and safetensors.
-        trust_remote_code: run Python code that comes with loaded weights.
-        dtype: type of floating-point weights; None is fp32. The bits are those of the fp32 model
-            cast, but random weights never all exist in fp32: 7 billion take 13 GiB, not 27.
-        spill: a folder on a disk; random weights are mapped to a file there and take no memory.
-            Never use it for anything that is timed.
+    `seed` decides random weights: the same bits for the same torch on the same kind of CPU.
+    `weights` is "random", "hub" (the first hub id), or a folder with config.json and safetensors.
+    The bits of `dtype` (None is fp32) are those of the fp32 model cast, but random weights never
+    all exist in fp32: 7 billion take 13 GiB, not 27. `spill` is a folder on a disk: random weights
+    are mapped to a file there and take no memory, so nothing of it may be timed.
 
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
-        CaseError: the weights are unavailable, unsafe, incomplete, or another model's.
+    Raises MissingExtraError without torch or transformers, and CaseError if the weights are
+    unavailable, unsafe, incomplete, or another model's.
     """
+    if spec.own is not None and weights != RANDOM:
+        what = "a file" if spec.code is None else "code"
+        raise CaseError(
+            "weights_unavailable",
+            f"{spec.id} is {what}, which brings its weights.",
+            "Leave out --weights.",
+        )
     if spec.code is not None:
-        return _of_code(spec, seed, weights, dtype)
+        return _of_code(spec, seed, dtype)
     if spec.file is not None:
-        return _of_program(spec, weights, dtype)
+        return _of_program(spec, dtype)
     if weights == RANDOM:
         construct = constructor(spec)
         from accelbench.models.initial import initialised
@@ -85,15 +87,8 @@ def built(
     return Built(module.eval(), digest)
 
 
-def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None) -> Built:
-    """Build an owner's module; its digest covers the weights and the sources."""
+def _of_code(spec: ModelSpec, seed: int, dtype: torch.dtype | None) -> Built:
     assert spec.code is not None
-    if weights != RANDOM:
-        raise CaseError(
-            "weights_unavailable",
-            f"{spec.id} is code, which brings its weights.",
-            "Leave out --weights.",
-        )
     import torch
 
     from accelbench.models.code_models.loading import seed_all
@@ -108,14 +103,7 @@ def _of_code(spec: ModelSpec, seed: int, weights: str, dtype: torch.dtype | None
     return Built(module.eval(), digest.hexdigest()[:16])
 
 
-def _of_program(spec: ModelSpec, weights: str, dtype: torch.dtype | None) -> Built:
-    assert spec.file is not None
-    if weights != RANDOM:
-        raise CaseError(
-            "weights_unavailable",
-            f"{spec.id} is a file, which brings its weights.",
-            "Leave out --weights.",
-        )
+def _of_program(spec: ModelSpec, dtype: torch.dtype | None) -> Built:
     module = constructor(spec)()
     import torch
 
@@ -191,11 +179,7 @@ def _made_by(code: ModelCode) -> torch.nn.Module:
 
 
 def transformers_class(spec: ModelSpec) -> Any:
-    """Return the model's class of transformers, and silence that package.
-
-    Raises:
-        CaseError: the builder is not transformers', or the installed version has no such class.
-    """
+    """Return the model's class of transformers, if it has one, and silence that package."""
     origin, _, name = spec.builder.partition(":")
     if origin != "transformers":
         raise CaseError(

@@ -34,11 +34,9 @@ def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def _read_model(name: str, entry: Mapping[str, Any]) -> ModelSpec:
-    fields = {"id": name, **_UNSHARED, **entry}
+    fields = {"id": name, **entry}
     if "generation" in fields:
         fields["generation"] = {"inputs": fields["inputs"], **fields["generation"]}
-    if "training" in fields:
-        fields["training"] = {"inputs": None, **fields["training"]}
     return model_from_json(fields)
 
 

@@ -48,12 +48,10 @@ class CostPoint:
     length: int
 
     def of(self, kind: str) -> Mapping[str, Any]:
-        """Return the polynomials of a kind, at this batch."""
         polynomials: Mapping[str, Any] = self.counted[kind]
         return {**polynomials, **polynomials.get("alone", {})} if self.batch == 1 else polynomials
 
     def read(self, polynomials: Mapping[str, Any]) -> dict[str, int]:
-        """Return every quantity of one pass."""
         quantities = {
             name: value(polynomials[name], self.batch, self.length)
             for name in _QUANTITIES
@@ -398,9 +396,6 @@ def inference_rank_bytes(
     """Return bytes per process of an inference whose products are split; None if not counted.
 
     That is one process's memory without the others' share of products and of kept tokens.
-
-    Raises:
-        UsageError, UnsupportedError: the model cannot take these shapes.
     """
     whole = memory_estimate_bytes(spec, shapes, precision)
     if whole is None:

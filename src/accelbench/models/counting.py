@@ -11,7 +11,6 @@ Imports torch: import this module only to count.
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from accelbench.core.clock import no_collection
 from accelbench.models.op_costs import (
     PRODUCTS,
     SOFTMAX,
@@ -47,17 +47,14 @@ class Count:
 
     @property
     def flops(self) -> int:
-        """Products and all other operations."""
         return self.matmul_flops + self.other_flops
 
     @property
     def bytes_moved(self) -> int:
-        """Weights read, inputs and results, each once."""
         return self.weight_bytes_read + self.input_bytes + self.activation_bytes
 
     @property
     def peak_activation_bytes(self) -> int:
-        """The most that is alive at once."""
         return max(self.live_bytes, default=0)
 
 
@@ -88,12 +85,7 @@ def count_training(
 ) -> Counter:
     """Count forward, loss and backward; gradients are among what is alive.
 
-    Args:
-        module: on the meta device, in training mode.
-        inputs: of the module.
-        labels: of the loss.
-        loss: of the module's outputs.
-        counter_class: counts more of each operation.
+    The module is on the meta device, in training mode.
     """
     counter = (counter_class or Counter)(module, (*inputs.values(), *labels.values()))
     try:
@@ -130,17 +122,10 @@ class Counter(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count what runs within."""
         # What the collector of cycles would free, and when, is chance: real workers have it
         # off too while they are timed.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            with _whole_attention(self), self:
-                yield
-        finally:
-            if collecting:
-                gc.enable()
+        with no_collection(), _whole_attention(self), self:
+            yield
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Args = (), kwargs: Any = None) -> Any:
         name = func._schema.name.rpartition("::")[2]

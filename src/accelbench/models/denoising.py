@@ -22,16 +22,21 @@ _FIRST_BETA, _LAST_BETA = 0.00085, 0.012
 _OFFSET = 1
 
 
+def refuse_steps(steps: int) -> None:
+    """Raise UnsupportedError if a schedule does not have so many steps."""
+    if steps > TIMES:
+        raise UnsupportedError(
+            "too_many_steps",
+            f"There are {TIMES} denoising steps at most, not {steps}.",
+            f"Use {TIMES} or fewer.",
+        )
+
+
 class Schedule:
     """The times of a denoiser's passes, and the sample after each."""
 
     def __init__(self, steps: int) -> None:
-        if steps > TIMES:
-            raise UnsupportedError(
-                "too_many_steps",
-                f"There are {TIMES} denoising steps at most, not {steps}.",
-                f"Use {TIMES} or fewer.",
-            )
+        refuse_steps(steps)
         betas = np.linspace(_FIRST_BETA**0.5, _LAST_BETA**0.5, TIMES, dtype=np.float32) ** 2
         self._kept = np.cumprod(1.0 - betas, dtype=np.float32)  # of the image, at each time
         self._apart = TIMES // steps
@@ -61,14 +66,7 @@ class Schedule:
 def denoised(
     look: Callable[[Array, Array], Array], sample: Array, schedule: Schedule, passes: int
 ) -> Array:
-    """Return the sample after the first passes.
-
-    Args:
-        look: the denoiser, given a sample and the times of its items.
-        sample: the noise to begin with.
-        schedule: of all passes that an image takes.
-        passes: how many of them to do.
-    """
+    """Return the sample after the first passes of a schedule, beginning with noise."""
     batch = sample.shape[0]
     for time in schedule.times[:passes]:
         noise = look(sample, np.full((batch,), time, np.int64))

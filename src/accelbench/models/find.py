@@ -31,14 +31,11 @@ def every_model() -> tuple[ModelSpec, ...]:
 
 
 def find(name: str, own: Sequence[ModelSpec] = ()) -> ModelSpec:
-    """Return the model of a name, alias or hub id.
+    """Return the model of a name, alias or hub id; raise UsageError with near matches.
 
     Case, dashes, underscores and dots do not matter: "BERT", "bert_base", "bert-base-uncased" and
     "google-bert/bert-base-uncased" are one model. A hub id with another owner is another model, and
     so unknown. Models of a models file, `own`, come first, and answer to their keys as well.
-
-    Raises:
-        UsageError: no model has that name; near matches are named.
     """
     names = {**_names(), **_named(own)}
     spec = names.get(key_of(name))
@@ -76,11 +73,7 @@ def members(set_name: str) -> tuple[ModelSpec, ...]:
 
 
 def in_categories(spec: ModelSpec, categories: Iterable[str]) -> bool:
-    """Return whether a model has one of these families or modality tags.
-
-    Raises:
-        UsageError: a word is not a known category.
-    """
+    """Return whether a model has one of these families or modality tags; refuse unknown words."""
     known = {key_of(word) for word in (*FAMILIES, *(m for s in MODELS for m in s.modalities))}
     own = {key_of(word) for word in (spec.family, *spec.modalities)}
     for category in categories:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from accelbench.core.axes import Axis, Part, axes_of, numbered
@@ -63,12 +64,7 @@ _OF_MODELS = axes_of(Part.INPUT, Part.PASSES)
 
 
 def settle(spec: ModelSpec, shapes: Shapes) -> Shapes:
-    """Fill in the model's default sizes and drop those it has no use for.
-
-    Raises:
-        UsageError: a size is below one.
-        UnsupportedError: the model cannot take a size.
-    """
+    """Fill in the model's default sizes and drop those it has no use for, or refuse them."""
     for what, size in (
         ("batch size", shapes.batch),
         *((axis.noun, getattr(shapes, axis.field)) for axis in numbered() if axis.least),
@@ -233,7 +229,6 @@ _LEARNED_ENCODERS = ("vit", "deit")
 
 
 def _has_learned_positions(spec: ModelSpec) -> bool:
-    """Return whether a model has one position per patch; unknown ones decide themselves."""
     origin, _, name = spec.builder.partition(":")
     if origin != "transformers":
         return False
@@ -291,13 +286,9 @@ def input_bytes(
     wanted = input_shapes(spec, shapes, mode)
     kinds = {t.name: t.dtype for t in tensors(spec, shapes, mode)}
     return sum(
-        math.prod(shape) * (sizes.get(kinds[name]) or _bits(kinds[name]) // 8)
+        math.prod(shape) * (sizes.get(kinds[name]) or int(kinds[name].lstrip(ascii_lowercase)) // 8)
         for name, shape in wanted.items()
     )
-
-
-def _bits(dtype: str) -> int:
-    return int(dtype.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def throughput_unit(spec: ModelSpec, shapes: Shapes, mode: str = Mode.INFERENCE) -> str:
@@ -354,10 +345,7 @@ def make_inputs(
 
     Ids are below the vocabulary, masks are ones, floats (always float32 here) are standard normal.
     Every tensor has a stream of its own, so that another input leaves the others as they were.
-
-    Raises:
-        UsageError, UnsupportedError: as `settle`.
-        OutOfMemoryError: the inputs alone would take more than `LARGEST_BYTES`.
+    Raises OutOfMemoryError if the inputs alone would take more than `LARGEST_BYTES`.
     """
     items = _chosen.get() or ()
     drawn_count = max(items, default=shapes.batch - 1) + 1
@@ -425,3 +413,27 @@ def named_tensors(output: Any) -> dict[str, torch.Tensor]:
     if isinstance(output, (tuple, list)):
         return {str(i): v for i, v in enumerate(output) if isinstance(v, torch.Tensor)}
     raise CaseError("no_outputs", f"the model returned a {type(output).__name__}, not tensors")
+
+
+def encoder_outputs(output: Any, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    """Return what a decoder is given of its encoder's pass, which is made once."""
+    from transformers.modeling_outputs import BaseModelOutput
+
+    kept = {"encoder_outputs": BaseModelOutput(output.encoder_last_hidden_state)}
+    if "attention_mask" in inputs:  # the encoder's, which cross-attention looks at
+        kept["attention_mask"] = inputs["attention_mask"]
+    return kept
+
+
+def enable_checkpointing(module: torch.nn.Module) -> None:
+    """Have results recomputed in the backward pass; both libraries raise ValueError without it."""
+    # Transformers' new and old name for it, or diffusers'.
+    how = {"use_reentrant": False}
+    if hasattr(module, "activation_checkpointing_enable"):
+        module.activation_checkpointing_enable(activation_checkpointing_kwargs=how)
+    elif hasattr(module, "gradient_checkpointing_enable"):
+        module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=how)
+    elif hasattr(module, "enable_gradient_checkpointing"):
+        module.enable_gradient_checkpointing()
+    else:
+        raise ValueError(f"{type(module).__name__} has no gradient checkpointing")

@@ -18,8 +18,6 @@ import torch
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in a storage a tensor lies, without keeping the storage alive."""
-
     pointer: int
     dtype: torch.dtype
     offset: int

@@ -18,13 +18,7 @@ from typing import Any
 
 from accelbench.core.errors import AccelbenchError, MissingExtraError, SurroundingsError
 from accelbench.core.identity import plain
-from accelbench.core.model import (
-    SENTENCE_ENCODER,
-    Generation,
-    InputSpec,
-    ModelSpec,
-    Training,
-)
+from accelbench.core.model import SENTENCE_ENCODER, Generation, InputSpec, ModelSpec, Training
 from accelbench.core.processes import NoAnswerError, answers_of, tell
 from accelbench.core.serial import model_from_json
 from accelbench.core.visible import visible
@@ -84,12 +78,7 @@ def refusal(config: Mapping[str, Any]) -> str | None:
 
 
 def describe(models: Sequence[OwnModels]) -> list[ModelSpec | str]:
-    """Return the spec of each model, or the sentence that refuses it.
-
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
-        SurroundingsError: transformers gives no answer.
-    """
+    """Return the spec of each model, or the sentence that refuses it."""
     for package in ("torch", "transformers"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "torch", "Describing a model of your own")
@@ -172,9 +161,7 @@ def _spec_of(own: OwnModels) -> ModelSpec:
         raise AccelbenchError(f"{own.model_class} is no model class of transformers.")
     module = skeleton(bare)
     counted = replace(
-        bare,
-        parameters=parameter_count(module),
-        training=_training(own.model_class, module.config),
+        bare, parameters=parameter_count(module), training=_training(own.model_class, module.config)
     )
     reads = model_class.main_input_name
     also = [key for key in ("vision_config", "audio_config") if hasattr(module.config, key)]

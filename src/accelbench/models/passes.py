@@ -17,7 +17,7 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.models.build import skeleton
 from accelbench.models.counting import Count, Counter, count_forward, count_training
-from accelbench.models.inputs import input_shapes, tensors
+from accelbench.models.inputs import enable_checkpointing, encoder_outputs, input_shapes, tensors
 from accelbench.models.losses import of_module
 
 Tensors = dict[str, torch.Tensor]
@@ -61,12 +61,10 @@ class Passes:
         self.module = module.bfloat16() if half else module
 
     def stored_bytes(self) -> int:
-        """Return bytes of parameters and buffers, tied ones once."""
         own = {id(t): t for t in (*self.module.parameters(), *self.module.buffers())}
         return sum(tensor.nbytes for tensor in own.values())
 
     def forward(self, shapes: Shapes) -> Count:
-        """Count one forward pass."""
         return count_forward(self.module, self._fed(shapes), self._counter_class)
 
     def _fed(self, shapes: Shapes, mode: str = Mode.INFERENCE) -> Tensors:
@@ -99,7 +97,7 @@ class TrainingPasses(Passes):
         assert spec.training is not None
         self._training = spec.training
         if checkpointed:
-            _checkpoint(self.module)
+            enable_checkpointing(self.module)
 
     def trained_weights(self) -> tuple[int, int]:
         """Return the number of weights that learn, and of the largest tensor of them."""
@@ -107,11 +105,9 @@ class TrainingPasses(Passes):
         return sum(sizes), max(sizes)
 
     def step(self, shapes: Shapes) -> Count:
-        """Count forward, loss and backward."""
         return self.step_counted(shapes, Counter).count
 
     def step_counted(self, shapes: Shapes, counter_class: type[Counter]) -> Counter:
-        """Count forward, loss and backward by another counter."""
         fed = inputs_on_meta(self._untrained, shapes, self._half, Mode.TRAINING)
         labels = {label.name: fed[label.name] for label in self._training.labels}
         inputs = {name: t for name, t in fed.items() if name not in labels}
@@ -134,17 +130,6 @@ def _one_draw() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
-
-
-def _checkpoint(module: torch.nn.Module) -> None:
-    """Enable checkpointing like the procedure `train`; ValueError if a model has none."""
-    enable = getattr(module, "gradient_checkpointing_enable", None)
-    if enable is not None:
-        enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    elif hasattr(module, "enable_gradient_checkpointing"):
-        module.enable_gradient_checkpointing()
-    else:
-        raise ValueError(f"{type(module).__name__} has no gradient checkpointing")
 
 
 class _Request:
@@ -176,19 +161,10 @@ class _Request:
         self._state = name == "cache_params"
         self._read = int(self._inputs[self._ids].shape[1])
         if self._encodes:
-            self._carried |= self._encoded(output)
+            self._carried |= encoder_outputs(output, self._inputs)
         self._logits = output.logits[:, -1].argmax(-1)
 
-    def _encoded(self, output: Any) -> dict[str, Any]:
-        from transformers.modeling_outputs import BaseModelOutput
-
-        kept = {"encoder_outputs": BaseModelOutput(output.encoder_last_hidden_state)}
-        if "attention_mask" in self._inputs:
-            kept["attention_mask"] = self._inputs["attention_mask"]
-        return kept
-
     def next_inputs(self) -> Mapping[str, torch.Tensor]:
-        """Return the last token, and a mask as long as what is kept."""
         batch = self._inputs[self._ids].shape[0]
         self._read += 1
         kind = {"dtype": torch.int64, "device": "meta"}

@@ -131,7 +131,6 @@ class Rule:
     others: tuple[int, ...]
 
     def shapes(self, batch: int, length: int) -> Shapes:
-        """Return the shapes at a point."""
         sizes: dict[str, Any] = {} if self.along is None else {self.along: length * self.step}
         return replace(Shapes(batch), **sizes)
 
@@ -156,17 +155,10 @@ def exact(fitted: Callable[[Batches], dict[str, Any]], *, trains: bool = False) 
 def fit(
     at: At, rule: Rule, batches: Batches, *, apart: bool = False, peak_slack: float = 0.0
 ) -> dict[str, Any]:
-    """Fit polynomials of every quantity along a rule.
+    """Fit polynomials of every quantity along a rule; raise InexactError if they miss a point.
 
-    Args:
-        at: counts at a batch and a length.
-        rule: where to count.
-        batches: those to fit, and one to check.
-        apart: leave the peak's moments as they are, to be combined with others.
-        peak_slack: relative error of the peak that is accepted.
-
-    Raises:
-        InexactError: the polynomials do not reproduce other points.
+    `apart` leaves the peak's moments as they are, to be combined with others; `peak_slack` is the
+    relative error of the peak that is accepted.
     """
     fitted_to, other = batches
     counts = {(b, x): at(b, x) for b in fitted_to for x in rule.lengths}

@@ -64,15 +64,12 @@ _OF_ITS_OWN = ("family", "size", "modality")
 
 @dataclass(frozen=True)
 class _Entry:
-    """One model of a file, and its line."""
-
     file: Path
     key: str
     line: int
     said: Object
 
     def wrong(self, message: str, key: str | None = None, advice: str = "") -> UsageError:
-        """Return an error that names file, line and key."""
         if key is None or key not in self.said.lines:
             return UsageError(
                 f"{self.file}, line {self.line}, {in_quotes(self.key)}: {message}", advice
@@ -83,14 +80,12 @@ class _Entry:
         return UsageError(f"{where}: {message}", advice)
 
     def text(self, key: str) -> str | None:
-        """Return the text under a key, or None if the key is absent."""
         value = self.said.get(key)
         if key in self.said and (not isinstance(value, str) or not value.strip()):
             raise self.wrong("it takes a text.", key)
         return value
 
     def word(self, key: str, known: Iterable[str]) -> str | None:
-        """Return one of the known words under a key."""
         value = self.text(key)
         words = list(known)
         if value is not None and value not in words:
@@ -110,9 +105,7 @@ class Described:
 def models_in(path: Path) -> Described:
     """Return the models of a file, each once; a wrong one does not stop the others.
 
-    Raises:
-        UsageError: the file, or every entry, is wrong: one sentence with file, line and key.
-        MissingExtraError: describing a model of one's own needs transformers.
+    Raises UsageError, with file, line and key, if the file or every entry is wrong.
     """
     wrong: dict[str, UsageError] = {}
     entries, own = dict[str, _Entry](), dict[str, OwnModels]()
@@ -212,7 +205,8 @@ def _of_the_catalogue(entry: _Entry) -> ModelSpec:
             f"{error.advice.rstrip('.')}. A model of your own needs a 'path', or a 'class' and a"
             " 'config'."
         )
-        raise entry.wrong(_begun_small(error.message), "name", advice) from error
+        message = error.message[:1].lower() + error.message[1:]
+        raise entry.wrong(message, "name", advice) from error
     family, modality = entry.said.get("family"), entry.said.get("modality")
     if family is not None and family != spec.family:
         raise entry.wrong(
@@ -290,10 +284,6 @@ def _config_of_folder(entry: _Entry) -> Any:
         ) from error  # fmt: skip
     except JsonError as error:
         raise entry.wrong(f"{path}, {error}.", "path") from error
-
-
-def _begun_small(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
 
 
 def choose(
@@ -420,10 +410,7 @@ def _labels(word: str) -> set[str]:
 
 
 def _named(
-    name: str,
-    own: Sequence[ModelSpec],
-    inputs: Mapping[str, GivenInput] | None,
-    reference: str,
+    name: str, own: Sequence[ModelSpec], inputs: Mapping[str, GivenInput] | None, reference: str
 ) -> ModelSpec:
     try:
         return find(name, own)
@@ -446,11 +433,7 @@ def _named(
 
 
 def _described(
-    path: Path,
-    named: Sequence[str],
-    pass_over: Callable[[UsageError], None] | None,
-    *,
-    every: bool,
+    path: Path, named: Sequence[str], pass_over: Callable[[UsageError], None] | None, *, every: bool
 ) -> tuple[ModelSpec, ...]:
     described = models_in(path)
     for key, error in described.wrong.items():

@@ -64,13 +64,10 @@ def from_folder(
             )  # fmt: skip
     except Exception as error:
         raise _unreadable(path, error) from error
-    body = module.base_model_prefix if _has_new_head(spec) else ""
+    has_new_head = spec.training is not None and spec.training.builder == spec.builder
+    body = module.base_model_prefix if has_new_head else ""
     _check_complete(path, loading_info, body, unread)
     return _fp32(module)
-
-
-def _has_new_head(spec: ModelSpec) -> bool:
-    return spec.training is not None and spec.training.builder == spec.builder
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from accelbench.core.model import FileFormat, ModelFile
-from accelbench.engines.artifacts.exporting import _PATCHES, _REPLACED
+from accelbench.engines.artifacts.exporting import _REPLACED, _SET, _ZEROS
 from accelbench.engines.artifacts.workarounds import (
     WORKAROUNDS,
     Workaround,
@@ -33,13 +33,13 @@ def test_every_entry_says_what_and_why(one: Workaround) -> None:
     re.compile(one.builders)
     assert find(one.name) is one
     # What acts on the module has code that acts, and what acts on the export has none.
-    assert (one.name in {*_PATCHES, *_REPLACED}) == (one.acts == "module")
+    assert (one.name in {*_SET, _ZEROS, *_REPLACED}) == (one.acts == "module")
 
 
 def test_names_are_unique_and_no_patch_is_without_an_entry() -> None:
     names = [one.name for one in WORKAROUNDS]
     assert len(names) == len(set(names))
-    assert {*_PATCHES, *_REPLACED} <= set(names)
+    assert {*_SET, _ZEROS, *_REPLACED} <= set(names)
 
 
 def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long() -> None:

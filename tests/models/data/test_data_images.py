@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,11 @@ from data_makers import picture
 from PIL import Image
 
 from accelbench.models.data import pictures
-from accelbench.models.data.pictures import Preprocessing, best_grid, decode, fitted, normalised
+from accelbench.models.data.pictures import PictureRecipe, best_grid, decode, fitted, normalised
 from accelbench.models.data.rows import UnreadableError
 from accelbench.models.find import every_model, find
 
-PLAIN = Preprocessing((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+PLAIN = PictureRecipe("plain", (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), filter="BICUBIC")
 
 
 def middle(image: Image.Image) -> tuple[int, ...]:
@@ -79,7 +80,7 @@ def test_the_margin_leaves_a_border_out() -> None:
     """256 / 224 of the size: an eighth of each side is cut away, half of it at either end."""
     pixels = np.zeros((256, 256, 3), np.uint8)
     pixels[16:240, 16:240] = 255
-    how = Preprocessing(PLAIN.mean, PLAIN.std, margin=256 / 224)
+    how = replace(PLAIN, margin=256 / 224)
     assert normalised(fitted(Image.fromarray(pixels), 224, 224, how), how).min() == 1.0
 
 

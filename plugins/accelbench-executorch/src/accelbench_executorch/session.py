@@ -37,8 +37,7 @@ class ExecutorchSession(ArraySession):
             engine._unsafe_reset_threadpool(self._job.settings.threads)
         try:
             self._program = engine._load_program(
-                str(self.model_path),
-                program_verification=engine.Verification.InternalConsistency,
+                str(self.model_path), program_verification=engine.Verification.InternalConsistency
             )
             self._method = self._program.load_method(_METHOD)
         except Exception as error:

@@ -166,30 +166,29 @@ class Cache:
         """
         with of_the_folder(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            worker_pool = Path(tempfile.mkdtemp(prefix=f"{_HALF_MADE}{key}-", dir=self.folder))
+            making = Path(tempfile.mkdtemp(prefix=f"{_HALF_MADE}{key}-", dir=self.folder))
             try:
-                yield worker_pool
-                self._keep(worker_pool, key)
+                yield making
+                self._keep(making, key)
                 self.shrink(keep=key)
             finally:
-                shutil.rmtree(worker_pool, ignore_errors=True)
+                shutil.rmtree(making, ignore_errors=True)
 
-    def _keep(self, worker_pool: Path, key: str) -> None:
+    def _keep(self, making: Path, key: str) -> None:
         target = self.folder / key
         try:
-            worker_pool.rename(target)
+            making.rename(target)
         except OSError:
             if self.find(key) is not None:
                 return
             self._discard(target)  # what is there cannot be read, and would be there for ever
             try:
-                worker_pool.rename(target)
+                making.rename(target)
             except OSError:
                 if self.find(key) is None:
                     raise
 
     def discard(self, key: str) -> None:
-        """Remove what is kept under a key; one that cannot be removed stays."""
         if (self.folder / key).is_dir():
             with contextlib.suppress(OSError):
                 self._discard(self.folder / key)

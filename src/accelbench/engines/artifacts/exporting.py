@@ -11,10 +11,10 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,12 @@ def applied(names: Sequence[str], module: Any) -> Iterator[None]:
     """Have a module and its library as the workarounds want them."""
     with ExitStack() as stack:
         for name in names:
-            if name in _PATCHES:
-                stack.enter_context(_PATCHES[name](module))
+            if name in _SET:
+                _SET[name](module)
+            if name == _ZEROS:
+                stack.enter_context(_token_types_as_zeros(module))
             for place, attribute, other in _REPLACED.get(name, ()):
-                owner = import_module(place)
+                owner = resolve_name(place)
                 if hasattr(owner, attribute):  # not every transformers has each of them
                     stack.enter_context(_replaced(owner, attribute, other))
         yield
@@ -59,20 +61,6 @@ def _replaced(owner: Any, name: str, other: Any) -> Iterator[None]:
 
 def _nothing(*_: Any, **__: Any) -> None:
     return None
-
-
-@contextmanager
-def _experts_in_batches(module: Any) -> Iterator[None]:
-    # The module is of this export alone: nobody asks for the former way again.
-    module.set_experts_implementation("batched_mm")
-    yield
-
-
-@contextmanager
-def _eager_attention(module: Any) -> Iterator[None]:
-    if hasattr(module, "set_attn_implementation"):
-        module.set_attn_implementation("eager")
-    yield
 
 
 def unpadded(tensor: Any, original_size: Any) -> Any:
@@ -141,15 +129,6 @@ def contracted(einsum: Callable[..., Any]) -> Callable[..., Any]:
     return other
 
 
-@contextmanager
-def _gather_for_scatter(_: Any) -> Iterator[None]:
-    torch.Tensor.masked_scatter = placed
-    try:
-        yield
-    finally:
-        del torch.Tensor.masked_scatter  # what is left is the base class's own
-
-
 def placed(tokens: Any, mask: Any, rows: Any) -> Any:
     """Do masked_scatter of whole rows, each token reading the row that is its own.
 
@@ -191,14 +170,14 @@ def written_out(
     return normed if bias is None else normed + bias
 
 
-_PATCHES: dict[str, Callable[[Any], AbstractContextManager[None]]] = {
-    "experts_in_batches": _experts_in_batches,
-    "eager_attention": _eager_attention,
-    "token_types_as_zeros": _token_types_as_zeros,
-    "gather_for_scatter": _gather_for_scatter,
+#: Set for good: the module is of this export alone, and nobody asks for the former way again.
+_SET: dict[str, Callable[[Any], None]] = {
+    "experts_in_batches": lambda module: module.set_experts_implementation("batched_mm"),
+    "eager_attention": lambda module: getattr(module, "set_attn_implementation", _nothing)("eager"),
 }
+_ZEROS = "token_types_as_zeros"
 _LLAVA_NEXT = "transformers.models.llava_next.modeling_llava_next"
-#: Functions that are others meanwhile, each by its module and name.
+#: Functions that are others meanwhile, each by its owner and name.
 _REPLACED: dict[str, tuple[tuple[str, str, Any], ...]] = {
     "scan_by_doubling": (
         ("transformers.models.mamba.modeling_mamba", "mamba_selective_scan", selective_scan),
@@ -212,6 +191,7 @@ _REPLACED: dict[str, tuple[tuple[str, str, Any], ...]] = {
     ),
     "layer_norm_written_out": (("torch.nn.functional", "layer_norm", written_out),),
     "product_for_einsum": (("torch", "einsum", contracted(torch.einsum)),),
+    "gather_for_scatter": (("torch.Tensor", "masked_scatter", placed),),
 }
 
 
@@ -244,17 +224,11 @@ class Way:
 
 @dataclass(frozen=True)
 class ValueDependence:
-    """How the way of a module depends on values.
+    """How the way of a module depends on values."""
 
-    Attributes:
-        varies: two draws of the inputs took different ways.
-        place: the line of code that decides the way; "" if no line is known.
-        draws: draws that took the same way, if there is another one.
-    """
-
-    varies: bool = False
-    place: str = ""
-    draws: int = 0
+    varies: bool = False  # two draws of the inputs took different ways
+    place: str = ""  # the line of code that decides the way; "" if no line is known
+    draws: int = 0  # draws that took the same way, if there is another one
 
     @property
     def is_undetermined(self) -> bool:
@@ -309,7 +283,8 @@ class _Recording:
         inputs = dict(self._draw(number))
         recorder = _Recorder(self._module, inputs, self._varying, opposite)
         torch.manual_seed(0)  # a model that draws numbers draws the same ones
-        with torch.no_grad(), _compiling_nothing(), recorder, _ArrayReads(recorder):
+        compiling = _replaced(torch, "compile", _refuse_to_compile)
+        with torch.no_grad(), compiling, recorder, _ArrayReads(recorder):
             result = self._run(inputs)
         recorder.end(result)
         return recorder.way
@@ -329,30 +304,16 @@ class _Recording:
             return False
 
 
-@contextmanager
-def _compiling_nothing() -> Iterator[None]:
-    """Refuse to compile: torch.cond compiles itself, and keeps what it compiles for a recorder."""
-    before = torch.compile
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("it compiles a part of itself")
-
-    torch.compile = refuse
-    try:
-        yield
-    finally:
-        torch.compile = before
+def _refuse_to_compile(*_: Any, **__: Any) -> Any:
+    # torch.cond compiles itself, and keeps what it compiles for a recorder.
+    raise RuntimeError("it compiles a part of itself")
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
     """Record the operators of a module, and follow what depends on its inputs."""
 
     def __init__(
-        self,
-        module: torch.nn.Module,
-        inputs: Inputs,
-        varying: list[str],
-        opposite: str,
+        self, module: torch.nn.Module, inputs: Inputs, varying: list[str], opposite: str
     ) -> None:
         super().__init__()
         own = (*module.named_parameters(), *module.named_buffers(), *inputs.items())
@@ -452,7 +413,6 @@ _LIBRARIES = ("/torch/", "/accelbench/")
 
 
 def _place() -> str:
-    """Return the file and line of the model's code that reads a value."""
     for frame in reversed(traceback.extract_stack(limit=60)):
         if not any(library in frame.filename for library in _LIBRARIES):
             return f"{Path(frame.filename).name}, line {frame.lineno}"

@@ -145,9 +145,6 @@ def _append(info: Any, folder: Path, target: Any) -> None:
             remaining -= len(part)
 
 
-_SMALLEST = 1024  # bytes: what is smaller stays in the graph
-
-
 def settle(base: Path, manifest: Manifest, folder: Path, batch: int) -> Mapping[str, Any]:
     """Write a graph for one batch, by ONNX Runtime's own folding; return the changed fields.
 
@@ -162,7 +159,7 @@ def settle(base: Path, manifest: Manifest, folder: Path, batch: int) -> Mapping[
     options.add_free_dimension_override_by_name("batch", batch)
     options.optimized_model_filepath = str(folder / GRAPH)
     # Beside the graph, and all of them: those that nothing was done to are the base's otherwise.
-    for name, value in (("file_name", WEIGHTS), ("min_size_in_bytes", str(_SMALLEST))):
+    for name, value in (("file_name", WEIGHTS), ("min_size_in_bytes", str(SMALLEST))):
         key = f"session.optimized_model_external_initializers_{name}"
         options.add_session_config_entry(key, value)
     onnxruntime.InferenceSession(

@@ -28,12 +28,7 @@ from accelbench.models.weights import fetched
 
 
 def make(recipe: Recipe, cache: Cache, spill: Path | None = None) -> Kept:
-    """Return the artefact of a recipe, made if it is not there; weights that are too many `spill`.
-
-    Raises:
-        CaseError: `reason` is export_failed or conversion_failed, one of the weights', or that of a
-            cache that cannot be written.
-    """
+    """Return the artefact of a recipe, made if it is missing; weights that are too many `spill`."""
     if recipe.weights == HUB and recipe.case.model.hub_ids:
         # The key names the commit that is loaded: it must be there first.
         fetched(recipe.case.model.hub_ids[0], recipe.trust_remote_code)

@@ -44,17 +44,10 @@ _FLOOR, _MASK = -30.0, -1e9
 #: A value that went through one of these is a product's, and no size or index any more.
 _ACTIVATIONS = frozenset(
     (
-        "MatMul",
-        "Gemm",
-        "Conv",
-        "ConvTranspose",
-        "Einsum",
-        "Softmax",
-        "LayerNormalization",
-        "BatchNormalization",
-        "InstanceNormalization",
+    "MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "Softmax", "LayerNormalization",
+    "BatchNormalization", "InstanceNormalization",
     )
-)
+)  # fmt: skip
 
 #: What moves numbers and computes none.
 _MOVES = frozenset(
@@ -211,7 +204,6 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """Return it as a result says it."""
         return "everything" if self.operators is None else "products with weights"
 
 
@@ -235,7 +227,6 @@ class Seeded:
         self._batches = calibration(recipe, manifest)
 
     def get_next(self) -> dict[str, Any] | None:
-        """Return the next batch, None after the last."""
         return next(self._batches, None)
 
 

@@ -63,7 +63,6 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """Return the name of what it makes: equal for the same question with the same packages."""
         shapes = self.case.shapes
         # What is fed between two calls of the model is not part of the model.
         kept = replace(
@@ -100,7 +99,6 @@ class Recipe:
 
     @property
     def base(self) -> Recipe:
-        """Return what it is made from; itself if it is made from the model."""
         first = self._first
         if self.wanted.format == first:
             return self

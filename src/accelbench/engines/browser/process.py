@@ -23,26 +23,15 @@ from accelbench.store.scratch import Scratch
 
 #: Of every browser: no first-run pages, no calls home, no slowing of what is not looked at.
 _ALWAYS = (
-    "--headless=new",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--disable-background-networking",
-    "--disable-background-timer-throttling",
-    "--disable-backgrounding-occluded-windows",
-    "--disable-renderer-backgrounding",
-    "--disable-breakpad",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-domain-reliability",
-    "--disable-extensions",
-    "--disable-sync",
-    "--metrics-recording-only",
-    "--mute-audio",
-    "--password-store=basic",
-    "--use-mock-keychain",
+    "--headless=new", "--no-first-run", "--no-default-browser-check", "--metrics-recording-only",
+    "--disable-background-networking", "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
+    "--disable-breakpad", "--disable-component-update", "--disable-default-apps",
+    "--disable-domain-reliability", "--disable-extensions", "--disable-sync", "--mute-audio",
+    "--password-store=basic", "--use-mock-keychain",
     # Nothing is looked up, so nothing is asked of anybody but this machine.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
+)  # fmt: skip
 _WEBNN = "WebMachineLearningNeuralNetwork"
 #: What a provider needs switched on where it is not on by default.
 SWITCHES = {
@@ -133,14 +122,12 @@ class BrowserProcess:
         return " | ".join(line.strip() for line in text[-lines:])
 
     def processes(self) -> list[psutil.Process]:
-        """Return the browser and what it has started."""
         try:
             return psutil.Process(self._process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return []
 
     def renderers(self) -> list[psutil.Process]:
-        """Return those of its processes that pages run in."""
         page_processes = []
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
@@ -149,7 +136,6 @@ class BrowserProcess:
         return page_processes
 
     def gone_within(self, some: Collection[psutil.Process], seconds: float) -> bool:
-        """Return whether these processes end by themselves in that time."""
         until = time.monotonic() + seconds
         while any(map(_alive, some)):
             if time.monotonic() > until:
@@ -166,7 +152,6 @@ class BrowserProcess:
         return sum(self._cpu_seconds.values())
 
     def close(self) -> None:
-        """End every process of it and remove its profile."""
         if self._closed:
             return
         self._closed = True

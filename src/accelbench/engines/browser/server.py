@@ -70,7 +70,6 @@ class Server:
         return f"http://127.0.0.1:{self.port}/{self._token}/"
 
     def give(self, name: str, path: Path) -> None:
-        """Serve this file under this name from now on."""
         with self._lock:
             self._files[name] = path
 
@@ -85,7 +84,6 @@ class Server:
             return self._visit
 
     def named(self, target: str) -> str | None:
-        """Return the name that a request's path stands for; None if the token is wrong."""
         try:
             path = urlsplit(target).path
         except ValueError:  # it looks like an address, and is none
@@ -100,7 +98,6 @@ class Server:
             return self._files.get(name)
 
     def close(self) -> None:
-        """Serve nothing more, not even to those that are connected."""
         if self.closed.is_set():
             return
         self.closed.set()
@@ -112,8 +109,6 @@ class Server:
 
 
 class _Http(ThreadingHTTPServer):
-    """A listener that gives each connection a thread."""
-
     daemon_threads = True
     # A page that has gone must not hold up the end.
     block_on_close = False
@@ -159,8 +154,6 @@ class _Http(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request."""
-
     protocol_version = "HTTP/1.1"
     # An answer goes out as a head and a body: without this the second waits for the page's
     # acknowledgement of the first, up to 40 ms.

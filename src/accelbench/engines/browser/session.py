@@ -154,7 +154,6 @@ class BrowserSession(ArtefactSession):
         return surroundings
 
     def _visited(self) -> dict[str, Any]:
-        """Open the model in the page that is there; return what that took, part by part."""
         try:
             body = self._opened()
         except CaseError as error:

@@ -43,7 +43,6 @@ def cores() -> int:
 
 
 def _part_cpu(devices: int) -> None:
-    """Have XLA show a processor as several devices, before it has started."""
     try:
         jax.config.update("jax_num_cpu_devices", devices)
     except RuntimeError as error:
@@ -102,7 +101,6 @@ class Platform:
         ]
 
     def memory(self) -> DeviceMemory | None:
-        """Return the allocator's counters, of several devices those with the highest peak."""
         counters = [_counters(device) for device in self.devices]
         if not all(counters):
             return None
@@ -188,7 +186,6 @@ class Layout:
 
     @classmethod
     def over(cls, devices: Sequence[Any], strategy: str) -> Layout:
-        """Lay the batch over several devices, and the weights as well if the strategy has it so."""
         mesh = Mesh(np.asarray(devices), (_AXIS,))
         return cls(
             NamedSharding(mesh, PartitionSpec()),

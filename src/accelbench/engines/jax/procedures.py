@@ -32,11 +32,7 @@ from accelbench.engines.jax.lowering import (
 from accelbench.engines.jax.platforms import Layout
 from accelbench.engines.jax.programs import Program, Programs
 from accelbench.engines.pytorch.procedures.base import dropped_nothing
-from accelbench.engines.pytorch.procedures.train import (
-    CONTRASTIVE_RATES,
-    LEARNING_RATES,
-    MOMENTUM,
-)
+from accelbench.engines.pytorch.procedures.train import CONTRASTIVE_RATES, LEARNING_RATES, MOMENTUM
 from accelbench.engines.shared.sketches import drawn_places
 from accelbench.models.denoising import Schedule
 from accelbench.models.inputs import named_tensors
@@ -129,7 +125,6 @@ class Example:
         return shapes, tuple((name, str(value)) for name, value in self.constants.items())
 
     def arrays(self, layout: Layout, values: Mapping[str, torch.Tensor] | None = None) -> Arrays:
-        """Return arrays of these shapes where they lie: to compile for, or of given values."""
         return {
             name: array(tensor, layout.batch if name in self.batched else layout.whole)
             for name, tensor in (values or self.tensors).items()
@@ -146,7 +141,6 @@ class Procedure(ABC):
         self._example = example
 
     def compile(self) -> Program:
-        """Return the program of a step, made if it is missing."""
         return self._made()[0]
 
     @abstractmethod
@@ -176,11 +170,9 @@ class Procedure(ABC):
         return {}
 
     def facts(self) -> dict[str, Any]:
-        """Return what belongs in the evidence."""
         return {}
 
     def _lowered(self) -> Lowered:
-        """Return the graph of a forward pass that gives tensors by name."""
         model = self._opened.model
         wrapped = Wrapped(model.module, lambda output, _: named_tensors(output))
         return lower(wrapped, self._example.fed, model.names, device=model.layout.whole)
@@ -350,13 +342,11 @@ class Train(Procedure):
         return weights, state, buffers, frozen, inputs, self._key
 
     def _left(self, arguments: tuple[Any, ...]) -> Any:
-        """Return where weights, state, buffers and loss of a step have to lie."""
         layout = self._opened.model.layout
         written = layout.kept(arguments[:3])
         return None if written is None else (*written, layout.whole)
 
     def _begun(self, low: Lowered) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the optimizer's state and the buffers as they are now."""
         if self._state is None:
             whole = self._opened.model.layout.whole
             self._state = start(self._optimizer, self._parted(low)[0], whole)

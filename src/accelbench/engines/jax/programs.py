@@ -274,16 +274,9 @@ class Programs:
     ) -> tuple[Program, Lowered]:
         """Return the program of a key and what its graph was lowered to; make it if it is missing.
 
-        Args:
-            key: what is done, and the shapes.
-            lowered: exports and lowers the graph.
-            function: makes of that what is compiled.
-            arguments: makes of it an example of the arguments.
-            donated: arguments that the program may write its results over.
-            left: returns where results have to lie; None leaves that to XLA.
-
-        Raises:
-            UnsupportedError: there is no graph, or the program multiplies mostly in another type.
+        The program may write its results over the arguments `donated`; `left` returns where results
+        have to lie, None leaves that to XLA. Raises UnsupportedError if there is no graph, or the
+        program multiplies mostly in another type.
         """
         entry = self._made.get(key)
         if entry is None:

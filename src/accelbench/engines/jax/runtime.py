@@ -46,12 +46,7 @@ class JaxRuntime(Engine):
         consumes="torch",
         generates=False,  # shapes are settled: each new token would be compiled anew
         # Imported, and nothing asked of them: `jax.devices` here would start XLA's threads.
-        preload=(
-            "torch",
-            "transformers.modeling_utils",
-            "jax",
-            "accelbench.engines.jax.session",
-        ),
+        preload=("torch", "transformers.modeling_utils", "jax", "accelbench.engines.jax.session"),
         environment={
             # Three quarters of a GPU's memory would be taken at once, and be nobody's need.
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
@@ -73,7 +68,6 @@ class JaxRuntime(Engine):
     needs = ("jax", "torch")
 
     def probe(self) -> list[Device | Absent]:
-        """Return the devices that jax itself sees; in a throw-away process."""
         from accelbench.engines.jax.platforms import devices
 
         return devices()
@@ -111,7 +105,6 @@ _SEVERAL = ("cpu", "cuda", "rocm", "tpu")
 
 
 def _of_devices(case: Case, device: Device) -> Iterator[Support | None]:
-    """Yield what several devices cannot do together, of what one can."""
     if case.mode is not Mode.TRAINING:
         yield refuse("distributed/training_only")
     if device.hardware not in _SEVERAL:
@@ -123,7 +116,6 @@ def _of_devices(case: Case, device: Device) -> Iterator[Support | None]:
 
 
 def _of_training(case: Case) -> Iterator[Support | None]:
-    """Yield what of a training step XLA cannot be given."""
     loss = case.model.training.loss if case.model.training else ""
     if loss in _NOT_COMPILED:
         yield refuse("loss", model=case.model.id, why=_NOT_COMPILED[loss])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -55,8 +55,6 @@ class JaxSession(ModuleSession):
     block then says how long that took.
     """
 
-    device_timed = False
-
     def __init__(self, job: Job, clock: Clock) -> None:
         super().__init__(job, clock, DTYPES[job.case.precision])
         self._platform = self._started()
@@ -67,15 +65,19 @@ class JaxSession(ModuleSession):
         with case_errors():
             made: Built = self._timed("build", self._build)
             self.weights_digest = made.digest
-            layout, rebuild = self._layout, lambda: self._build().module
             module = made.module.to(self._dtype)
-            self._model = self._timed("load", lambda: _placed(Model(module, rebuild, layout)))
+            self._model = self._timed("load", lambda: self._placed(module))
             del made
         self._programs = Programs(clock, job.case.precision)
         self._opened = Opened(job, self._model, self._programs)
         self._procedure: Procedure | None = None
         self._program: Program | None = None
         self._last: Any = None  # what the step before left on its way to the device
+
+    def _placed(self, module: torch.nn.Module) -> Model:
+        model = Model(module, lambda: self._build().module, self._layout)
+        jax.block_until_ready(model.weights)
+        return model
 
     def _started(self) -> Platform:
         job = self._job
@@ -86,10 +88,6 @@ class JaxSession(ModuleSession):
 
     def _around(self) -> AbstractContextManager[None]:
         return case_errors()
-
-    @property
-    def phases(self) -> tuple[str, ...]:
-        return ("step",) if self._procedure is None else self._procedure.phases
 
     @property
     def _prepared(self) -> Procedure:
@@ -110,6 +108,7 @@ class JaxSession(ModuleSession):
             # First the old one, with its optimizer's state: there may be no room for both.
             self._procedure = self._program = self._last = None
             self._procedure = make(case, self._opened, example)
+            self.phases = self._procedure.phases
             fed = {name: tensor for name, tensor in host.items() if name not in rows}
             return example.arrays(self._layout, fed)
 
@@ -141,14 +140,22 @@ class JaxSession(ModuleSession):
         jax.block_until_ready(self._last)
 
     def profile(self, inputs: Any, steps: int, traces: Path | None) -> Profile:
+        device = str(self._job.device)
+        clock = self._clock
+        found: Profile = self._recorded(
+            inputs, lambda step: profile(step, clock, steps, device, traces)
+        )
+        return found
+
+    def _recorded(self, inputs: Any, record: Callable[[Callable[[], None]], Any]) -> Any:
         def step() -> None:
             self._step(self._prepared, inputs)
             self._synchronize()
 
         with case_errors():
-            report = profile(step, self._clock, steps, str(self._job.device), traces)
+            found = record(step)
             self._prepared.drain()
-            return report
+            return found
 
     def stepped(self, most: int) -> Mapping[str, Sketch]:
         if self._last is None or self._procedure is None:
@@ -169,7 +176,7 @@ class JaxSession(ModuleSession):
         with case_errors():
             arrays = self._prepared.outputs(inputs)
             self._look(arrays)
-            return {name: _on_host(value) for name, value in arrays.items()}
+            return {name: _widened(np.asarray(value)) for name, value in arrays.items()}
 
     @contextmanager
     def other_weights(self) -> Iterator[None]:
@@ -242,32 +249,20 @@ class JaxSession(ModuleSession):
         self._model.weights = {}
 
 
-def _placed(model: Model) -> Model:
-    jax.block_until_ready(model.weights)
-    return model
-
-
-def _on_host(value: jax.Array) -> Any:
-    # 16-bit floats widened: NumPy knows no bf16, and verification wants numbers.
-    return _widened(np.asarray(value))
-
-
 def _widened(values: Any) -> Any:
+    # 16-bit floats: NumPy knows no bf16, and verification wants numbers.
     return values.astype(np.float32) if jnp.issubdtype(values.dtype, jnp.floating) else values
 
 
+@jax.jit  # type: ignore[untyped-decorator]
 def _extremes_finite(value: Any) -> Any:
+    # Without a temporary of the array's size: NaN passes through its extremes.
     return jnp.isfinite(jnp.min(value)) & jnp.isfinite(jnp.max(value))
 
 
-_FINITE = jax.jit(_extremes_finite)
-
-
 def _finite(value: jax.Array) -> bool:
-    # Without a temporary of the array's size: its extremes tell, and NaN passes through them.
-    if not jnp.issubdtype(value.dtype, jnp.floating) or value.size == 0:
-        return True
-    return bool(_FINITE(value))
+    has_floats = jnp.issubdtype(value.dtype, jnp.floating) and value.size
+    return not has_floats or bool(_extremes_finite(value))
 
 
 # -- several devices
@@ -306,17 +301,12 @@ class ShardedSession(JaxSession):
         return str(self._job.case.options.get("strategy", "ddp"))
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
-        """Return what the devices spend on each other: columns, and "ranks" with each one's own."""
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
-
-        def step() -> None:
-            self._step(self._prepared, inputs)
-            self._synchronize()
-
-        with case_errors():
-            columns = exchanged(step, self._clock, _PROFILED_STEPS, self._layout.devices)
-            self._prepared.drain()
+        clock, devices = self._clock, self._layout.devices
+        columns: Mapping[str, Any] = self._recorded(
+            inputs, lambda step: exchanged(step, clock, _PROFILED_STEPS, devices)
+        )
         return columns
 
     def evidence(self) -> Evidence:
@@ -329,7 +319,7 @@ class ShardedSession(JaxSession):
             "processes": 1,
             "devices": [str(device) for device in self._platform.devices],
             "of_each_device": self._job.case.shapes.batch // self._layout.devices,
-            "split_weights": sum(_is_split(w) for w in self._model.weights.values()),
+            "split_weights": sum(not w.is_fully_replicated for w in self._model.weights.values()),
             "weights": len(self._model.weights),
             "collectives": {} if program is None else program.collectives,
             "ranks": ranks,
@@ -357,7 +347,6 @@ class ShardedSession(JaxSession):
 
 
 def _not_known(ranks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return why values of a device are empty that a rank with a process of its own would have."""
     reasons = dict(_OF_ALL_DEVICES)
     if any(rank["device_memory_peak_bytes"] is None for rank in ranks):
         reasons["device_memory_peak_bytes"] = _NO_PEAK
@@ -370,7 +359,3 @@ def _shared(device: str) -> str:
     # Parts of a processor are that processor.
     kind = device.partition(":")[0]
     return "cpu:0" if kind == "cpu" else kind
-
-
-def _is_split(weight: jax.Array) -> bool:
-    return not weight.is_fully_replicated

@@ -106,7 +106,6 @@ class LitertSession(ArraySession):
         )
 
     def _weights(self, operators: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
-        """Yield type and size of what products read that is neither fed nor computed."""
         made = {index for entry in operators for index in entry["outputs"]}
         made |= set(self._inputs_at.values())
         sizes = {

@@ -44,7 +44,6 @@ class Profile:
 
     @property
     def left_over(self) -> str:
-        """Return the operators that another provider left to the CPU, in words; empty if none."""
         if len(self.operators) < 2:
             return ""
         return listed(Counter(self.operators.get(_CPU, {})))

@@ -64,10 +64,7 @@ PROVIDERS: tuple[Provider, ...] = (
         binds="cuda",
         # Unasked it computes everything in fp32. TF32 is turned off by a variable (runtime.py): it
         # has no option of its own for that. The words are those that its parser takes.
-        of_precision={
-            "fp16": {"trt_fp16_enable": "True"},
-            "int8": {"trt_int8_enable": "True"},
-        },
+        of_precision={"fp16": {"trt_fp16_enable": "True"}, "int8": {"trt_int8_enable": "True"}},
         behind=CUDA,
     ),
     # Python's name of AMD's memory changed between versions of ONNX Runtime, and none could be

@@ -152,13 +152,10 @@ def converted(path: Path) -> onnx.ModelProto:
     """Return the graph of a file with the operators of opset 7; as it is if it has newer ones.
 
     Before opset 7, `Add` and its like named the axis from which their second operand lies, and
-    `PRelu` had a slope a channel. Of both onnx's converter makes other graphs without a word:
-    it takes any axis for the first, and slopes for those of the last axis. So these two are
-    rewritten here. Of the 112 graphs of opset below 7 that the package onnx 1.23 ships, all
-    then give what is stored beside them.
-
-    Raises:
-        UnsupportedError: the converter does not know one of its operators.
+    `PRelu` had a slope a channel. Of both onnx's converter makes other graphs without a word: it
+    takes any axis for the first, and slopes for those of the last axis. So these two are rewritten
+    here. Of the 112 graphs of opset below 7 that the package onnx 1.23 ships, all then give what is
+    stored beside them.
     """
     model = onnx.load(str(path))
     if opset_of(model) >= OPSET:

@@ -17,12 +17,7 @@ from accelbench.core.protocols import (
     Support,
 )
 from accelbench.core.vocabulary import Belongs
-from accelbench.engines.onnxruntime.providers import (
-    HARDWARE,
-    PROVIDERS,
-    names_on,
-    serving,
-)
+from accelbench.engines.onnxruntime.providers import HARDWARE, PROVIDERS, names_on, serving
 from accelbench.engines.shared.engine import ForwardEngine
 from accelbench.engines.shared.names import CARDS_IN_ORDER
 from accelbench.engines.shared.refusals import not_listed, refuse
@@ -85,7 +80,6 @@ class OnnxruntimeRuntime(ForwardEngine):
     remark = "its graphs are optimised anyway"
 
     def probe(self) -> list[Device | Absent]:
-        """Return the devices whose providers this build has; in a throw-away process."""
         import onnxruntime
 
         has = onnxruntime.get_available_providers()

@@ -65,7 +65,6 @@ class OpenvinoRuntime(ForwardEngine):
     remark = "its models are always compiled"
 
     def probe(self) -> list[Device | Absent]:
-        """The devices of the installed plugins; runs in a throw-away process."""
         from accelbench.hardware.openvino import OpenvinoDetector, main
 
         return OpenvinoDetector(probe=lambda *_: main()).detect()

@@ -134,19 +134,15 @@ REMARK = (
 
 @dataclass
 class CountedRequest:
-    """An infer request whose counters are read after every inference.
-
-    Attributes:
-        averages: whether a counter is the mean of all inferences so far, as the CPU's is (seen
-            in 2026.4: after one of 199 ms and one of 225 ms it says 212 ms), or the last one's.
-        reading_ns: what reading took so far, which is no part of a step.
-    """
+    """An infer request whose counters are read after every inference."""
 
     request: Any
     where: str
+    # whether a counter is the mean of all inferences so far, as the CPU's is (seen in 2026.4: after
+    # one of 199 ms and one of 225 ms it says 212 ms), or the last one's
     averages: bool
     spent: list[Spent] = field(default_factory=list)
-    reading_ns: int = 0
+    reading_ns: int = 0  # what reading took so far, which is no part of a step
     _totals: dict[str, float] = field(default_factory=dict)
     _count: int = 0
 
@@ -267,11 +263,7 @@ def _names(port: Any) -> set[str]:
 
 
 def place_of(name: str, given: Sequence[Collection[str]]) -> int:
-    """Return which output of a model has a name.
-
-    Raises:
-        CaseError: none has it, as of a sequence of tensors, which OpenVINO takes apart.
-    """
+    """Return which output of a model has a name; a sequence of tensors, taken apart, has none."""
     for place, names in enumerate(given):
         if name in names:
             return place
@@ -310,9 +302,7 @@ class OpenvinoSession(ArraySession):
         self._profile: Profile | None = None
         super().__init__(job, clock)
         self._sampler = LocalSampler(
-            clock=clock,
-            step=self._step,
-            compiled=lambda: (self._compilations, self._compile_ns),
+            clock=clock, step=self._step, compiled=lambda: (self._compilations, self._compile_ns)
         )
 
     # -- opening and compiling

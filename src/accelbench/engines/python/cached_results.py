@@ -39,15 +39,9 @@ _SMALL = range(-5, 257)
 
 #: What is called through another object, and how that is reached.
 _WRAPPERS = (
-    _LRU,
-    MethodType,
-    staticmethod,
-    classmethod,
-    property,
-    functools.partial,
-    functools.cached_property,
-    FunctionType,
-)
+    _LRU, MethodType, staticmethod, classmethod, property, functools.partial,
+    functools.cached_property, FunctionType,
+)  # fmt: skip
 _LEADS = ("__wrapped__", "__self__", "__func__", "func", "fget")
 
 Restore = Callable[[], None]
@@ -79,7 +73,6 @@ class OwnedState:
         return OwnedState(self.held, self.namespaces)
 
     def hits(self) -> list[tuple[Any, int, int]]:
-        """Return hits and misses of each cache of functools."""
         return [(cache, *cache.cache_info()[:2]) for cache in self.caches]
 
 

@@ -262,8 +262,7 @@ def slow_attributes(
 ) -> list[str]:
     """Return the attributes that take a relevant part of a step to read.
 
-    Raises:
-        CaseError: an object has such attributes, and no values but those that its call was given.
+    Raises CaseError if an object has such attributes, and no values but those of its inputs.
     """
     least = max(_OF_A_STEP * step_ns, _LEAST_NS)
     found: dict[str, None] = {}

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_implementation, python_version
 from typing import Any
@@ -19,8 +18,9 @@ from accelbench.core.case import Case
 from accelbench.core.clock import Clock
 from accelbench.core.errors import CaseError
 from accelbench.core.model import ModelCode
+from accelbench.core.plugins import version_of
 from accelbench.core.profile import Profile, Spent, profiled
-from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job
+from accelbench.core.protocols import Block, Evidence, Job
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.python.answers import (
     arrays,
@@ -36,17 +36,11 @@ from accelbench.engines.python.evaluation import (
     without_values,
 )
 from accelbench.engines.python.places import devices, waiting
-from accelbench.engines.shared.arrays import Inputs
+from accelbench.engines.shared.arrays import EngineSession
 from accelbench.engines.shared.local import LocalSampler, walls
 from accelbench.engines.shared.sketches import Sketch, sketch
 from accelbench.models.code_models.example import arguments
-from accelbench.models.code_models.loading import (
-    LoadedCode,
-    failure,
-    load,
-    own_sources,
-    seed_all,
-)
+from accelbench.models.code_models.loading import LoadedCode, failure, load, own_sources, seed_all
 
 #: Floats become smaller by these shares, so that they stay within [0, 1] or [-1, 1]. The least is
 #: twice what bf16 rounds by.
@@ -208,25 +202,20 @@ class LapSampler(LocalSampler):
         return {"step": durations}
 
 
-class PythonSession:
+class PythonSession(EngineSession):
     """One callable; what it is called with is its own example, or drawn as its owner said."""
 
-    phases: tuple[str, ...] = ("step",)
-    device_timed = False
     evaluates_outputs = True
 
     def __init__(self, job: Job, clock: Clock) -> None:
         code = job.case.model.code
         assert code is not None  # the runtime's card has refused it otherwise
-        self._job = job
+        super().__init__(job, clock)
         self._code: ModelCode = code
-        self._clock = clock
-        self._inputs = Inputs(job, clock)
         self._facts: dict[str, Any] = {}
         self._given: tuple[Arguments | None, str] = None, ""
         self._devices: set[str] = set()
         self._going_on = ""
-        self.timings: dict[str, int] = {}
         seed_all(job.settings.seed)
         self._loaded: LoadedCode = self._timed("build", lambda: load(code))
         self._limit_threads()
@@ -236,7 +225,7 @@ class PythonSession:
         self.weights_digest = code.digest[:16]
         self._call: Callable[..., Any] = self._loaded.subject
         self._settled: Case | None = None
-        self._wait: Callable[[Any], Any] | None = None
+        self._finish: Callable[[Any], Any] | None = None
         self._late: list[str] = []
         self._before: OwnedState | None = None
         self._first_ns = self._step_ns = 0.0
@@ -250,12 +239,6 @@ class PythonSession:
         torch, threads = sys.modules.get("torch"), self._job.settings.threads
         if torch is not None and threads:
             torch.set_num_threads(threads)
-
-    def _timed(self, name: str, do: Callable[[], Any]) -> Any:
-        start = self._clock.now_ns()
-        made = do()
-        self.timings[name] = self._clock.now_ns() - start
-        return made
 
     def prepare(self, case: Case, seed: int | None = None) -> Arguments:
         # Anew: what a call changes in its own arguments is not there for the next.
@@ -277,7 +260,6 @@ class PythonSession:
         return arguments(_copied(self._loaded.example))
 
     def similar_inputs(self, seed: int) -> Arguments | None:
-        """Return inputs like the example that is called with; None if the code takes no others."""
         args, keywords = given = self._example()
         changed, named = make_similar((args, keywords), seed)
         if changed is args and named is keywords:
@@ -307,7 +289,7 @@ class PythonSession:
 
         It is called with other inputs than those that are timed: a cache must not know these.
         """
-        self._wait, self._late = None, []
+        self._finish, self._late = None, []
         inputs = self._arguments(case, self._job.settings.seed ^ _FIRST_SEED)
         if not case.model.inputs and self._before is None:
             self._before = self._owned_state().forget_objects()
@@ -316,10 +298,10 @@ class PythonSession:
         self._first_ns = float(self._clock.now_ns() - start)
         self._going_on = left_running()  # at once: a little of it is soon over
         refuse_unfinished(answer)
-        self._wait = waiting(answer)
+        self._finish = waiting(answer)
         self._late = late_parts(answer)
         self._settled = case
-        self._sampler.step = self._finished if self._wait or self._late else self._step
+        self._sampler.step = self._finished if self._finish or self._late else self._step
 
     def _owned_state(self) -> OwnedState:
         return owned_state(self._call, self._code.sources)
@@ -329,8 +311,8 @@ class PythonSession:
 
     def _finished(self, inputs: Arguments) -> Any:
         answer = self._call(*inputs[0], **inputs[1])
-        if self._wait is not None:
-            self._wait(answer)
+        if self._finish is not None:
+            self._finish(answer)
         return evaluated(answer) if self._late else answer
 
     def _called(self, inputs: Arguments) -> Any:
@@ -357,10 +339,6 @@ class PythonSession:
                 "Let each call return the same kind of values.",
             )
         return answer
-
-    def compile(self, inputs: Any) -> int | None:
-        # What compiles for itself did so in the first call, which was not timed.
-        return None
 
     def sample(self, inputs: Arguments, n: int, timing: Timing) -> Block:
         block = self._sampler.sample(inputs, n, timing)
@@ -461,12 +439,6 @@ class PythonSession:
             spent.append(Spent(name, kind, entry.inlinetime * 1e9, entry.callcount, where))
         return profiled("cProfile", spent, times)
 
-    def reset_memory(self) -> None:
-        return None
-
-    def device_memory(self) -> DeviceMemory | None:
-        return None
-
     def evidence(self) -> Evidence:
         # Where the tensors lie that it returned, and whether it began to use a GPU.
         changed = self._inputs_changed()
@@ -505,11 +477,5 @@ def _copied(example: Any) -> Any:
 
 
 def _libraries() -> dict[str, str]:
-    found = {}
-    for name in _ENGINES:
-        if name in sys.modules:
-            try:
-                found[name] = version(name)
-            except PackageNotFoundError:
-                continue
-    return found
+    versions = {name: version_of(name) for name in _ENGINES if name in sys.modules}
+    return {name: version for name, version in versions.items() if version is not None}

@@ -99,8 +99,6 @@ def products(run: Callable[[], Any]) -> dict[str, Any]:
 
 
 class _Work(TorchDispatchMode):  # type: ignore[misc]  # mypy skips torch
-    """A count of the multiplications of values with weights, and of those in int8."""
-
     def __init__(self) -> None:
         super().__init__()
         self.products = 0  # of int8 by int8

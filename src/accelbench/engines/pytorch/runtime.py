@@ -42,11 +42,7 @@ class PytorchRuntime(Engine):
         isolation="fork",
         consumes="torch",
         # modeling_utils alone is 1.5 s and 100 MB of every model: imported once, before the fork.
-        preload=(
-            "torch",
-            "transformers.modeling_utils",
-            "accelbench.engines.pytorch.session",
-        ),
+        preload=("torch", "transformers.modeling_utils", "accelbench.engines.pytorch.session"),
         environment={
             # Each launch compiles for itself: a cache on disk would turn every second
             # compilation into a file read and call it the same thing.
@@ -83,7 +79,6 @@ class PytorchRuntime(Engine):
     needs = ("torch",)
 
     def probe(self) -> list[Device | Absent]:
-        """Return the devices that torch itself sees; in a throw-away process."""
         from accelbench.engines.pytorch.places import devices
 
         return devices()
@@ -128,7 +123,6 @@ _WHOLE_BATCH = frozenset({"contrastive"})
 
 
 def _of_processes(case: Case, device: Device) -> Iterator[Support | None]:
-    """Yield what several processes cannot do together, of what one can."""
     yield no_such_sharing("pytorch", case, _STRATEGIES)
     strategy = str(case.options.get("strategy", _STRATEGIES[0]))
     if device.hardware not in ("cpu", "cuda", "rocm"):
@@ -185,7 +179,6 @@ def _casts(case: Case) -> Support | None:
 
 
 def _compiles(case: Case, device: Device) -> Support | None:
-    """Refuse a way of torch.compile's that has nothing to go by."""
     mode = case.options.get(COMPILE_MODE)
     if mode is None:
         return None
@@ -198,26 +191,13 @@ def _compiles(case: Case, device: Device) -> Support | None:
 
 
 #: Beginnings of the names of classes of transformers that bring no plan of columns and rows, and
-#: whose blocks are none of the layouts that ours knows.
+#: whose blocks are none of the layouts that ours knows. Clap's audio tower adds a bias for each
+#: head, which would not be split.
 _NOT_SPLIT = (
-    "CLIP",
-    "Clap",  # its audio tower adds a bias for each head, which would not be split
-    "Detr",
-    "GPT2",
-    "Mamba",
-    "Mixtral",
-    "ResNet",
-    "T5",
-    "ViT",
-    "VisionEncoderDecoder",
-    "Wav2Vec2",
-    "Whisper",
-    "XCLIP",
-)
-_NETWORKS = (
-    ".networks.detr:",
-    ".networks.diffusion:",
-)
+    "CLIP", "Clap", "Detr", "GPT2", "Mamba", "Mixtral", "ResNet", "T5", "ViT",
+    "VisionEncoderDecoder", "Wav2Vec2", "Whisper", "XCLIP",
+)  # fmt: skip
+_NETWORKS = (".networks.detr:", ".networks.diffusion:")
 _HEADS = ("num_attention_heads", "n_heads", "num_key_value_heads")
 
 

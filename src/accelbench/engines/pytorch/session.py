@@ -257,7 +257,6 @@ class PytorchSession(ModuleSession):
         self._place: TorchPlace = place_for(torch, job.device.hardware, job.device.ordinal)
         self.device_timed = self._place.timer is not None
         self._quantised: dict[str, Any] = {}
-        self._looked_with: Any = None
         self._replays = False  # each run draws the same numbers
         with memory_errors():
             made: Built = self._timed("build", self._build)
@@ -331,11 +330,9 @@ class PytorchSession(ModuleSession):
 
     @contextmanager
     def _around(self) -> Iterator[None]:
-        with memory_errors(), self._int8_refusals(), self._procedure.around():
+        refusals = int8.refusals() if self._precision == "int8" else nullcontext()
+        with memory_errors(), refusals, self._procedure.around():
             yield
-
-    def _int8_refusals(self) -> AbstractContextManager[None]:
-        return int8.refusals() if self._precision == "int8" else nullcontext()
 
     def prepare(self, case: Case, seed: int | None = None) -> dict[str, torch.Tensor]:
         with memory_errors():
@@ -348,9 +345,7 @@ class PytorchSession(ModuleSession):
         hosted = self._host_inputs(case, arrays)
         return {name: tensor.to(self._place.device) for name, tensor in hosted.items()}
 
-    def compile(self, inputs: Any) -> int | None:
-        # torch.compile works at the first call; that call's block carries its time.
-        return None
+    # It is compiled at the first call, whose block has that time: `compile` has nothing to do.
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
         return self._sampler.sample(inputs, n, timing)

@@ -59,7 +59,6 @@ class QnnRuntime(ForwardEngine):
     remark = "the NPU's compiler always optimises"
 
     def probe(self) -> list[Device | Absent]:
-        """Return the NPU or its emulation if the provider loads; in a throw-away process."""
         from accelbench.engines.qnn.backend import devices
         from accelbench.hardware.qnn import QnnDetector
 

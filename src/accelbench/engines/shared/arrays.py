@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from accelbench.engines.shared.local import LocalSampler
 from accelbench.engines.shared.sketches import Sketch, sketch
 from accelbench.models.data import Feed
 from accelbench.models.data.labelled_feed import LabelledFeed, is_labelled
-from accelbench.models.data.rows import SUFFIX, ArraysFeed
+from accelbench.models.data.rows import SUFFIX, ArraysFeed, DataFeed
 from accelbench.models.denoising import Schedule, denoised
 from accelbench.models.inputs import make_inputs
 from accelbench.models.short_steps import SHORT_PASSES
@@ -57,18 +57,7 @@ def feeding(arrays: Mapping[str, Any]) -> Iterator[FedBatch]:
         _fed.reset(before)
 
 
-class _Fed(Protocol):
-    """A reader of a job's real inputs."""
-
-    def batch(self, case: Case) -> Mapping[str, Any]: ...
-
-    def columns(self) -> Mapping[str, Any]: ...
-
-    def details(self) -> Mapping[str, Any]: ...
-
-
-def _feed(job: Job, clock: Clock) -> _Fed | None:
-    """Return the reader of a job's real inputs; None if they are drawn."""
+def _feed(job: Job, clock: Clock) -> DataFeed | None:
     settings = job.settings
     data, seed = settings.data, settings.seed
     if data is None:
@@ -103,36 +92,63 @@ class Inputs:
         return make_inputs(case.model, case.shapes, seed, case.mode)
 
     def columns(self) -> Mapping[str, Any]:
-        """Return columns of a result about the data that was read last."""
         return {} if self._feed is None else self._feed.columns()
 
     def details(self) -> dict[str, Any]:
-        """Return evidence of the data: what was read, skipped and drawn."""
         return {} if self._feed is None else {"data": self._feed.details()}
 
 
 Arrays = Mapping[str, Any]
 
 
-class ArtefactSession(ABC):
-    """One artefact opened by an engine, wherever that engine runs."""
+class EngineSession:
+    """What sessions of engines have that need nothing else: no compiling, no device's memory."""
 
     phases: tuple[str, ...] = ("step",)
     device_timed = False
 
     def __init__(self, job: Job, clock: Clock) -> None:
-        if job.artefact is None:
-            raise CaseError("no_artefact", "the runtime was given nothing to open")
         self._job = job
-        self._case = job.case
         self._clock = clock
-        self._folder = Path(job.artefact)
-        self.manifest: Manifest = load(self._folder)
         self.timings: dict[str, int] = {}
         self._inputs = Inputs(job, clock)
         self._output_facts: dict[str, Any] = {}
-        self._schedule: Schedule | None = None
         self._looked_with: Any = None  # what the outputs were made of that were seen last
+
+    def _timed(self, name: str, do: Callable[[], Any]) -> Any:
+        start = self._clock.now_ns()
+        made = do()
+        self._wait()
+        self.timings[name] = self._clock.now_ns() - start
+        return made
+
+    def _wait(self) -> None:
+        """Wait for the device."""
+
+    def compile(self, inputs: Any) -> int | None:
+        return None
+
+    def reset_memory(self) -> None:
+        return None
+
+    def device_memory(self) -> DeviceMemory | None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+class ArtefactSession(EngineSession, ABC):
+    """One artefact opened by an engine, wherever that engine runs."""
+
+    def __init__(self, job: Job, clock: Clock) -> None:
+        if job.artefact is None:
+            raise CaseError("no_artefact", "the runtime was given nothing to open")
+        super().__init__(job, clock)
+        self._case = job.case
+        self._folder = Path(job.artefact)
+        self.manifest: Manifest = load(self._folder)
+        self._schedule: Schedule | None = None
 
     # -- what an engine says
 
@@ -160,7 +176,6 @@ class ArtefactSession(ABC):
 
     @property
     def model_path(self) -> Path:
-        """Return the file that the engine opens."""
         return self._folder / self.manifest.file
 
     def prepare(self, case: Case, seed: int | None = None) -> Any:
@@ -183,9 +198,6 @@ class ArtefactSession(ABC):
     def loaded(self) -> Mapping[str, Any]:
         return self._inputs.columns()
 
-    def compile(self, inputs: Any) -> int | None:
-        return None
-
     def inspect(self, inputs: Any) -> None:
         # Where they lie: a copy of GPT-2's logits, 26 MB an item, would be in the peak.
         self._look(self._seen(inputs))
@@ -202,12 +214,6 @@ class ArtefactSession(ABC):
             "output_dtypes": sorted({str(value.dtype) for value in outputs.values()}),
         }
 
-    def reset_memory(self) -> None:
-        return None
-
-    def device_memory(self) -> DeviceMemory | None:
-        return None
-
     def _evidence(
         self,
         engine: str,
@@ -215,7 +221,6 @@ class ArtefactSession(ABC):
         devices: tuple[str, ...] | None = None,
         **more: Any,
     ) -> Evidence:
-        """Return the evidence of an engine; on the device that was asked for if none are named."""
         asked = str(self._job.device)
         return Evidence(
             devices=(asked,) if devices is None else devices,
@@ -226,7 +231,6 @@ class ArtefactSession(ABC):
         )
 
     def details(self) -> dict[str, Any]:
-        """Return what every such engine has in its evidence."""
         made = self.manifest
         return {
             "artefact": {
@@ -241,18 +245,13 @@ class ArtefactSession(ABC):
             **self._inputs.details(),
         }
 
-    def close(self) -> None:
-        return None
-
 
 class ArraySession(ArtefactSession):
     """One artefact opened by an engine in this process, which runs and times its steps."""
 
     def __init__(self, job: Job, clock: Clock) -> None:
         super().__init__(job, clock)
-        start = clock.now_ns()
-        self._open()
-        self.timings["load"] = clock.now_ns() - start
+        self._timed("load", self._open)
         self._sampler = LocalSampler(clock=clock, step=self._step, around=nullcontext)
 
     @abstractmethod
@@ -301,7 +300,6 @@ class ArraySession(ArtefactSession):
         return self._named(self._read(self._run(inputs)))
 
     def _named(self, values: Iterable[Any]) -> dict[str, Any]:
-        """Return outputs in the manifest's order by their names."""
         return dict(zip((output.name for output in self.manifest.outputs), values, strict=True))
 
 

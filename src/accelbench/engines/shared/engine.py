@@ -29,13 +29,10 @@ from accelbench.engines.shared.refusals import (
 
 
 class Engine(ABC):
-    """An engine by its card, readable without importing it.
-
-    Attributes:
-        needs: import names of the packages without which nothing can be opened.
-    """
+    """An engine by its card, readable without importing it."""
 
     info: RuntimeInfo
+    # import names of the packages without which nothing can be opened
     needs: ClassVar[tuple[str, ...]] = ()
 
     def supports(self, case: Case, device: Device) -> Support:
@@ -54,13 +51,9 @@ class Engine(ABC):
 
 
 class ForwardEngine(Engine):
-    """An engine that makes forward passes alone.
+    """An engine that makes forward passes alone."""
 
-    Attributes:
-        remark: what a reader should know of its options, as the end of a sentence.
-    """
-
-    remark: ClassVar[str]
+    remark: ClassVar[str]  # what a reader should know of its options, as the end of a sentence
 
     def refusals(self, case: Case, device: Device) -> Iterator[Support | None]:
         yield from super().refusals(case, device)
@@ -72,17 +65,12 @@ class ForwardEngine(Engine):
 
 
 class FileEngine(ForwardEngine):
-    """An engine of the first format that its card lists, on the CPU; nothing is converted to it.
-
-    Attributes:
-        quantised_by: advice to users who ask for int8 of a file in floats.
-    """
+    """An engine of the first format that its card lists, on the CPU; nothing is converted to it."""
 
     remark = "its files are never compiled"
-    quantised_by: ClassVar[str]
+    quantised_by: ClassVar[str]  # advice to users who ask for int8 of a file in floats
 
     def probe(self) -> list[Device | Absent]:
-        """Return the CPU."""
         return [Device("cpu", f"{self.info.title}'s CPU")]
 
     def refusals(self, case: Case, device: Device) -> Iterator[Support | None]:
@@ -97,7 +85,6 @@ class FileEngine(ForwardEngine):
         yield self.refused(case)
 
     def refused(self, case: Case) -> Support | None:
-        """Return what only this engine refuses."""
         return None
 
     def wants(self, case: Case) -> ArtifactFormat:

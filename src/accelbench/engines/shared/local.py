@@ -14,14 +14,13 @@ what was called.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from accelbench.core.clock import Clock
+from accelbench.core.clock import Clock, no_collection
 from accelbench.core.protocols import Block, most_steps
 from accelbench.core.vocabulary import Timing
 
@@ -38,42 +37,25 @@ class DeviceTimer(Protocol):
         """Return the time between two events that have passed."""
 
 
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Keep Python's collector off: it would strike some samples and not others."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 @dataclass
 class LocalSampler:
-    """Samples steps of an engine in this process.
-
-    Attributes:
-        step: Starts one step; may return before the device is done.
-        synchronize: Waits for the device; None where a step returns when it is done.
-        split: One step that calls mark(name) at the end of each phase.
-        timer: The device's event timers, if it has any.
-        around: Entered once around a block, such as the engine's no-gradient mode.
-        compiled: Reads running totals: compilations, and nanoseconds spent in them.
-        drain: Gives what the steps since the last call noted, as fields of a Block.
-        left: What the last step of the last block returned. It is given up before the next block
-            begins, so that no more is alive during a step than without it.
-    """
+    """Samples steps of an engine in this process."""
 
     clock: Clock
-    step: Callable[[Any], Any]
+    step: Callable[[Any], Any]  # starts one step; may return before the device is done
+    # waits for the device; None where a step returns when it is done
     synchronize: Callable[[], None] | None = None
+    # one step that calls mark(name) at the end of each phase
     split: Callable[[Any, Mark], Any] | None = None
-    timer: DeviceTimer | None = None
+    timer: DeviceTimer | None = None  # the device's event timers, if it has any
+    # entered once around a block, such as the engine's no-gradient mode
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    # reads running totals: compilations, and nanoseconds spent in them
     compiled: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    # gives what the steps since the last call noted, as fields of a Block
     drain: Callable[[], Mapping[str, Any]] = dict
+    # what the last step of the last block returned. It is given up before the next block begins, so
+    # that no more is alive during a step than without it
     left: Any = None
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Block:

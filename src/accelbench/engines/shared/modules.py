@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from accelbench.core.clock import Clock
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Evidence, Job
 from accelbench.core.vocabulary import Mode
-from accelbench.engines.shared.arrays import Inputs
+from accelbench.engines.shared.arrays import EngineSession
 from accelbench.models.build import Built, built
 from accelbench.models.inputs import tensors
 
@@ -29,7 +29,7 @@ DTYPES = {
 }
 
 
-class ModuleSession:
+class ModuleSession(EngineSession):
     """One model on one device in one precision; shapes may change between measurements."""
 
     _procedure: Any  # of the case that is prepared
@@ -37,25 +37,11 @@ class ModuleSession:
     def __init__(self, job: Job, clock: Clock, dtype: torch.dtype) -> None:
         if job.settings.threads:
             torch.set_num_threads(job.settings.threads)
-        self._job = job
-        self._clock = clock
+        super().__init__(job, clock)
         self._dtype = dtype
         trains = job.case.mode is Mode.TRAINING
         # A model that is trained may have a head of its own.
         self._spec: ModelSpec = job.case.model.trained if trains else job.case.model
-        self.timings: dict[str, int] = {}
-        self._inputs = Inputs(job, clock)
-        self._output_facts: dict[str, Any] = {}
-
-    def _timed(self, name: str, do: Callable[[], Any]) -> Any:
-        start = self._clock.now_ns()
-        made = do()
-        self._wait()
-        self.timings[name] = self._clock.now_ns() - start
-        return made
-
-    def _wait(self) -> None:
-        """Wait for the device."""
 
     def _build(self) -> Built:
         # In the type that it runs in: 7 billion weights would not fit most hosts in fp32.
@@ -81,7 +67,6 @@ class ModuleSession:
         return self._inputs.columns()
 
     def _around(self) -> AbstractContextManager[None]:
-        """Enter what a block runs in; errors of the engine become errors of the case."""
         raise NotImplementedError
 
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
@@ -94,7 +79,6 @@ class ModuleSession:
         return preview
 
     def _evidence(self, devices: set[str], engine: str, details: Mapping[str, Any]) -> Evidence:
-        """Return evidence, read back from the tensors themselves after they were computed."""
         return Evidence(
             devices=tuple(sorted(devices)),
             requested=str(self._job.device),

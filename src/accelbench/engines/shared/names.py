@@ -54,7 +54,6 @@ def no_such_runtime(word: str, names: Iterable[str], what: str = "runtime") -> U
 
 
 def _offered() -> Collection[str]:
-    """Return the engines that packages of their own bring."""
     from accelbench.hardware.installing import installed
 
     try:

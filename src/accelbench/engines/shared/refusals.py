@@ -24,60 +24,35 @@ MODULE_OPTIONS = {
 _ONE_FORWARD = "Measure a forward pass: --new-tokens 0."
 _TEXTS: Mapping[str, tuple[str, str]] = {
     # -- of several engines
-    "package_missing": (
-        "the {engine} runtime needs the package {package}, which is not installed",
-        "Install it with: {command}",
-    ),
-    "mode": (
-        "the {engine} runtime does not train",
-        "Use --framework pytorch or jax, or --mode inference.",
-    ),
+    "package_missing": ("the {engine} runtime needs the package {package}, which is not installed",
+                        "Install it with: {command}"),
+    "mode": ("the {engine} runtime does not train",
+             "Use --framework pytorch or jax, or --mode inference."),
     "generation": ("the {engine} runtime does not generate token by token", _ONE_FORWARD),
     "option": ("the {engine} runtime has no option {options}", "It has {known}; {remark}."),
     "option/mode": ("the {engine} runtime has no option {options} in {mode}", "It has {known}."),
-    "option/optimizer": (
-        "the {engine} runtime does not train with the optimizer {optimizer}",
-        "It trains with {known}.",
-    ),
-    "option/pure": (
-        "pure training is of half-precision weights, and {precision} has none",
-        "Use --precision bf16 or fp16, or leave out --pure.",
-    ),
+    "option/optimizer": ("the {engine} runtime does not train with the optimizer {optimizer}",
+                         "It trains with {known}."),
+    "option/pure": ("pure training is of half-precision weights, and {precision} has none",
+                    "Use --precision bf16 or fp16, or leave out --pure."),
     "precision": ("{why}", "It runs {known}."),
-    "precision/stored": (
-        "{model} is stored in {stored}; {kind}s are not quantised",
-        "{how}",
-    ),
-    "format": (
-        "{title} opens a file with its {kind}, and {model} is not converted to one",
-        "Name a {suffix} file, or use --framework pytorch, onnxruntime or openvino.",
-    ),
+    "precision/stored": ("{model} is stored in {stored}; {kind}s are not quantised", "{how}"),
+    "format": ("{title} opens a file with its {kind}, and {model} is not converted to one",
+               "Name a {suffix} file, or use --framework pytorch, onnxruntime or openvino."),
     "no_generation": ("{model} does not generate text", "Leave out --new-tokens."),
-    "no_training": (
-        "the catalogue does not say how {model} is trained",
-        "Use --mode inference.",
-    ),
-    "distributed/strategy": (
-        "the {engine} runtime has no strategy {strategy}",
-        "Use --strategy {known}.",
-    ),
+    "no_training": ("the catalogue does not say how {model} is trained", "Use --mode inference."),
+    "distributed/strategy": ("the {engine} runtime has no strategy {strategy}",
+                             "Use --strategy {known}."),
     # -- JAX
     "distributed/training_only": (
         "the jax runtime shares out training alone",
         "Use --mode training, or --framework pytorch with --strategy tp.",
     ),
-    "distributed/one_device": (
-        "one process of JAX has one device of {hardware}",
-        "Use --hardware {known}.",
-    ),
-    "distributed/accumulate": (
-        "the jax runtime takes the whole of a batch at once",
-        "Leave out --accumulate, or use a smaller batch.",
-    ),
-    "option/always_compiled": (
-        "the jax runtime always compiles",
-        "Leave out the option compile.",
-    ),
+    "distributed/one_device": ("one process of JAX has one device of {hardware}",
+                               "Use --hardware {known}."),
+    "distributed/accumulate": ("the jax runtime takes the whole of a batch at once",
+                               "Leave out --accumulate, or use a smaller batch."),
+    "option/always_compiled": ("the jax runtime always compiles", "Leave out the option compile."),
     "generation/compiled": (
         "the jax runtime does not generate token by token",
         "Measure a forward pass with --new-tokens 0, or use --framework pytorch.",
@@ -90,19 +65,13 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         ),
         "Leave out --gradient-checkpointing, or use a smaller batch.",
     ),
-    "autocast": (
-        "training in {precision} means autocast, which JAX does not have",
-        "Use --precision fp32, or --pure to train half-precision weights.",
-    ),
+    "autocast": ("training in {precision} means autocast, which JAX does not have",
+                 "Use --precision fp32, or --pure to train half-precision weights."),
     # -- PyTorch
-    "distributed/no_backend": (
-        "torch's collectives have no backend on {hardware}",
-        "Use --hardware cpu, cuda or rocm.",
-    ),
-    "option/compiled_ranks": (
-        "a compiled step of several processes is not measured",
-        "Leave out --compile.",
-    ),
+    "distributed/no_backend": ("torch's collectives have no backend on {hardware}",
+                               "Use --hardware cpu, cuda or rocm."),
+    "option/compiled_ranks": ("a compiled step of several processes is not measured",
+                              "Leave out --compile."),
     "precision/half_ranks": (
         (
             "each process would find a loss scale of its own, and half-precision weights are not"
@@ -125,22 +94,16 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         "a step of {model} is of several models or passes, which are not split",
         "Measure one process.",
     ),
-    "precision/int8_ranks": (
-        "products that torchao has quantised are not split over processes",
-        "Use --precision fp32 or bf16.",
-    ),
-    "tensor_parallel": (
-        "nothing says how the products of {model} are split over processes",
-        "Use {instead}.",
-    ),
+    "precision/int8_ranks": ("products that torchao has quantised are not split over processes",
+                             "Use --precision fp32 or bf16."),
+    "tensor_parallel": ("nothing says how the products of {model} are split over processes",
+                        "Use {instead}."),
     "tensor_parallel/uneven": (
         "{name} of {model} is {count}, which {processes} processes cannot share evenly",
         "Use another number of processes, or {instead}.",
     ),
-    "precision/int8_training": (
-        "a model quantised to int8 is not trained",
-        "Use --mode inference, or --precision bf16.",
-    ),
+    "precision/int8_training": ("a model quantised to int8 is not trained",
+                                "Use --mode inference, or --precision bf16."),
     "option/int8_compiled": (
         "torch.compile of a model quantised by torchao did not come to an end here",
         "Leave out --compile.",
@@ -153,22 +116,16 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         ),
     ),
     "option/compile_mode": ("pytorch.{option}={mode} is of torch.compile", "Add --compile."),
-    "option/no_gpu": (
-        "{mode} records the launches of a GPU, and there are none on {hardware}",
-        "Leave it out, or use pytorch.{option}=max-autotune.",
-    ),
-    "generation_compiled": (
-        "each new token reads a longer cache, and would be compiled anew",
-        "Leave out --compile, or measure a forward pass with --new-tokens 0.",
-    ),
+    "option/no_gpu": ("{mode} records the launches of a GPU, and there are none on {hardware}",
+                      "Leave it out, or use pytorch.{option}=max-autotune."),
+    "generation_compiled": ("each new token reads a longer cache, and would be compiled anew",
+                            "Leave out --compile, or measure a forward pass with --new-tokens 0."),
     # -- engines that open files
     "provider": ("ONNX Runtime has no provider {provider} on {hardware}", "It has {known}."),
     "option/hint": ("OpenVINO has no performance hint {hint}", "It has {known}."),
     "precision/unit": ("{why}", "It computes {known} there."),
-    "not_set_up": (
-        "the browser runtime's engine, onnxruntime-web, has not been fetched",
-        "Fetch it with: {command}",
-    ),
+    "not_set_up": ("the browser runtime's engine, onnxruntime-web, has not been fetched",
+                   "Fetch it with: {command}"),
     "browser_kind": (
         "{browser} is no browser of Chromium's kind, and is not driven",
         "Use Chrome, Edge or Chromium: --browser PATH, or the one of accelbench setup browser.",
@@ -177,7 +134,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         "{model} is no callable of your own, which is what the python runtime times",
         "Leave out --framework, or name a function: accelbench run mine.py:function",
     ),
-}
+}  # fmt: skip
 
 
 def refuse(key: str, **values: object) -> Support:
@@ -203,14 +160,7 @@ def missing(engine: str, packages: Iterable[str], extra: str) -> Support | None:
 def beyond_forward(
     engine: str, case: Case, options: Collection[str], remark: str
 ) -> Support | None:
-    """Refuse what an engine cannot do that makes forward passes alone.
-
-    Args:
-        engine: its name.
-        case: what is asked.
-        options: those that it has.
-        remark: what a reader should know of them, as the end of a sentence.
-    """
+    """Refuse what an engine cannot do that makes forward passes only; `remark` ends its advice."""
     if case.mode is Mode.TRAINING:
         return refuse("mode", engine=engine)
     if case.generates:

@@ -38,7 +38,6 @@ class Glance:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of all outputs."""
         return sum(math.prod(s.shape) * s.values.itemsize for s in self.outputs.values())
 
 

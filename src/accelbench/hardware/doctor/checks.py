@@ -350,7 +350,6 @@ def examine(world: World, checks: Sequence[DoctorCheck] = CHECKS) -> Examined:
 
 
 def _asked(check: DoctorCheck, world: World) -> list[Finding]:
-    """Report a check that fails as something broken, and go on."""
     try:
         return check.ask(world)
     except Exception as error:

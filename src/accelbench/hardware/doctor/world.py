@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from accelbench.core.plugins import ENGINES, load_all
+from accelbench.core.plugins import ENGINES, load_all, version_of
 from accelbench.core.protocols import Absent, Device
 from accelbench.hardware.browsers import InstalledPrograms, Programs
 from accelbench.hardware.common import Command, Files, SystemFiles, run_command
@@ -35,13 +35,6 @@ class Folder:
     remedy: str = ""
 
 
-def _version_of(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
 def _requires_of(package: str) -> list[str]:
     try:
         return requires(package) or []
@@ -59,7 +52,7 @@ class World:
 
     store: Path
     cache: Folder
-    version_of: Callable[[str], str | None] = _version_of
+    version_of: Callable[[str], str | None] = version_of
     requires_of: Callable[[str], list[str]] = _requires_of
     importable: Callable[[str], bool] = _importable
     runtimes: Callable[[], Iterable[tuple[str, Any]]] = lambda: load_all(ENGINES)

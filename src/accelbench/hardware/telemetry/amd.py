@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
@@ -10,9 +10,9 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry.common import (
     Clocks,
     ForeignProcess,
+    LibraryTelemetry,
     NullTelemetry,
     Telemetry,
-    asked,
     not_ours,
 )
 
@@ -32,28 +32,20 @@ def amd_telemetry(ordinal: int, uuid: str | None = None, smi: Any = None) -> Tel
         if uuid is not None:
             named = [h for h in handles if smi.amdsmi_get_gpu_device_uuid(h) == uuid]
             handles, ordinal = (named, 0) if named else (handles, ordinal)
-        return AmdTelemetry(smi, handles[ordinal])
+        return AmdTelemetry(smi, handles[ordinal], smi.AmdSmiException)
     except smi.AmdSmiException as error:
         return NullTelemetry(f"amdsmi: {error}")
     except IndexError:
         return NullTelemetry(f"amdsmi shows no GPU {ordinal}")
 
 
-class AmdTelemetry:
+class AmdTelemetry(LibraryTelemetry):
     """One GPU's meters; amdsmi writes "N/A" for what a card does not know."""
 
     source = "amdsmi"
 
-    def __init__(self, smi: Any, handle: Any) -> None:
-        self._smi = smi
-        self._handle = handle
-
-    def _asked(self, name: str, *args: Any) -> Any:
-        question: Callable[..., Any] = getattr(self._smi, name)
-        return asked(lambda: question(self._handle, *args), self._smi.AmdSmiException, "amdsmi")
-
     def clocks(self) -> Clocks | NotAvailable:
-        kinds = self._smi.AmdSmiClkType
+        kinds = self._library.AmdSmiClkType
         compute = self._asked("amdsmi_get_clock_info", kinds.GFX)
         if isinstance(compute, NotAvailable):
             return compute
@@ -81,7 +73,7 @@ class AmdTelemetry:
         return NotAvailable("amdsmi: this card tells no power")
 
     def temperature_celsius(self) -> float | NotAvailable:
-        smi = self._smi
+        smi = self._library
         answer: float | NotAvailable = self._asked(
             "amdsmi_get_temp_metric",
             smi.AmdSmiTemperatureType.HOTSPOT,
@@ -100,7 +92,7 @@ class AmdTelemetry:
 
     def device_memory_used(self) -> int | NotAvailable:
         answer: int | NotAvailable = self._asked(
-            "amdsmi_get_gpu_memory_usage", self._smi.AmdSmiMemoryType.VRAM
+            "amdsmi_get_gpu_memory_usage", self._library.AmdSmiMemoryType.VRAM
         )
         return answer
 
@@ -113,7 +105,7 @@ class AmdTelemetry:
         return not_ours([ForeignProcess(p["pid"], p.get("mem")) for p in running], own)
 
     def close(self) -> None:
-        self._smi.amdsmi_shut_down()
+        self._library.amdsmi_shut_down()
 
 
 def _told(value: Any) -> float | None:

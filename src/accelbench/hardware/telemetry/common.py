@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from accelbench.hardware.common import NotAvailable
 
@@ -72,23 +72,11 @@ class NullTelemetry:
     def __init__(self, reason: str) -> None:
         self._nothing = NotAvailable(reason)
 
-    def clocks(self) -> Clocks | NotAvailable:
+    def _absent(self) -> Any:
         return self._nothing
 
-    def energy_millijoules(self) -> float | NotAvailable:
-        return self._nothing
-
-    def power_watts(self) -> float | NotAvailable:
-        return self._nothing
-
-    def temperature_celsius(self) -> float | NotAvailable:
-        return self._nothing
-
-    def throttled(self) -> tuple[str, ...] | NotAvailable:
-        return self._nothing
-
-    def device_memory_used(self) -> int | NotAvailable:
-        return self._nothing
+    clocks = energy_millijoules = power_watts = temperature_celsius = _absent
+    throttled = device_memory_used = _absent
 
     def foreign_processes(
         self, own: Collection[int] = ()
@@ -97,6 +85,21 @@ class NullTelemetry:
 
     def close(self) -> None:
         return None
+
+
+class LibraryTelemetry:
+    """One GPU's meters by its vendor's library, whose errors are of one class."""
+
+    source: str
+
+    def __init__(self, library: Any, handle: Any, error: type[Exception]) -> None:
+        self._library = library
+        self._handle = handle
+        self._error = error
+
+    def _asked(self, name: str, *args: Any) -> Any:
+        question = getattr(self._library, name)
+        return asked(lambda: question(self._handle, *args), self._error, self.source)
 
 
 def asked(

@@ -18,7 +18,7 @@ from accelbench.hardware.common import Files, NotAvailable, is_processor
 from accelbench.hardware.telemetry import telemetry_for
 from accelbench.hardware.telemetry.apple import apple_meter
 from accelbench.hardware.telemetry.common import Telemetry
-from accelbench.hardware.telemetry.rapl import NOT_READABLE, rapl_meter
+from accelbench.hardware.telemetry.rapl import NOT_READABLE, rapl_meter, scope_of
 
 #: What zeus itself looks for, in this order.
 ENDPOINTS = ("ZEUSD_SOCK_PATH", "ZEUSD_HOST_PORT")
@@ -53,10 +53,7 @@ class ZeusdMeter:
         self._ids = list(client.cpu_ids)
         dram = sum(bool(known) for known in client.dram_available)
         self.ranges = (None,) * (len(self._ids) + dram)
-        noun = "CPU package" if len(self._ids) == 1 else "CPU packages"
-        its = "its" if len(self._ids) == 1 else "their"
-        memory = f" and {its} DRAM" if dram else "; DRAM is not included"
-        self.scope = f"{len(self._ids)} {noun}{memory}; other processes included"
+        self.scope = scope_of(len(self._ids), bool(dram))
 
     def read(self) -> tuple[float, ...]:
         try:

@@ -10,9 +10,9 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry.common import (
     Clocks,
     ForeignProcess,
+    LibraryTelemetry,
     NullTelemetry,
     Telemetry,
-    asked,
     not_ours,
 )
 
@@ -33,30 +33,23 @@ def nvidia_telemetry(uuid: str, nvml: Any = None) -> Telemetry:
             return NullTelemetry("the package nvidia-ml-py is not installed: accelbench setup cuda")
     try:
         nvml.nvmlInit()
-        return NvidiaTelemetry(nvml, nvml.nvmlDeviceGetHandleByUUID(uuid))
+        handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+        return NvidiaTelemetry(nvml, handle, nvml.NVMLError)
     except nvml.NVMLError as error:
         return NullTelemetry(f"NVML: {error}")
 
 
-class NvidiaTelemetry:
+class NvidiaTelemetry(LibraryTelemetry):
     """One GPU's meters."""
 
     source = "NVML"
-
-    def __init__(self, nvml: Any, handle: Any) -> None:
-        self._nvml = nvml
-        self._handle = handle
-
-    def _asked(self, name: str, *args: Any) -> Any:
-        question = getattr(self._nvml, name)
-        return asked(lambda: question(self._handle, *args), self._nvml.NVMLError, "NVML")
 
     def _number(self, name: str, *args: Any) -> float | None:
         answer = self._asked(name, *args)
         return None if isinstance(answer, NotAvailable) else float(answer)
 
     def clocks(self) -> Clocks | NotAvailable:
-        nvml = self._nvml
+        nvml = self._library
         compute = self._asked("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM)
         if isinstance(compute, NotAvailable):
             return compute
@@ -76,7 +69,7 @@ class NvidiaTelemetry:
 
     def temperature_celsius(self) -> float | NotAvailable:
         answer: float | NotAvailable = self._asked(
-            "nvmlDeviceGetTemperature", self._nvml.NVML_TEMPERATURE_GPU
+            "nvmlDeviceGetTemperature", self._library.NVML_TEMPERATURE_GPU
         )
         return answer
 
@@ -112,4 +105,4 @@ class NvidiaTelemetry:
 
     def close(self) -> None:
         # NVML counts its users: the last one to leave unloads it.
-        self._nvml.nvmlShutdown()
+        self._library.nvmlShutdown()

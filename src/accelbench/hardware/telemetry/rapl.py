@@ -134,6 +134,13 @@ def rapl_meter(files: Files | None = None) -> RaplMeter | NotAvailable:
     return meter
 
 
+def scope_of(packages: int, has_memory: bool) -> str:
+    """Return in words what counters of so many packages include."""
+    noun, its = ("CPU package", "its") if packages == 1 else ("CPU packages", "their")
+    memory = f" and {its} DRAM" if has_memory else "; DRAM is not included"
+    return f"{packages} {noun}{memory}; other processes included"
+
+
 class RaplMeter:
     """Counters of all packages and, if it is counted, of their DRAM."""
 
@@ -143,10 +150,7 @@ class RaplMeter:
     def __init__(self, files: Files, packages: list[str], memories: list[str]) -> None:
         self._files = files
         self._folders = [*packages, *memories]
-        noun = "CPU package" if len(packages) == 1 else "CPU packages"
-        its = "its" if len(packages) == 1 else "their"
-        memory = f" and {its} DRAM" if memories else "; DRAM is not included"
-        self.scope = f"{len(packages)} {noun}{memory}; other processes included"
+        self.scope = scope_of(len(packages), bool(memories))
         limits = [number(files.text(f"{name}/max_energy_range_uj")) for name in self._folders]
         self.ranges = tuple(None if limit is None else limit / 1e6 for limit in limits)
 

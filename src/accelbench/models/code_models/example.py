@@ -8,6 +8,7 @@ from typing import Any
 
 from accelbench.core.visible import in_quotes
 from accelbench.models.code_models.loading import is_array
+from accelbench.models.file_models.given_inputs import refuse_unknown_inputs
 from accelbench.models.file_models.kinds import FileRefusedError
 
 
@@ -33,12 +34,20 @@ def required(function: Callable[..., Any]) -> list[str] | None:
     ]
 
 
-def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
-    """Return an example by the names of a function's parameters.
+def refuse_missing(function: Any, given: Sequence[str], needs: Sequence[str], advice: str) -> None:
+    """Refuse names that a function does not take, and what it needs if it is not given."""
+    known = names(function)
+    if known is not None:
+        refuse_unknown_inputs(given, known)
+    for name in needs:
+        if name not in given:
+            raise FileRefusedError(
+                f"It takes {', '.join(needs)}, and nothing says what {name} is.", advice
+            )
 
-    Raises:
-        FileRefusedError: it does not fit, or a parameter has no name.
-    """
+
+def named(forward: Callable[..., Any], example: Any) -> dict[str, Any]:
+    """Return an example by the names of a function's parameters; refuse one that does not fit."""
     args, keywords = arguments(example)
     signature = inspect.signature(forward)
     try:

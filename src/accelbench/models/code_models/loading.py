@@ -283,12 +283,10 @@ class CodeWord:
 
     @property
     def is_file(self) -> bool:
-        """Whether the place is a file, not a module that is imported by name."""
         return self.place.lower().endswith(SUFFIX)
 
     @property
     def path(self) -> Path:
-        """Path of the file."""
         return Path(self.place).expanduser()
 
     def __str__(self) -> str:

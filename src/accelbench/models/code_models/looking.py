@@ -22,7 +22,6 @@ from accelbench.core.processes import tell
 from accelbench.core.visible import in_quotes
 from accelbench.models.code_models import example, loading
 from accelbench.models.code_models.loading import SUFFIX
-from accelbench.models.file_models.given_inputs import refuse_unknown_inputs
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.models.file_models.unchanged import digest_of
 
@@ -35,10 +34,9 @@ _GIVE = (
 def look(question: Mapping[str, Any]) -> dict[str, Any]:
     """Describe the object of an attribute, or raise FileRefusedError if it cannot be measured.
 
-    Args:
-        question: module, attribute, path and folder, as in `ModelCode`; `reference`; `given`, the
-            described inputs; `live`, whether the object is in use in this process; `here`, a folder
-            that must not be imported from.
+    The question has module, attribute, path and folder, as in `ModelCode`; `reference`; `given`,
+    the described inputs; `live`, whether the object is in use in this process; and `here`, a folder
+    that must not be imported from.
     """
     code = ModelCode(
         CodeKind.CALLABLE, question["module"], question["attribute"], question["path"],
@@ -172,14 +170,8 @@ def _described(loaded: loading.LoadedCode, given: Sequence[str], *, live: bool) 
     needs = example.required(loaded.subject)
     if needs is None:
         needs = [] if loaded.example is not None or given else ["inputs"]
-    known = example.names(loaded.subject)
-    if known is not None:
-        refuse_unknown_inputs(given, known)
-    missing = [name for name in needs if name not in given]
-    if missing and (given or loaded.example is None):
-        raise FileRefusedError(
-            f"It takes {', '.join(needs)}, and nothing says what {missing[0]} is.", _GIVE
-        )
+    by_name = given or loaded.example is None
+    example.refuse_missing(loaded.subject, given, needs if by_name else (), _GIVE)
     if not given:
         # What does not fit is said here, before anything is measured.
         args, keywords = (

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import UsageError
 from accelbench.core.free_dimensions import OPEN, text_of
 from accelbench.core.model import CodeKind, InputSpec, ModelCode, ModelSpec, Training
+from accelbench.core.plugins import version_of
 from accelbench.core.processes import NoAnswerError, answers_of
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Architecture, Family
@@ -44,16 +44,7 @@ _DEFAULTS = {SEQUENCE: 128, IMAGE: 224}
 def model_of_code(
     word: CodeWord, given: Mapping[str, GivenInput] | None = None, reference: str = ""
 ) -> ModelSpec:
-    """Return the model of an attribute; its owner's code runs in a process that ends.
-
-    Args:
-        word: the place of the attribute.
-        given: the owner's descriptions of inputs.
-        reference: an attribute of the same module with the right answers.
-
-    Raises:
-        UsageError: it cannot be measured: one sentence with the reason.
-    """
+    """Return the model of an attribute; its owner's code runs in a process that ends."""
     try:
         found = _looked_at(word, given or {}, reference)
         spec = model_found(word, found, given or {})
@@ -77,7 +68,9 @@ def described(spec: ModelSpec) -> list[str]:
     if where == LIVE_OBJECT:  # written for it: its owner has no such file
         runs = "it was made again to look at it, and is in every worker"
     lines = [
-        f"{spec.id} is built by {_with_version(package)}, with random weights."
+        # On the search path without being installed, it has no version.
+        f"{spec.id} is built by {' '.join(filter(None, (package, version_of(package))))},"
+        " with random weights."
         if package
         else f"{spec.id} is your own code, {what}: {runs}.",
         *(
@@ -91,13 +84,6 @@ def described(spec: ModelSpec) -> list[str]:
     if code.reference:
         lines.append(f"{spec.id} is compared with {code.reference}.")
     return [*lines, *(f"{spec.id} {note}." for note in code.notes)]
-
-
-def _with_version(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:  # on the search path without being installed
-        return package
 
 
 def name_of(word: CodeWord) -> str:
@@ -123,11 +109,7 @@ class Elsewhere:
 
 
 def looked_at_elsewhere(spec: ModelSpec, place: Elsewhere) -> tuple[ModelSpec, list[Path]]:
-    """Return a model as its code lies elsewhere, and the files of here that it imports.
-
-    Raises:
-        FileRefusedError: it cannot be measured there.
-    """
+    """Return a model as its code lies elsewhere, and the files of here that it imports."""
     code = spec.code
     assert code is not None
     own = f"{code.attribute}.{REFERENCE}"
@@ -274,10 +256,7 @@ def _own_sizes(
 
 
 def _input(
-    name: str,
-    entry: Mapping[str, Any] | None,
-    given: GivenInput | None,
-    found: Mapping[str, Any],
+    name: str, entry: Mapping[str, Any] | None, given: GivenInput | None, found: Mapping[str, Any]
 ) -> InputSpec:
     dtype = (given.dtype if given is not None else None) or (entry or {}).get("dtype")
     if dtype is None:
@@ -302,10 +281,7 @@ def _input(
 
 
 def _shape(
-    name: str,
-    entry: Mapping[str, Any] | None,
-    given: GivenInput | None,
-    found: Mapping[str, Any],
+    name: str, entry: Mapping[str, Any] | None, given: GivenInput | None, found: Mapping[str, Any]
 ) -> tuple[int | str, ...]:
     own = None if entry is None else entry["shape"]
     if given is not None and given.shape is not None:

@@ -18,6 +18,7 @@ from torch.nn.parameter import is_lazy
 
 from accelbench.core.errors import CaseError
 from accelbench.core.visible import in_quotes
+from accelbench.models.build import parameter_count
 from accelbench.models.code_models import example
 from accelbench.models.code_models.loading import LoadedCode
 from accelbench.models.counting import Count, Counter, UnknownOperationError, count_forward
@@ -45,12 +46,7 @@ def counted(
 ) -> dict[str, Any]:
     """Return the entry of a module as in `costs.json`, or the reason why there is none.
 
-    The module loses its weights.
-
-    Args:
-        module: in evaluation mode.
-        inputs: its example, by name.
-        batch: items of the example if the module takes other numbers, else None.
+    The module loses its weights. `batch` is None if it takes no other number of items.
     """
     passes = {}
     try:
@@ -102,21 +98,20 @@ def _shaped(value: torch.Tensor, batch: int | None, items: int, dtype: torch.dty
 def described(
     loaded: LoadedCode, given: Sequence[str], advice: str, live: bool = False
 ) -> dict[str, Any]:
-    """Describe a module: its inputs, batch, parameters and cost.
-
-    Raises:
-        FileRefusedError: nothing states its inputs, or it does not take its own example.
-    """
+    """Return a module's inputs, batch, parameters and cost; its example has to fit."""
     module = loaded.subject.eval()
     _refuse_unmade(module)
     if loaded.example is None:
-        told = _as_given(module, given, advice)
-        uncounted = "it has no example inputs to be counted with"
+        needs = example.required(module.forward) or ["inputs"]
+        example.refuse_missing(module.forward, given, needs, advice)
         return {
-            **told,
-            "parameters": _parameters(module),
-            "uncounted": uncounted,
-            **_training(_labels(loaded)),
+            "inputs": [],
+            "batch": 1,
+            "free_batch": True,
+            "notes": [],
+            "parameters": parameter_count(module),
+            "uncounted": "it has no example inputs to be counted with",
+            "training": _training(loaded),
         }
     inputs = {
         name: value if torch.is_tensor(value) else torch.from_numpy(np.asarray(value))
@@ -141,11 +136,11 @@ def described(
         notes += [f"is measured at a batch of {batch} alone: {why}"] if why else []
     return {
         "inputs": [example.described(name, value) for name, value in inputs.items()],
-        "parameters": _parameters(module),
+        "parameters": parameter_count(module),
         "batch": batch or 1,
         "free_batch": free,
         "notes": notes,
-        **_training(_labels(loaded)),
+        "training": _training(loaded),
         **(_UNCOUNTED if live else counted(module, inputs, batch if free else None)),
     }
 
@@ -181,11 +176,9 @@ def _made_late(name: str) -> FileRefusedError:
 def _outputs_of_example(
     module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """Return the outputs of a copy of the example.
+    """Return the outputs of a copy of the example; refuse a module that then gives other outputs.
 
-    Raises:
-        FileRefusedError: it changes its inputs and then gives other outputs. A step begins with
-            the inputs of the step before: each step would have another batch.
+    A step begins with the inputs of the step before: each would have another batch.
     """
     fed = {name: value.clone() for name, value in inputs.items()}
     outputs = {name: value.clone() for name, value in _outputs(module, fed).items()}
@@ -210,24 +203,6 @@ def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool(near)
 
 
-def _parameters(module: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
-def _as_given(module: torch.nn.Module, given: Sequence[str], advice: str) -> dict[str, Any]:
-    needs = example.required(module.forward)
-    known = example.names(module.forward)
-    if known is not None:
-        refuse_unknown_inputs(given, known)
-    missing = [name for name in needs or ["inputs"] if name not in given]
-    if missing:
-        raise FileRefusedError(
-            f"It takes {', '.join(needs or ['inputs'])}, and nothing says what {missing[0]} is.",
-            advice,
-        )
-    return {"inputs": [], "batch": 1, "free_batch": True, "notes": []}
-
-
 def _outputs(module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> dict[str, Any]:
     with torch.inference_mode():
         try:
@@ -244,7 +219,6 @@ def _refuses_twice(
     outputs: Mapping[str, torch.Tensor],
     batch: int,
 ) -> str:
-    """Return why a module refuses its example twice over as a batch, or ""."""
     twice = {
         name: torch.cat([value, value]) if value.dim() else value for name, value in inputs.items()
     }
@@ -264,14 +238,10 @@ def _refuses_twice(
     return ""
 
 
-def _labels(loaded: LoadedCode) -> dict[str, Any]:
+def _training(loaded: LoadedCode) -> dict[str, Any] | None:
     if loaded.loss is None or loaded.labels is None:
-        return {}
+        return None
     several = loaded.labels if isinstance(loaded.labels, tuple) else (loaded.labels,)
     names = ["labels", *(f"labels_{place}" for place in range(1, len(several)))]
     tensors = {name: torch.as_tensor(value) for name, value in zip(names, several, strict=True)}
     return {"labels": [example.described(name, value) for name, value in tensors.items()]}
-
-
-def _training(labels: Mapping[str, Any]) -> dict[str, Any]:
-    return {"training": dict(labels) or None}

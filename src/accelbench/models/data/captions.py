@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.core.model import InputSpec, ModelSpec
@@ -21,27 +21,13 @@ if TYPE_CHECKING:
 _LEARNED_FROM = 4 * 2**20
 
 
-class Encoder(Protocol):
+class Encoder:
     """Turns text into ids of a model's vocabulary."""
-
-    note: str  # where it comes from
-
-    def plain(self, text: str) -> list[int]:
-        """Return the ids of the text only."""
-        ...
-
-    def marked(self, text: str) -> list[int]:
-        """Return the ids with the marks that the tokenizer puts around a text."""
-        ...
-
-
-class _Ids:
-    """A tokenizer whose ids are kept within a model's."""
 
     def __init__(self, tokenizer: Any, low: int, top: int, note: str) -> None:
         self._tokenizer = tokenizer
         self._low, self._top = low, top
-        self.note = note
+        self.note = note  # where it comes from
 
     def plain(self, text: str) -> list[int]:
         return self._checked(self._tokenizer.encode(text, add_special_tokens=False).ids)
@@ -62,16 +48,9 @@ class _Ids:
 def encoder_for(weights: str, text: Iterable[str], low: int, high: int, marks: int) -> Encoder:
     """Return the tokenizer next to the weights, or one learned from the text.
 
-    Args:
-        weights: a folder with tokenizer.json, or any other word.
-        text: what a tokenizer is learned from; the same text gives the same ids.
-        low: the first id that text may have.
-        high: the first id beyond them.
-        marks: the first id beyond those that a tokenizer of the model's own may use as marks.
-
-    Raises:
-        UnsupportedError: the vocabulary has no room for the 256 bytes.
-        CaseError: tokenizer.json cannot be read.
+    The same text gives the same ids, from `low` to below `high`; a tokenizer of the model's own may
+    use ids below `marks` as marks. Raises UnsupportedError if the vocabulary has no room for the
+    256 bytes.
     """
     tokenizers = need("tokenizers", "tokenizers", "data", "Reading text")
     file = Path(weights).expanduser() / "tokenizer.json"
@@ -85,10 +64,10 @@ def encoder_for(weights: str, text: Iterable[str], low: int, high: int, marks: i
             ) from error  # fmt: skip
         own.no_padding()
         own.no_truncation()
-        return _Ids(own, 0, marks, "Text is in ids of the tokenizer.json beside the weights.")
+        return Encoder(own, 0, marks, "Text is in ids of the tokenizer.json beside the weights.")
     learned = _learned(tokenizers, text, high - low)
     size = learned.get_vocab_size()
-    return _Ids(
+    return Encoder(
         learned, low, high,
         f"The weights come without a tokenizer: a byte-level BPE of {size} ids was learned from "
         f"the text, of the {high - low} that the model knows.",
@@ -157,7 +136,6 @@ class Captions:
         self.gives = frozenset(part[0].name for part in parts if part)
 
     def rows(self, text: str) -> dict[str, Array]:
-        """Return the text cut or padded to the lengths of the inputs."""
         row: dict[str, Array] = {}
         if self._ids:
             spec, shape = self._ids

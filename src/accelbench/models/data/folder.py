@@ -39,7 +39,6 @@ class Entry:
 
     @property
     def folder(self) -> str:
-        """The folder right above it."""
         return self.name.rpartition("/")[0]
 
 
@@ -55,12 +54,10 @@ class Folder:
 
     @property
     def holds(self) -> str:
-        """The kinds that are there, in words."""
         kinds = (("images", self.images), ("sound", self.sounds), ("text", self.texts))
         return " and ".join(name for name, entries in kinds if entries)
 
     def title(self, label: str) -> str:
-        """Return a class in words."""
         return self.titles.get(label) or label.replace("_", " ").replace("-", " ")
 
 
@@ -71,14 +68,10 @@ def classes_of(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def look(path: str | Path) -> Folder:
-    """List a folder of inputs, or take a single file as one.
+    """List a folder of inputs, or take a single file as one; refuse a path without any.
 
     Class folders may lie in the folder itself or in its splits: the first of `val`, `test` and
     `train` that holds anything is taken.
-
-    Raises:
-        UsageError: there is nothing at the path, or nothing of use.
-        SurroundingsError: it may not be read.
     """
     root = Path(path).expanduser()
     if root.is_file():
@@ -209,16 +202,9 @@ def read_beside(folders: Sequence[Path], name: str) -> Mapping[str, Any]:
 def numbered(
     root: Path, names: Sequence[str], model: ModelSpec, folders: Sequence[Path]
 ) -> tuple[Mapping[str, int], int | None, str]:
-    """Return a number for each class, the number of classes of the model, and what orders them.
+    """Return a number for each class, the number of the model's classes, and what orders them.
 
-    Args:
-        root: a folder that may have classes.txt.
-        names: of the classes, sorted.
-        model: that is fed.
-        folders: next to the model.
-
-    Raises:
-        CaseError: classes.txt lacks a class.
+    Raises CaseError if a file classes.txt lacks a class.
     """
     path = root / CLASSES
     if path.is_file():

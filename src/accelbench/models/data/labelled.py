@@ -39,30 +39,21 @@ class LabelledData(Protocol):
     @property
     def count(self) -> int | None:
         """Number of samples that are taken; None until all have been read."""
-        ...
 
     @property
     def classes(self) -> int | None:
         """Number of classes that the model must have; None if any number does."""
-        ...
 
     @property
-    def notes(self) -> Sequence[str]:
-        """Notes for readers of the result."""
-        ...
+    def notes(self) -> Sequence[str]: ...
 
     @property
-    def facts(self) -> Mapping[str, Any]:
-        """How samples were made into inputs, for the evidence."""
-        ...
+    def facts(self) -> Mapping[str, Any]: ...
 
     def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:
         """Yield each sample's inputs, without the batch, and its label; count those left out."""
-        ...
 
-    def digest(self) -> str:
-        """Return the digest of what `rows` has given, once it has given all."""
-        ...
+    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -75,11 +66,7 @@ class StoredRows:
 
 
 def headers(path: Path) -> Mapping[str, StoredRows]:
-    """Return the arrays of a file by name, from their headers only.
-
-    Raises:
-        UsageError: it is not such a file, or holds what is not a plain array.
-    """
+    """Return the arrays of a file by name, from their headers only, or raise UsageError."""
     if path.exists() and not path.is_file():
         raise _refused(path, "is no file")  # a pipe or a device, which may have no end
     try:
@@ -117,8 +104,7 @@ def look_labelled(path: Path) -> Mapping[str, StoredRows]:
         if not stored.shape or stored.shape[0] != labels.shape[0]:
             count = stored.shape[0] if stored.shape else "no"
             raise _refused(
-                path,
-                f"has {labels.shape[0]} {LABELS} and {count} rows of {in_quotes(stored.name)}",
+                path, f"has {labels.shape[0]} {LABELS} and {count} rows of {in_quotes(stored.name)}"
             )
     return found
 
@@ -210,8 +196,6 @@ def chosen(count: int, most: int | None, seed: int) -> list[int]:
 
 
 class _Rows:
-    """An array of a file, row after row."""
-
     def __init__(self, stream: IO[bytes], path: Path, name: str) -> None:
         import numpy as np
 
@@ -287,11 +271,7 @@ def _kind(stored: StoredRows) -> str:
 def _matched(
     path: Path, stored: Mapping[str, StoredRows], case: Case, notes: list[str]
 ) -> dict[str, Any]:
-    """Return the types in which the file's arrays are fed, by input.
-
-    Raises:
-        CaseError: an array is missing whose values matter, or has another shape or type.
-    """
+    """Return the types in which the file's arrays are fed, by input; refuse others."""
     shapes = input_shapes(case.model, case.shapes, case.mode)
     takes: dict[str, Any] = {}
     for tensor in tensors(case.model, case.shapes, case.mode):

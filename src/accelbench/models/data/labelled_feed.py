@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +20,7 @@ from accelbench.models.data.folder import Entry, Folder, classes_of, folders_bes
 from accelbench.models.data.labelled import LabelledArrays, LabelledData, batch_of, chosen, settled
 from accelbench.models.data.labelled_text import LabelledTexts, TextWindows
 from accelbench.models.data.pictures import ADVICE, CONFIG, PictureRecipe, recipe_of
-from accelbench.models.data.rows import SUFFIX, UnreadableError, contents, need
+from accelbench.models.data.rows import SUFFIX, DataFeed, UnreadableError, contents, need
 from accelbench.models.data.sounds import SoundRecipe, sound_recipe
 from accelbench.models.data.text import TABLES, TextFiles, TextTable, is_text_table
 from accelbench.models.inputs import input_shapes, tensors
@@ -61,7 +62,6 @@ class _LabelledFiles:
 
     @property
     def notes(self) -> list[str]:
-        """Notes for readers of the result; skipped files are known once all were read."""
         notes = [self._recipe.note, f"Classes are numbered by {self._by}."]
         if self.count != self._all:
             notes.append(f"{self.count} of {self._all} samples were drawn for accuracy.")
@@ -72,7 +72,6 @@ class _LabelledFiles:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """How they were made into inputs."""
         return {
             "kind": self.kind,
             "files": self._all,
@@ -197,11 +196,7 @@ def _picture_view(shape: Sequence[int]) -> View | None:
 def _float_input(
     case: Case, fits: Callable[[Sequence[int]], T | None], what: str
 ) -> tuple[InputSpec, T]:
-    """Return the only input whose values matter, and its shape as `fits` returns it.
-
-    Raises:
-        CaseError: it does not fit, or there is another such input.
-    """
+    """Return the only input whose values matter, and its shape as `fits` returns it."""
     shapes = input_shapes(case.model, case.shapes, case.mode)
     open_ = [t for t in tensors(case.model, case.shapes, case.mode) if not settled(t)]
     if len(open_) == 1 and open_[0].dtype in ("float", "float32", "float16"):
@@ -222,13 +217,7 @@ def _recipe(case: Case, settings: JobSettings, view: View) -> PictureRecipe:
     found = recipe_of(settings.preprocessing, folders_beside(model, settings))
     published = None if model.is_own else pictures.preprocessing(model)
     if found is None and published is not None:
-        found = PictureRecipe(
-            f"its publishers of {model.id}",
-            published.mean,
-            published.std,
-            filter=published.filter,
-            margin=published.margin,
-        )
+        found = replace(published, name=f"its publishers of {model.id}")
     if found is None:
         raise CaseError(
             "data_mismatch",
@@ -274,8 +263,7 @@ def is_labelled(settings: JobSettings, case: Case) -> bool:
 def labelled_data(settings: JobSettings, case: Case) -> LabelledData | None:
     """Return the samples of a job as a case's model takes them, or None without labels.
 
-    Raises:
-        CaseError: they have labels, which are not this model's.
+    Raises CaseError if the labels are not this model's.
     """
     return None if settings.accuracy == OFF else _samples(settings, case)
 
@@ -308,17 +296,14 @@ def _has_labels(folder: Folder, accuracy: str) -> bool:
     return predicts or any(classes_of(entries) for entries in kinds)
 
 
-class LabelledFeed:
+class LabelledFeed(DataFeed):
     """The first samples of labelled data, as the inputs that are timed."""
 
     def __init__(self, settings: JobSettings, now_ns: Callable[[], int]) -> None:
+        super().__init__(now_ns)
         self._settings = settings
-        self._now_ns = now_ns
-        self._columns: Mapping[str, Any] = {}
-        self._details: Mapping[str, Any] = {}
 
     def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
-        """Return a case's inputs, or raise CaseError if the data is not its model's."""
         start = self._now_ns()
         table = is_text_table(Path(self._settings.data or ""))
         if table and (case.generates or case.mode is Mode.TRAINING):
@@ -345,11 +330,3 @@ class LabelledFeed:
         counted = {} if data.count is None else {"samples": data.count}
         self._details = {**data.facts, **counted, "notes": notes}
         return fed
-
-    def columns(self) -> Mapping[str, Any]:
-        """Return columns of a result about the last batch."""
-        return self._columns
-
-    def details(self) -> Mapping[str, Any]:
-        """Return the evidence of the last batch."""
-        return self._details

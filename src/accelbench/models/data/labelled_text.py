@@ -158,7 +158,6 @@ class TextInputs:
     def row(
         self, ids: Sequence[int], mask: Sequence[int], types: Sequence[int]
     ) -> dict[str, Array]:
-        """Return the inputs of one text."""
         import numpy as np
 
         self._check(ids)
@@ -182,11 +181,7 @@ class TextInputs:
 
 
 def text_inputs(case: Case) -> TextInputs:
-    """Return the inputs of a case that a text gives.
-
-    Raises:
-        CaseError: it takes no text, or another input whose values matter.
-    """
+    """Return the inputs of a case that a text gives; refuse a case with others that matter."""
     shapes = input_shapes(case.model, case.shapes, case.mode)
     masks, types, positions = dict[str, tuple[str, int]](), dict[str, str](), dict[str, str]()
     open_: list[InputSpec] = []
@@ -282,7 +277,6 @@ class LabelledTexts(_Text):
 
     @property
     def notes(self) -> list[str]:
-        """Notes for readers of the result; cut texts are known once all were read."""
         length, pad = self._inputs.length, self._tokenizer.pad
         how = f"Text is in {length} ids of the {self._tokenizer.name}"
         mask = "" if self._inputs.masks else ", which no mask of the model leaves out"
@@ -295,7 +289,6 @@ class LabelledTexts(_Text):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """How they were made into inputs."""
         return {
             **self._told(),
             "texts": self._all,
@@ -367,7 +360,6 @@ class TextWindows(_Text):
 
     @property
     def notes(self) -> list[str]:
-        """Notes for readers of the result."""
         how = f"Text is in windows of {self._inputs.length} ids of the {self._tokenizer.name}"
         notes = [
             f"{how}, which do not overlap; the first of each has nothing before it to be told from."
@@ -378,7 +370,6 @@ class TextWindows(_Text):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """How they were made into inputs."""
         return {**self._told(), "windows": self.count}
 
     def rows(self) -> Iterator[tuple[Mapping[str, Array], Array]]:

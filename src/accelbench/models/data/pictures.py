@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,47 +35,67 @@ _CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.2757771
 _HALF = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 
 
+_BYTE = 1 / 255
+
+
 @dataclass(frozen=True)
-class Preprocessing:
-    """A publisher's preparation of a picture.
+class PictureRecipe:
+    """From a decoded picture to pixels."""
 
-    The shorter side is resized to `margin` times the model's, and the middle cut out; pixels from 0
-    to 1 then lose `mean` and are divided by `std`.
-    """
+    name: str  # what states it
+    mean: tuple[float, ...] = (0.0,)  # subtracted after scaling, one per channel or one for all
+    std: tuple[float, ...] = (1.0,)  # divided by after that
+    scale: float = _BYTE  # of bytes, first
+    filter: str = "BILINEAR"  # of resizing, by Pillow's name
+    stretched: bool = False  # to the model's size; else by the shorter side, the middle cut out
+    margin: float = 1.0  # times the model's size, before the middle is cut out
+    size: tuple[int, int] | None = None  # height and width of the result, if stated
 
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    margin: float = 1.0
-    filter: str = "BICUBIC"
+    @property
+    def note(self) -> str:
+        how = "stretched" if self.stretched else "resized by the shorter side, the middle cut out"
+        scale = "as bytes" if self.scale == 1.0 else f"times {self.scale:.4g}"
+        mean, std = (", ".join(f"{v:g}" for v in values) for values in (self.mean, self.std))
+        return (
+            f"Pictures as {self.name} says: {how} ({self.filter.lower()}), {scale},"
+            f" less {mean}, over {std}."
+        )
+
+    def pixels(self, image: Image.Image, height: int, width: int, channels: int) -> Array:
+        import numpy as np
+
+        image = fitted(image.convert("L" if channels == 1 else "RGB"), height, width, self)
+        values = np.asarray(image, np.float32).reshape(height, width, channels)
+        mean, std = np.asarray(self.mean, np.float32), np.asarray(self.std, np.float32)
+        scaled = (values * np.float32(self.scale) - mean) / std
+        return np.ascontiguousarray(scaled.transpose(2, 0, 1))
 
 
+#: What is published for most models is said with this filter.
+_published = partial(PictureRecipe, "its publishers", filter="BICUBIC")
 #: By the beginning of the class that a builder names. Mean, deviation and filter are those of the
 #: checkpoints' published preprocessor configs. Where those squash a picture to a square (ViT) or
 #: scale it to the side without a square (DETR), the middle is cut out here, as a case has one size.
-_PUBLISHED: Mapping[str, Preprocessing] = {
-    "ResNet": Preprocessing(*_IMAGENET, margin=256 / 224),
-    "ViT": Preprocessing(*_HALF, margin=256 / 224, filter="BILINEAR"),
-    "VisionEncoderDecoder": Preprocessing(*_HALF, filter="BILINEAR"),  # vit-gpt2
-    "Detr": Preprocessing(*_IMAGENET, filter="BILINEAR"),
-    "CLIP": Preprocessing(*_CLIP),
-    "XCLIP": Preprocessing(*_IMAGENET, filter="BILINEAR"),
-    "Llava": Preprocessing(*_CLIP),  # LLaVA-NeXT too: both see through CLIP
+_PUBLISHED: Mapping[str, PictureRecipe] = {
+    "ResNet": _published(*_IMAGENET, margin=256 / 224),
+    "ViT": _published(*_HALF, margin=256 / 224, filter="BILINEAR"),
+    "VisionEncoderDecoder": _published(*_HALF, filter="BILINEAR"),  # vit-gpt2
+    "Detr": _published(*_IMAGENET, filter="BILINEAR"),
+    "CLIP": _published(*_CLIP),
+    "XCLIP": _published(*_IMAGENET, filter="BILINEAR"),
+    "Llava": _published(*_CLIP),  # LLaVA-NeXT too: both see through CLIP
 }
-_USUAL = Preprocessing(*_IMAGENET, margin=256 / 224)
+#: ImageNet's, for a model without a published one.
+_USUAL = _published(*_IMAGENET, margin=256 / 224)
 
 
-def preprocessing(spec: ModelSpec) -> Preprocessing | None:
+def preprocessing(spec: ModelSpec) -> PictureRecipe | None:
     """Return what is published for a model, or None."""
     name = spec.builder.rpartition(":")[2].replace("_", "").lower()
     for prefix, recipe in _PUBLISHED.items():
         if name.startswith(prefix.lower()):
             return recipe
     return None
-
-
-def usual_preprocessing() -> Preprocessing:
-    """Return ImageNet's, for a model without a published one."""
-    return _USUAL
 
 
 #: What is decoded. Of the other formats that Pillow knows some are handed to programs, as EPS is to
@@ -110,20 +131,22 @@ def _narrowed(image: Image.Image) -> Image.Image:
     return Image.fromarray((np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8))
 
 
-def fitted(image: Image.Image, height: int, width: int, how: Preprocessing) -> Image.Image:
-    """Resize a picture by its shorter side and cut out the middle."""
+def fitted(image: Image.Image, height: int, width: int, how: PictureRecipe) -> Image.Image:
+    """Resize a picture, by its shorter side unless it is stretched, and cut out the middle."""
     from PIL import Image
 
     wide, high = image.size
-    scale = how.margin * max(height / high, width / wide)
-    size = (max(width, round(wide * scale)), max(height, round(high * scale)))
+    size = (width, height)
+    if not how.stretched:
+        scale = how.margin * max(height / high, width / wide)
+        size = (max(width, round(wide * scale)), max(height, round(high * scale)))
     if size != image.size:
         image = image.resize(size, Image.Resampling[how.filter])
     left, top = (size[0] - width) // 2, (size[1] - height) // 2
     return image.crop((left, top, left + width, top + height))
 
 
-def normalised(image: Image.Image, how: Preprocessing) -> Array:
+def normalised(image: Image.Image, how: PictureRecipe) -> Array:
     """Return pixels in float32, channels first."""
     import numpy as np
 
@@ -148,7 +171,7 @@ def best_grid(size: tuple[int, int], grids: Sequence[Sequence[int]]) -> tuple[in
 
 
 def tiled(
-    image: Image.Image, size: tuple[int, int], grid: tuple[int, int], tile: int, how: Preprocessing
+    image: Image.Image, size: tuple[int, int], grid: tuple[int, int], tile: int, how: PictureRecipe
 ) -> list[Array]:
     """Return LLaVA-NeXT's view of a picture: the whole as one tile, then tile by tile.
 
@@ -173,8 +196,6 @@ def tiled(
 
 @dataclass(frozen=True)
 class _View:
-    """Sizes of one item's pixels."""
-
     height: int
     width: int
     frames: int | None = None  # of a video
@@ -186,17 +207,13 @@ class PictureReader:
     """One item is one picture, or `frames` of them in a row from one folder."""
 
     def __init__(
-        self,
-        folder: Folder,
-        spec: ModelSpec,
-        fed: Fed,
-        captions: Captions | None,
+        self, folder: Folder, spec: ModelSpec, fed: Fed, captions: Captions | None
     ) -> None:
         self.notes: list[str] = []
         self.classes = classes_of(folder.images)
         self._folder = folder
         self._view = _view(spec, fed)
-        self._how = preprocessing(spec) or usual_preprocessing()
+        self._how = preprocessing(spec) or _USUAL
         if preprocessing(spec) is None:
             self.notes.append(f"Nothing is published for {spec.id}: normalised as for ImageNet.")
         self._items = _items(folder.images, self._view.frames, self.notes)
@@ -297,52 +314,6 @@ def _items(
 CONFIG = "preprocessor_config.json"
 #: Pillow's numbers of its filters, which such configs hold.
 _FILTERS = ("NEAREST", "LANCZOS", "BILINEAR", "BICUBIC", "BOX", "HAMMING")
-_BYTE = 1 / 255
-
-
-@dataclass(frozen=True)
-class PictureRecipe:
-    """From a decoded picture to pixels."""
-
-    name: str  # what states it
-    mean: tuple[float, ...] = (0.0,)  # subtracted after scaling, one per channel or one for all
-    std: tuple[float, ...] = (1.0,)  # divided by after that
-    scale: float = _BYTE  # of bytes, first
-    filter: str = "BILINEAR"  # of resizing, by Pillow's name
-    stretched: bool = False  # to the model's size; else by the shorter side, the middle cut out
-    margin: float = 1.0  # times the model's size, before the middle is cut out
-    size: tuple[int, int] | None = None  # height and width of the result, if stated
-
-    @property
-    def note(self) -> str:
-        """Sentence about what is applied."""
-        how = "stretched" if self.stretched else "resized by the shorter side, the middle cut out"
-        scale = "as bytes" if self.scale == 1.0 else f"times {self.scale:.4g}"
-        mean, std = (", ".join(f"{v:g}" for v in values) for values in (self.mean, self.std))
-        return (
-            f"Pictures as {self.name} says: {how} ({self.filter.lower()}), {scale},"
-            f" less {mean}, over {std}."
-        )
-
-    def pixels(self, image: Image.Image, height: int, width: int, channels: int) -> Array:
-        """Return pixels in float32, channels first."""
-        import numpy as np
-        from PIL import Image as Pillow
-
-        image = image.convert("L" if channels == 1 else "RGB")
-        wide, high = image.size
-        size = (width, height)
-        if not self.stretched:
-            scale = self.margin * max(height / high, width / wide)
-            size = (max(width, round(wide * scale)), max(height, round(high * scale)))
-        if size != image.size:
-            image = image.resize(size, Pillow.Resampling[self.filter])
-        left, top = (size[0] - width) // 2, (size[1] - height) // 2
-        image = image.crop((left, top, left + width, top + height))
-        values = np.asarray(image, np.float32).reshape(height, width, channels)
-        mean, std = np.asarray(self.mean, np.float32), np.asarray(self.std, np.float32)
-        scaled = (values * np.float32(self.scale) - mean) / std
-        return np.ascontiguousarray(scaled.transpose(2, 0, 1))
 
 
 #: Those that have a name of their own.
@@ -356,11 +327,7 @@ ADVICE = f"Say it with --preprocessing: {', '.join(NAMED)}, or the path of a {CO
 
 
 def recipe_of(asked: str | None, folders: Sequence[Path]) -> PictureRecipe | None:
-    """Return the recipe that was asked for by name or path, or the first one of the folders.
-
-    Raises:
-        CaseError: it cannot be read, or asks for what is not supported.
-    """
+    """Return the recipe that was asked for by name or path, or the first one of the folders."""
     if asked is not None:
         return NAMED.get(asked) or _read(Path(asked))
     for folder in folders:

@@ -15,7 +15,7 @@ from accelbench.core.model import InputSpec, ModelSpec
 from accelbench.models.data.captions import Captions, Encoder, Fed, captioned, encoder_for
 from accelbench.models.data.folder import Folder, classes_of, look
 from accelbench.models.data.pictures import PictureReader
-from accelbench.models.data.rows import Reader, Walk
+from accelbench.models.data.rows import DataFeed, Reader, Walk
 from accelbench.models.data.sounds import SoundReader, Written
 from accelbench.models.data.text import Corpus, TextReader
 from accelbench.models.find import find
@@ -41,13 +41,11 @@ class Library:
     encoders: dict[tuple[str, int, int, int], Encoder] = field(default_factory=dict)
 
     def text(self) -> Corpus:
-        """Return the folder's lines of text, indexed once."""
         if self.corpus is None:
             self.corpus = Corpus(self.folder)
         return self.corpus
 
     def encoder(self, what: str, text: Iterable[str], spec: ModelSpec, ids: InputSpec) -> Encoder:
-        """Return an encoder into a model's ids, made once per source of text."""
         size = spec.config.get("vocab_size")
         marks = max(ids.high, (ids.last or 0) + 1, size if isinstance(size, int) else 0)
         key = (what, ids.low, ids.high, marks)
@@ -57,18 +55,7 @@ class Library:
 
 
 def reader_for(library: Library, spec: ModelSpec, shapes: Shapes, fed: Fed) -> Reader:
-    """Return the reader of a folder for a model's inputs.
-
-    Args:
-        library: the folder.
-        spec: the model.
-        shapes: settled.
-        fed: every input with its full shape.
-
-    Raises:
-        UnsupportedError: the folder does not hold the model's inputs, or no recipe makes them.
-        CaseError: none of it can be read.
-    """
+    """Return the reader of a folder for a model's inputs; `fed` has each one's full shape."""
     folder = library.folder
     if "pixel_values" in fed:
         _demand(folder, spec, "images", bool(folder.images))
@@ -142,8 +129,6 @@ _NAMED = 5
 
 
 class _Digest:
-    """Digest of the bytes of every file of the measured batch."""
-
     def __init__(self) -> None:
         self._sum = hashlib.sha256()
         self.listening = True
@@ -157,25 +142,19 @@ class _Digest:
         return self._sum.hexdigest()[:16]
 
 
-class Feed:
+class Feed(DataFeed):
     """Reads a folder for whatever case is prepared."""
 
     def __init__(self, path: str, seed: int, weights: str, now_ns: Callable[[], int]) -> None:
+        super().__init__(now_ns)
         self._library = Library(look(path), weights)
         self._seed = seed
-        self._now_ns = now_ns
         self._timed: dict[str, list[int]] = {}  # by case: loading is timed once
-        self._columns: dict[str, Any] = {}
-        self._details: dict[str, Any] = {}
 
     def batch(self, case: Case) -> dict[str, Array]:
         """Return one batch for a case: the same for the same seed, on every machine.
 
         Inputs that the files cannot give are drawn.
-
-        Raises:
-            UnsupportedError: the folder does not hold what the model takes.
-            CaseError: none of it can be read.
         """
         model, mode = case.model, case.mode
         shapes = settle(model, case.shapes)
@@ -221,14 +200,6 @@ class Feed:
             times.append(self._now_ns() - start)
         return times
 
-    def columns(self) -> Mapping[str, Any]:
-        """Return columns of a result about the last batch."""
-        return self._columns
-
-    def details(self) -> Mapping[str, Any]:
-        """Return the evidence of the last batch: what was read, skipped and drawn."""
-        return self._details
-
 
 SYNTHETIC = "synthetic"
 #: Batches of one round of synthetic inputs where no limit is named.
@@ -249,13 +220,7 @@ class DataLoader:
     """
 
     def __init__(
-        self,
-        fed: Fed,
-        items: int,
-        batch_size: int,
-        seed: int,
-        shuffle: bool,
-        reader: Reader | None,
+        self, fed: Fed, items: int, batch_size: int, seed: int, shuffle: bool, reader: Reader | None
     ) -> None:
         self._fed, self._seed, self._shuffle, self._reader = fed, seed, shuffle, reader
         self._items = items
@@ -355,7 +320,6 @@ def _folder(data_source: str) -> Folder:
 
 
 def _labels(spec: ModelSpec, library: Library | None, fed: Fed) -> InputSpec | None:
-    """Return a label per item: of the class folders, or drawn if the inputs are drawn too."""
     own = {t.name: t for t in (spec.training.labels if spec.training else ())}.get("labels")
     sorts = own if own is not None and own.shape == ("batch",) else None
     if library is None:

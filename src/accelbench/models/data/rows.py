@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,12 +49,7 @@ def contents(path: Path) -> bytes:
 
 
 def opened(path: Path) -> BufferedReader:
-    """Open a file.
-
-    Raises:
-        UnreadableError: it is a pipe or a device, which has no end.
-        OSError: it cannot be read.
-    """
+    """Open a file, unless it is a pipe or a device, which has no end."""
     if path.exists() and not path.is_file():
         raise UnreadableError("it is no file")
     return path.open("rb")
@@ -70,11 +66,8 @@ class Reader(Protocol):
 
     def read(self, index: int, saw: Saw) -> dict[str, Array]:
         """Return one row of every input it makes, or raise UnreadableError."""
-        ...
 
-    def name(self, index: int) -> str:
-        """Return the name of an item."""
-        ...
+    def name(self, index: int) -> str: ...
 
 
 class Walk:
@@ -92,11 +85,7 @@ class Walk:
             self.order = random.permutation(reader.count).tolist()
 
     def rows(self, saw: Saw, rounds: bool) -> Iterator[dict[str, Array]]:
-        """Yield row after row; with `rounds` from the start again when all have been read.
-
-        Raises:
-            CaseError: not a single item can be read.
-        """
+        """Yield row after row; with `rounds` from the start again when all have been read."""
         while True:
             for index in self.order:
                 if index in self._bad:
@@ -154,11 +143,7 @@ def number(value: int) -> Array:
 def label_of(
     labels: InputSpec, classes: Sequence[str], what: str, notes: list[str]
 ) -> dict[str, int]:
-    """Return a number for each class folder, in the order of their names; empty without classes.
-
-    Raises:
-        UnsupportedError: there are more classes than the model has.
-    """
+    """Return a number for each class folder, in the order of their names; empty without classes."""
     if not classes:
         notes.append(f"The labels are drawn: the {what} do not all lie in class folders.")
         return {}
@@ -248,15 +233,32 @@ def _refused(path: Path, why: str) -> UsageError:
     )
 
 
-class ArraysFeed:
-    """The arrays of a file as a model's inputs; missing ones are drawn."""
+class DataFeed(ABC):
+    """A reader of real inputs, with columns and evidence of the batch that it read last."""
 
-    def __init__(self, path: str, seed: int, now_ns: Callable[[], int]) -> None:
-        self._path = Path(path)
-        self._seed = seed
+    def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._columns: Mapping[str, Any] = {}
         self._details: Mapping[str, Any] = {}
+
+    @abstractmethod
+    def batch(self, case: Case) -> Mapping[str, Array]:
+        """Return a case's inputs, or raise CaseError if the data is not its model's."""
+
+    def columns(self) -> Mapping[str, Any]:
+        return self._columns
+
+    def details(self) -> Mapping[str, Any]:
+        return self._details
+
+
+class ArraysFeed(DataFeed):
+    """The arrays of a file as a model's inputs; missing ones are drawn."""
+
+    def __init__(self, path: str, seed: int, now_ns: Callable[[], int]) -> None:
+        super().__init__(now_ns)
+        self._path = Path(path)
+        self._seed = seed
 
     def batch(self, case: Case) -> Mapping[str, np.ndarray[Any, Any]]:
         """Return the inputs of a case, or raise CaseError if the file changed since the plan."""
@@ -283,14 +285,6 @@ class ArraysFeed:
                 )
         self._details = {"read": sorted(read), "drawn": sorted(set(drawn) - set(read))}
         return {**drawn, **read}
-
-    def columns(self) -> Mapping[str, Any]:
-        """Return columns of a result about the last batch."""
-        return self._columns
-
-    def details(self) -> Mapping[str, Any]:
-        """Return the evidence: which inputs were read and which were drawn."""
-        return self._details
 
 
 def _digest(arrays: Mapping[str, Any]) -> str:

@@ -38,11 +38,7 @@ Recipe = Callable[["Array"], "Array"]
 
 
 def decode(data: bytes, seconds: int, rate: int) -> Array:
-    """Return the first seconds of a sound, in one channel, at a rate; it may be shorter.
-
-    Raises:
-        UnreadableError: it is not a sound, or broken.
-    """
+    """Return the first seconds of a sound, in one channel, at a rate; it may be shorter."""
     soundfile = need("soundfile", "soundfile", "data", "Reading sound")
     try:
         with soundfile.SoundFile(BytesIO(data)) as file:
@@ -82,17 +78,7 @@ def normalised(wave: Array, samples: int) -> Array:
 
 
 def features(spec: ModelSpec, shape: tuple[int, ...], seconds: int, rate: int) -> Recipe:
-    """Return the function that makes a model's input of one sound.
-
-    Args:
-        spec: the model.
-        shape: of one sound's input, without the batch.
-        seconds: how much of a sound the case has.
-        rate: the model's sampling rate.
-
-    Raises:
-        UnsupportedError: no recipe is known that gives this shape.
-    """
+    """Return the function that makes a model's input, of this shape, of one sound."""
     if len(shape) == 1:
         return lambda wave: normalised(wave, shape[0])
     name = spec.builder.rpartition(":")[2].lower()
@@ -154,7 +140,6 @@ class Written:
         self.known = self.spoken or bool(classes_of(folder.sounds))
 
     def of(self, entry: Entry) -> str:
-        """Return a sound's text, or raise UnreadableError."""
         if not self.spoken:
             return f"the sound of a {self._folder.title(entry.label)}"
         try:
@@ -163,7 +148,6 @@ class Written:
             raise UnreadableError(f"its transcript: {error}") from error
 
     def all(self) -> Iterator[str]:
-        """Yield every text that can be read."""
         for entry in self._folder.sounds:
             with suppress(UnreadableError):  # skipped, and counted, when its turn comes
                 yield self.of(entry)
@@ -275,11 +259,9 @@ class SoundRecipe:
 
     @property
     def note(self) -> str:
-        """Sentence about what is applied."""
         return f"Sounds as {self.name} says: one channel at {self.rate:,} Hz, {self.does}."
 
     def input(self, data: bytes) -> Array:
-        """Return the input of a sound, or raise UnreadableError."""
         return self.makes(decode(data, self.seconds, self.rate))
 
 
@@ -288,14 +270,7 @@ def sound_recipe(
 ) -> SoundRecipe:
     """Return the recipe that was asked for, lies next to a model, or is its publishers'.
 
-    Args:
-        asked: a name with a rate, or a path.
-        folders: next to the model, the nearest first.
-        case: of the model.
-        shape: of one sound's input.
-
-    Raises:
-        CaseError: nothing states one, or it makes inputs of another shape.
+    Raises CaseError if nothing states one, or it makes inputs of another shape.
     """
     if asked is not None and (named := _NAMED.fullmatch(asked)):
         return _wave(asked, int(named[2]), named[1] == "normalised", case, shape)

@@ -271,13 +271,9 @@ class TextDocuments(Protocol):
     kind: str  # table or folder
     skipped: dict[str, str]  # what could not be read, by name
 
-    def all(self) -> Iterator[TextDocument | None]:
-        """Yield each text, and None for one that cannot be read."""
-        ...
+    def all(self) -> Iterator[TextDocument | None]: ...
 
-    def labels(self) -> tuple[int, tuple[str, ...]]:
-        """Return the number of texts, and their labels, sorted."""
-        ...
+    def labels(self) -> tuple[int, tuple[str, ...]]: ...
 
 
 def is_text_table(path: Path) -> bool:
@@ -305,7 +301,6 @@ class TextTable:
         self.skipped: dict[str, str] = {}
 
     def all(self) -> Iterator[TextDocument | None]:
-        """Yield each row."""
         ending = self.path.suffix.lower()
         rows = self._records() if ending == _LINES else self._cells(_SEPARATORS[ending])
         try:
@@ -321,7 +316,6 @@ class TextTable:
             raise self._refused(f"is no table: {error}") from error
 
     def labels(self) -> tuple[int, tuple[str, ...]]:
-        """Return the number of rows, and their labels, sorted."""
         count, found = 0, set[str]()
         for document in self.all():
             assert document is not None  # else it was refused
@@ -388,7 +382,6 @@ class TextFiles:
         self.skipped: dict[str, str] = {}
 
     def all(self) -> Iterator[TextDocument | None]:
-        """Yield each text, and None for a file, or the rest of it, that cannot be read."""
         self.skipped = {}
         for entry in self._entries:
             try:
@@ -399,7 +392,6 @@ class TextFiles:
                 yield None
 
     def labels(self) -> tuple[int, tuple[str, ...]]:
-        """Return the number of texts, and the classes of their folders, sorted."""
         return sum(1 for _ in self.all()), classes_of(self._entries)
 
 

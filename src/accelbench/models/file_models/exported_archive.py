@@ -62,16 +62,11 @@ class ExportedArchive:
     tensors: Mapping[str, StoredTensor]  # weights and constants by their names in the signature
 
     def numbers(self, members: zipfile.ZipFile, tensor: StoredTensor) -> bytearray:
-        """Return the bytes of a member, which may be changed."""
         return bytearray(members.read(tensor.member))
 
 
 def opened(path: Path) -> ExportedArchive:
-    """Read an archive of torch.export.
-
-    Raises:
-        FileRefusedError: it is incomplete, of another kind, or holds what runs code when read.
-    """
+    """Read an archive of torch.export; refuse one that is incomplete or runs code."""
     with _unpacked(path) as (archive, root):
         entries = archive.infolist()
         _refuse_others([entry.filename.removeprefix(root) for entry in entries])

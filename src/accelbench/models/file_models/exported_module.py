@@ -67,7 +67,6 @@ class ExportedModule(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
         self.register_buffer("kind", torch.zeros((), dtype=self._stored), persistent=False)
 
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the program's tensors by name."""
         made = self.program(*[inputs[name] for name in self.inputs])
         return dict(zip(self.outputs, made, strict=True))
 
@@ -106,8 +105,6 @@ def _put(node: Any, where: str, place: Any, value: Any) -> None:
 
 
 class _Building:
-    """A graph under construction."""
-
     def __init__(self, archive: ExportedArchive) -> None:
         self._archive = archive
         self._root = torch.nn.Module()
@@ -119,7 +116,6 @@ class _Building:
         self.outputs: list[str] = []
 
     def whole(self, graph: Mapping[str, Any], signature: Mapping[str, Any]) -> Any:
-        """Return the module of a graph, its weights read."""
         values: dict[str, Any] = {}
         given = [entry for spec in signature["input_specs"] for entry in spec.items()]
         with zipfile.ZipFile(self._archive.path) as members:
@@ -207,7 +203,6 @@ def _user_outputs(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _function(target: str) -> Callable[..., Any]:
-    """Return what a node calls; raise FileRefusedError if this PyTorch has no such operator."""
     aten = aten_name(target)
     if aten is None:
         assert target in SIZES  # as refuse_nodes has seen

@@ -36,11 +36,7 @@ ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid")
 def read_layers(
     root: Path, transformer: Path, entries: Sequence[Mapping[str, str]]
 ) -> list[dict[str, Any]]:
-    """Return the layers after a sentence-transformers folder's transformer, for `SentenceEncoder`.
-
-    Raises:
-        FileRefusedError: a layer is unknown, or its config cannot be read.
-    """
+    """Return the layers after the transformer of sentence-transformers, for `SentenceEncoder`."""
     return [_read_layer(root, transformer, entry) for entry in entries]
 
 
@@ -154,12 +150,7 @@ def is_folder_word(word: str) -> bool:
 
 
 def model_of_folder(word: str) -> ModelSpec:
-    """Return the model of a folder, with its weights if there are any.
-
-    Raises:
-        UsageError: it cannot be measured: one sentence with the reason.
-        MissingExtraError: torch or transformers is not installed.
-    """
+    """Return the model of a folder, with its weights if there are any."""
     path = Path(word).expanduser()
     folder = path.parent if path.name == CONFIG else path
     name = visible(f"{folder.absolute().name}/")
@@ -202,11 +193,7 @@ def _layers(folder: Path) -> list[Mapping[str, str]]:
 
 
 def _transformer_of(folder: Path) -> Path:
-    """Return the folder of the model: sentence-transformers may keep it in one below.
-
-    Raises:
-        FileRefusedError: the folder has several models, or no transformer comes first.
-    """
+    """Return the folder of the model: sentence-transformers may keep it in one below."""
     if (folder / _PIPELINE).is_file():
         parts = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
         raise FileRefusedError(
@@ -233,22 +220,11 @@ def _as_code(folder: Path) -> str:
 
 
 def config_model(
-    name: str,
-    folder: Path,
-    layers: Sequence[Mapping[str, Any]] = (),
-    longest: int | None = None,
+    name: str, folder: Path, layers: Sequence[Mapping[str, Any]] = (), longest: int | None = None
 ) -> ModelSpec:
     """Return the model that a folder's config describes; its weights are not read.
 
-    Args:
-        name: of the model.
-        folder: with the config.
-        layers: of sentence-transformers, that follow it.
-        longest: tokens at which its owner cuts a text.
-
-    Raises:
-        FileRefusedError: transformers cannot build it.
-        MissingExtraError: torch or transformers is not installed.
+    `layers` of sentence-transformers follow it; its owner cuts texts at `longest` tokens.
     """
     path = folder / CONFIG
     try:
@@ -292,8 +268,7 @@ def config_model(
 def _weights_of(folder: Path) -> str | None:
     """Return the folder if it has weights, or None if random ones are drawn.
 
-    Raises:
-        FileRefusedError: it has only pickled ones, which random ones must not replace.
+    Pickled ones are refused: random ones must not replace them.
     """
     if any(True for pattern in _WEIGHTS for _ in folder.glob(pattern)):
         return str(folder.absolute())

@@ -19,6 +19,24 @@ from accelbench.models.file_models.kinds import FileRefusedError
 
 #: How a refusal of an input begins that a model does not have.
 NO_INPUT = "It has no input"
+
+
+def refuse_text(name: str, verb: str = "export") -> FileRefusedError:
+    """Return the refusal of an input that takes text."""
+    return FileRefusedError(
+        f"Its input {in_quotes(name)} takes text, which is not drawn.",
+        f"Measure the part behind it: {verb} the model without that step.",
+    )
+
+
+def refuse_rank(name: str) -> FileRefusedError:
+    """Return the refusal of an input whose number of axes is not known."""
+    return FileRefusedError(
+        f"Its input {in_quotes(name)} does not say how many axes it has.",
+        "Export the model with the rank of each input.",
+    )
+
+
 OPTION = "--input"
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 _FORM = re.compile(
@@ -43,7 +61,6 @@ class GivenInput:
 
     @property
     def holds(self) -> bool:
-        """Whether it states the values of the input."""
         return any(part is not None for part in (self.high, self.constant, self.row))
 
     def input(self, name: str, shape: tuple[int | str, ...], dtype: str) -> InputSpec:
@@ -90,10 +107,7 @@ def said_of(
 ) -> tuple[dict[str, GivenInput], dict[str, GivenInput]]:
     """Split descriptions into those of all models and those of one: MODEL:NAME=….
 
-    Args:
-        given: descriptions, by the words before the equals sign.
-        labels: names of the one model.
-        every: names of all models; an input's own name may have a colon.
+    `every` has the names of all models: an input's own name may have a colon.
     """
     of_all: dict[str, GivenInput] = {}
     of_one: dict[str, GivenInput] = {}
@@ -307,6 +321,9 @@ class InputRanges(ABC):
     the value that masks nothing. A reader of a format states what an operator does.
     """
 
+    def __init__(self) -> None:
+        self._by_value: dict[str, list[tuple[Any, Any]]] = {}
+
     def of(self, key: str, name: str, dtype: str) -> dict[str, Any]:
         """Return the values of an input, as in `drawn_of_type`; `key` is its value in the graph."""
         whole = dtype.startswith(("int", "uint"))
@@ -339,9 +356,12 @@ class InputRanges(ABC):
             goes_on = effect in {MaskEffect.SAME, MaskEffect.TURNED}
             yield effect, self._made(node) if goes_on else ()
 
-    @abstractmethod
+    def _note_reader(self, key: str, node: Any, place: Any) -> None:
+        self._by_value.setdefault(key, []).append((node, place))
+
     def _readers(self, key: str) -> Iterable[tuple[Any, Any]]:
         """Return the operators that read a value, each with the place where it does."""
+        return self._by_value.get(key, ())
 
     @abstractmethod
     def _made(self, node: Any) -> Iterable[str]:

@@ -51,10 +51,8 @@ _OTHERS: dict[str, tuple[str, str]] = {
             "Export the model to ONNX, or save its weights as safetensors beside its config.json.",
         ),
     ),
-    ".safetensors": (
-        "it holds weights without the model that they are of",
-        "Name the folder that has config.json beside it.",
-    ),
+    ".safetensors": ("it holds weights without the model that they are of",
+                     "Name the folder that has config.json beside it."),
     ".gguf": ("it holds weights, and each engine builds the model for itself", _EXPORT),
     ".pb": ("graphs of TensorFlow are not read", _EXPORT),
     ".h5": ("models of Keras are not read", _EXPORT),
@@ -66,28 +64,17 @@ _OTHERS: dict[str, tuple[str, str]] = {
             _BY_TENSORRT,
         ),
     ),
-    **dict.fromkeys(
-        (".mlmodel", ".mlpackage", ".mlmodelc"),
-        (
-            "Apple's own framework alone runs it, and no engine here hands it over",
-            _BY_CORE_ML,
-        ),
-    ),
-}
+    **dict.fromkeys((".mlmodel", ".mlpackage", ".mlmodelc"),
+                    ("Apple's own framework alone runs it, and no engine here hands it over",
+                     _BY_CORE_ML)),
+}  # fmt: skip
 _LFS_POINTER = b"version https://git-lfs"
 #: How files begin that a graph's name was put on.
 _OTHER_BEGINNINGS = {
-    b"PK\x03\x04": "a zip archive",
-    b"\x80\x02": "a pickle",
-    b"\x80\x03": "a pickle",
-    b"\x80\x04": "a pickle",
-    b"\x80\x05": "a pickle",
-    b"\x1f\x8b": "a gzip archive",
-    b"<": "XML or HTML",
-    b"{": "JSON",
-    b"\x89HDF": "an HDF5 file",
-    b"GGUF": "a GGUF file",
-}
+    b"PK\x03\x04": "a zip archive", b"\x80\x02": "a pickle", b"\x80\x03": "a pickle",
+    b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"\x1f\x8b": "a gzip archive",
+    b"<": "XML or HTML", b"{": "JSON", b"\x89HDF": "an HDF5 file", b"GGUF": "a GGUF file",
+}  # fmt: skip
 
 
 class FileRefusedError(AccelbenchError):
@@ -115,12 +102,7 @@ def is_file_word(word: str) -> bool:
 
 
 def format_of(path: Path) -> FileFormat:
-    """Return the format of a file by its name and first bytes.
-
-    Raises:
-        FileRefusedError: it is not measured.
-        MissingExtraError: a plugin measures it that is not installed.
-    """
+    """Return the format of a file by its name and first bytes, or raise FileRefusedError."""
     suffix = path.suffix.lower()
     if not path.exists():
         raise FileRefusedError("There is no such file.", "Check its path.")
@@ -170,8 +152,7 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
     for beginning, what in others.items():
         if begins.startswith(beginning):
             raise FileRefusedError(
-                f"It begins as {what} does, and is no {kind.graph} whatever its name says.",
-                _EXPORT,
+                f"It begins as {what} does, and is no {kind.graph} whatever its name says.", _EXPORT
             )
     unlike = kind is FileFormat.OPENVINO and not begins.startswith(b"<")
     if unlike or (kind.mark and not marked):
@@ -184,11 +165,7 @@ def _refuse_content(path: Path, kind: FileFormat) -> None:
 
 
 def weights_beside(path: Path) -> Path:
-    """Return the file of weights that a graph has beside it, which may be absent.
-
-    Raises:
-        FileRefusedError: it leads out of the folder.
-    """
+    """Return the file of weights that a graph has beside it, which may be absent."""
     weights = path.with_suffix(".bin")
     if not weights.resolve().is_relative_to(path.parent.resolve()):
         raise FileRefusedError(

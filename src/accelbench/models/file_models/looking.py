@@ -15,11 +15,7 @@ from typing import Any
 from accelbench.core.jsonc import loads
 from accelbench.core.model import FileFormat
 from accelbench.core.processes import tell
-from accelbench.models.file_models.kinds import (
-    FileRefusedError,
-    format_of,
-    reader_of,
-)
+from accelbench.models.file_models.kinds import FileRefusedError, format_of, reader_of
 from accelbench.models.file_models.unchanged import digest_of, stamp_of
 from accelbench.models.graph_files.opening import graph_name
 

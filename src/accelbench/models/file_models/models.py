@@ -25,11 +25,7 @@ from accelbench.models.file_models.given_inputs import (
     refuse_unknown_inputs,
     shape_text,
 )
-from accelbench.models.file_models.kinds import (
-    FileRefusedError,
-    format_of,
-    refuse_missing_reader,
-)
+from accelbench.models.file_models.kinds import FileRefusedError, format_of, refuse_missing_reader
 
 #: The set of models that are files.
 FILES = "files"
@@ -45,16 +41,7 @@ _GIVEN = "as given"
 
 
 def model_of_file(word: str, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
-    """Return the model of a file.
-
-    Args:
-        word: its path, or NAME=PATH to name it.
-        given: the owner's descriptions of inputs.
-
-    Raises:
-        UsageError: it cannot be measured: one sentence with the reason.
-        MissingExtraError: its reader is not installed.
-    """
+    """Return the model of a file, PATH or NAME=PATH, or raise UsageError with the reason."""
     name, path = path_of(word)
     try:
         refuse_missing_reader(format_of(path), f"Measuring {path.suffix} files")

@@ -21,6 +21,7 @@ from accelbench.models.file_models.given_inputs import (
     MaskEffect,
     of_choice,
     of_pair,
+    refuse_rank,
 )
 from accelbench.models.file_models.kinds import FileRefusedError
 
@@ -86,17 +87,14 @@ class Ranges(InputRanges):
     """Values of an ONNX graph's inputs."""
 
     def __init__(self, model: Any) -> None:
+        super().__init__()
         graph = _without_functions(model)
-        self._by_value: dict[str, list[tuple[Any, int]]] = {}
         for node in graph.node:
             for place, name in enumerate(node.input):
-                self._by_value.setdefault(name, []).append((node, place))
+                self._note_reader(name, node, place)
         self._shapes = _shapes(graph)
         self._tensors = {tensor.name: tensor for tensor in graph.initializer}
         self._makers = {name: node for node in graph.node for name in node.output}
-
-    def _readers(self, key: str) -> Iterable[tuple[Any, int]]:
-        return self._by_value.get(key, ())
 
     def _made(self, node: Any) -> Iterable[str]:
         made: Iterable[str] = node.output
@@ -211,14 +209,19 @@ _QUANTISES = {"DequantizeLinear", "QLinearConv", "QLinearMatMul", "MatMulInteger
 _PRODUCTS = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN"}
 
 
-def look(path: Path) -> dict[str, Any]:
-    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
+def opened(path: Path) -> Any:
+    """Return a graph without its weights, or raise FileRefusedError."""
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        return onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's own, by version
         raise FileRefusedError(
             "It is no ONNX graph, or a part of one is missing.", "Export it again."
         ) from error
+
+
+def look(path: Path) -> dict[str, Any]:
+    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
+    model = opened(path)
     graph = model.graph
     if not model.opset_import:
         raise FileRefusedError("It names no version of ONNX's operators.", "Export it again.")
@@ -303,11 +306,7 @@ def _in_attribute(attribute: Any) -> Iterator[Any]:
 
 
 def _weights_beside(path: Path, tensors: Iterable[Any]) -> list[Path]:
-    """Return the files next to the graph that hold its weights.
-
-    Raises:
-        FileRefusedError: a weight claims bytes that are missing, or that lie elsewhere.
-    """
+    """Return the files next to the graph that hold its weights; refuse bytes that lie elsewhere."""
     files: dict[Path, None] = {}
     sizes: dict[Path, int] = {}
     folder = path.parent.resolve()
@@ -433,10 +432,7 @@ def _tensor(entry: Any, what: str) -> dict[str, Any]:
                 "Measure the part behind it: export the model without that step.",
             )
         if not tensor.HasField("shape"):
-            raise FileRefusedError(
-                f"Its input {in_quotes(entry.name)} does not say how many axes it has.",
-                "Export the model with the rank of each input.",
-            )
+            raise refuse_rank(entry.name)
     sizes: list[int | str] = [
         int(d.dim_value) if d.HasField("dim_value") else str(d.dim_param) for d in tensor.shape.dim
     ]

@@ -13,12 +13,13 @@ from typing import Any
 
 import openvino
 
-from accelbench.core.visible import in_quotes
 from accelbench.models.file_models.given_inputs import (
     InputRanges,
     MaskEffect,
     of_choice,
     of_pair,
+    refuse_rank,
+    refuse_text,
 )
 from accelbench.models.file_models.kinds import FileRefusedError, weights_beside
 
@@ -36,6 +37,7 @@ _DEEPEST = 64
 
 class _Ranges(InputRanges):
     def __init__(self, port: Any) -> None:
+        super().__init__()
         self._outputs: dict[str, Any] = {}
         (self.key,) = self._made(port.get_node())
 
@@ -95,7 +97,8 @@ def _scalar(output: Any) -> float | None:
 
 #: Within so many bytes a graph says that it is one, behind what a licence may take.
 _BEGINS = 2**16
-_ENDS = {"Parameter", "Result", "Constant"}
+#: What a graph has beside layers.
+ENDS = {"Parameter", "Result", "Constant"}
 _STORED = {"f32": "fp32", "f64": "fp64", "f16": "fp16", "bf16": "bf16"}
 _NARROW = {"i8", "u8", "i4", "u4", "nf4"}
 _QUANTISES = {"FakeQuantize", "FakeConvert"}
@@ -108,9 +111,8 @@ _PRODUCTS = {
 def look(path: Path) -> dict[str, Any]:
     """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
     weights = weights_beside(path)
-    model = _read(path, weights)
-    ops = model.get_ordered_ops()
-    if all(op.get_type_name() in _ENDS for op in ops):
+    ops = (model := opened(path)).get_ordered_ops()
+    if all(op.get_type_name() in ENDS for op in ops):
         raise FileRefusedError("There is no layer in it: nothing would be measured.")
     constants = {op.get_friendly_name(): op for op in ops if op.get_type_name() == "Constant"}
     return {
@@ -130,7 +132,9 @@ def look(path: Path) -> dict[str, Any]:
     }
 
 
-def _read(path: Path, weights: Path) -> Any:
+def opened(path: Path) -> Any:
+    """Return the engine's model of a graph, or raise FileRefusedError."""
+    weights = weights_beside(path)
     try:
         return openvino.Core().read_model(str(path))
     except RuntimeError as error:
@@ -153,15 +157,9 @@ def _input(port: Any) -> dict[str, Any]:
     name = _name(port)
     dtype = _dtype(port)
     if dtype == "str":
-        raise FileRefusedError(
-            f"Its input {in_quotes(name)} takes text, which is not drawn.",
-            "Measure the part behind it: export the model without that step.",
-        )
+        raise refuse_text(name)
     if port.partial_shape.rank.is_dynamic:
-        raise FileRefusedError(
-            f"Its input {in_quotes(name)} does not say how many axes it has.",
-            "Export the model with the rank of each input.",
-        )
+        raise refuse_rank(name)
     ranges = _Ranges(port)
     values = ranges.of(ranges.key, name, dtype)
     return {"name": name, "dtype": dtype, "shape": _shape(port), **values}

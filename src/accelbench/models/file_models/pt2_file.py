@@ -64,15 +64,15 @@ class ExportedRanges(InputRanges):
     """Ranges of values of a program's inputs."""
 
     def __init__(self, archive: ExportedArchive) -> None:
+        super().__init__()
         module = archive.program["graph_module"]
         graph = module["graph"]
         self._archive = archive
         self._values = graph["tensor_values"]
-        self._by_value: dict[str, list[Mapping[str, Any]]] = {}
         self._makers: dict[str, Mapping[str, Any]] = {}
         for node in graph["nodes"]:
             for name in dict.fromkeys(names_in(entry["arg"] for entry in node["inputs"])):
-                self._by_value.setdefault(name, []).append(node)
+                self._note_reader(name, node, name)
             self._makers |= dict.fromkeys(names_in(node["outputs"]), node)
         self._stored = {
             body["arg"]["name"]: body[f"{kind}_name"]
@@ -80,10 +80,6 @@ class ExportedRanges(InputRanges):
             for kind, body in spec.items()
             if kind in {"buffer", "tensor_constant"}
         }
-
-    def _readers(self, key: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-        for node in self._by_value.get(key, ()):
-            yield node, key
 
     def _made(self, node: Mapping[str, Any]) -> Iterator[str]:
         return names_in(node["outputs"])

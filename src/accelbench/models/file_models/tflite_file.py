@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from accelbench.core.visible import in_quotes
 from accelbench.models.file_models.given_inputs import (
     InputRanges,
     MaskEffect,
     of_choice,
     of_pair,
+    refuse_text,
 )
 from accelbench.models.file_models.kinds import FileRefusedError
 
@@ -53,15 +53,12 @@ class TfliteRanges(InputRanges):
     """Values of a model's inputs."""
 
     def __init__(self, model: Any, codes: Sequence[str]) -> None:
+        super().__init__()
         self._model, self._graph = model, model.subgraphs[0]
-        self._by_value: dict[str, list[tuple[Any, int]]] = {}
         self._codes = codes
         for operator in self._graph.operators:
             for place, index in enumerate(operator.inputs):
-                self._by_value.setdefault(str(int(index)), []).append((operator, place))
-
-    def _readers(self, key: str) -> Iterable[tuple[Any, int]]:
-        return self._by_value.get(key, ())
+                self._note_reader(str(int(index)), operator, place)
 
     def _made(self, node: Any) -> list[str]:
         return [str(int(index)) for index in node.outputs]
@@ -108,11 +105,11 @@ _STORED = {
 }  # fmt: skip
 
 
-def look(path: Path) -> dict[str, Any]:
-    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
+def opened(path: Path) -> tuple[Interpreter, Any, list[str]]:
+    """Return a file as the engine and as its schema have it, and the names of operator codes."""
     content = path.read_bytes()
     try:
-        opened = Interpreter(
+        engine = Interpreter(
             model_path=str(path),
             experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
         )
@@ -123,21 +120,25 @@ def look(path: Path) -> dict[str, Any]:
             f"LiteRT cannot read it: {words[:200].rstrip('.') or type(error).__name__}.",
             "Convert it again.",
         ) from error
+    names = {value: name for name, value in vars(schema.BuiltinOperator).items()}
+    return engine, model, [names.get(code.builtinCode, "") for code in model.operatorCodes]
+
+
+def look(path: Path) -> dict[str, Any]:
+    """Describe a file, or raise FileRefusedError if it is incomplete or cannot be fed."""
+    engine, model, codes = opened(path)
     graph = model.subgraphs[0]
     if not graph.operators:
         raise FileRefusedError("There is no operator in it: nothing would be measured.")
-    inputs, outputs = opened.get_input_details(), opened.get_output_details()
     weights = [
         tensor
         for tensor in graph.tensors
         if model.buffers[tensor.buffer].data is not None and _stored(tensor)
     ]
-    names = {value: name for name, value in vars(schema.BuiltinOperator).items()}
-    codes = [names.get(code.builtinCode, "") for code in model.operatorCodes]
     ranges = TfliteRanges(model, codes)
     return {
-        "inputs": [_input(entry, ranges) for entry in inputs],
-        "outputs": [_tensor(entry) for entry in outputs],
+        "inputs": [_input(entry, ranges) for entry in engine.get_input_details()],
+        "outputs": [_tensor(entry) for entry in engine.get_output_details()],
         "weights": sum(math.prod(_shape(tensor)) for tensor in weights),
         "precision": _precision(graph, codes, weights),
         "operators": len(graph.operators),
@@ -154,22 +155,24 @@ def _shape(tensor: Any) -> list[int]:
     return [] if tensor.shape is None else [int(size) for size in tensor.shape]
 
 
-def _tensor(entry: dict[str, Any]) -> dict[str, Any]:
+def free_shape(entry: Mapping[str, Any]) -> list[int | str]:
+    """Return the sizes of an input or output, "" where one is free."""
     signature = entry["shape_signature"] if len(entry["shape_signature"]) else entry["shape"]
+    return [int(size) if size >= 0 else "" for size in signature]
+
+
+def _tensor(entry: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": str(entry["name"]),
         "dtype": np.dtype(entry["dtype"]).name if entry["dtype"] is not np.bytes_ else "str",
-        "shape": [int(size) if size >= 0 else "" for size in signature],
+        "shape": free_shape(entry),
     }
 
 
 def _input(entry: dict[str, Any], ranges: TfliteRanges) -> dict[str, Any]:
     fields = _tensor(entry)
     if fields["dtype"] in ("str", "bytes"):
-        raise FileRefusedError(
-            f"Its input {in_quotes(fields['name'])} takes text, which is not drawn.",
-            "Measure the part behind it: convert the model without that step.",
-        )
+        raise refuse_text(fields["name"], "convert")
     return fields | ranges.of(str(int(entry["index"])), fields["name"], fields["dtype"])
 
 

@@ -22,7 +22,6 @@ from accelbench.models.graph_files.steps import (
     GraphSizes,
     GraphStep,
     GraphValue,
-    OperatorSignature,
     UntracedError,
     alive_elements,
     attention,
@@ -267,7 +266,6 @@ class GraphCount:
 
     @property
     def peak_activation_bytes(self) -> int:
-        """The most that is alive at once."""
         return max(self.live_bytes, default=0)
 
 
@@ -311,10 +309,7 @@ def _fitted(graph: FileGraph, walked: Walk, rule: Rule, width: int) -> dict[str,
         along = () if rule.along is None else ((rule.along, length * rule.step),)
         return _count(*walked(((BATCH, batch), *along)), width)
 
-    return {
-        "weight_bytes": graph.weights * width,
-        **exact(lambda batches: fit(at, rule, batches)),
-    }
+    return {"weight_bytes": graph.weights * width, **exact(lambda batches: fit(at, rule, batches))}
 
 
 def _named(entry: FileInput, given: Sequence[int | str] | None) -> tuple[int | str, ...]:
@@ -349,7 +344,7 @@ def _count(
 ) -> GraphCount:
     taken = [entry for entry in steps if entry.signature is not None]
     made = sum(value.elements for entry in taken for value in entry.makes)
-    weights = sum(_weights_read(entry.signature) for entry in taken)
+    weights = sum(entry.signature.weight_elements for entry in taken if entry.signature)
     fed = sum(math.prod(shape) for shape in inputs.shapes.values())
     return GraphCount(
         sum(_operations(entry) for entry in taken),
@@ -369,7 +364,3 @@ def _operations(entry: GraphStep) -> int:
     if signature.op_class == "pool":
         return sum(value.elements for value in entry.reads)  # axes are constants
     return 2 * signature.macs + _EACH.get(signature.op_class, 0) * signature.output_elements
-
-
-def _weights_read(signature: OperatorSignature | None) -> int:
-    return 0 if signature is None else signature.weight_elements

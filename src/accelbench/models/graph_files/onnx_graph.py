@@ -18,6 +18,7 @@ from onnx.external_data_helper import uses_external_data
 from onnx.reference import ReferenceEvaluator
 
 from accelbench.core.visible import in_quotes
+from accelbench.models.file_models.onnx_file import opened
 from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -90,14 +91,7 @@ def is_countable(node: Any) -> bool:
 def onnx_step(
     node: Any, inputs: Sequence[GraphValue], outputs: Sequence[GraphValue], kinds: Sequence[int]
 ) -> GraphStep:
-    """Return the step of a countable node.
-
-    Args:
-        node: of the graph.
-        inputs: its operands; an omitted one has no name.
-        outputs: its results.
-        kinds: element types of both, in their order.
-    """
+    """Return the step of a countable node; `kinds` are the types of its operands and results."""
     named = [value for value in inputs if value.name]
     return step(node.op_type, named, outputs, _signature(node, inputs, outputs, kinds))
 
@@ -202,10 +196,7 @@ class OnnxGraph:
     """An ONNX graph without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            model = onnx.load(str(path), load_external_data=False)
-        except Exception as error:  # protobuf's own, by version
-            raise UntracedError("It is no ONNX graph, or a part of one.") from error
+        model = opened(path)
         if not model.graph.node:
             raise UntracedError("There is no operator in it.")
         if len(model.functions):
@@ -236,15 +227,12 @@ class OnnxGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Return its steps and the names of its results; raise UntracedError if one is unknown."""
         walk = _Walk(self._model, self._opsets, sizes.shapes)
         steps = [entry for node in self._model.graph.node if (entry := walk.step(node))]
         return steps, {value.name for value in self._model.graph.output}
 
 
 class _Walk:
-    """One way through a graph: types, small values and constants as they become known."""
-
     def __init__(
         self, model: Any, opsets: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
     ) -> None:
@@ -267,7 +255,6 @@ class _Walk:
             self._known[name] = numpy_helper.to_array(tensor)
 
     def step(self, node: Any) -> GraphStep | None:
-        """Return the step of a node, or None if it is constant."""
         read = [name for name in node.input if name]
         if node.op_type == "Constant":
             self._constant(node)
@@ -284,7 +271,8 @@ class _Walk:
             return None
         inputs = [self._value(name) for name in node.input]
         outputs = [self._value(name) for name in node.output if name]
-        return onnx_step(node, inputs, outputs, self._kinds(node))
+        kinds = [self._types[n].tensor_type.elem_type for n in (*node.input, *node.output) if n]
+        return onnx_step(node, inputs, outputs, kinds)
 
     def _constant(self, node: Any) -> None:
         for attribute in node.attribute:
@@ -341,9 +329,6 @@ class _Walk:
             return GraphValue("", (), constant=True)
         shape = tuple(int(d.dim_value) for d in self._types[name].tensor_type.shape.dim)
         return GraphValue(name, shape, name in self._constants)
-
-    def _kinds(self, node: Any) -> list[int]:
-        return [self._types[n].tensor_type.elem_type for n in (*node.input, *node.output) if n]
 
 
 def _number(node: Any, name: str, usual: int | None) -> int | None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
 from accelbench.core.model import FileFormat
-from accelbench.models.file_models.kinds import reader_of
-from accelbench.models.graph_files.steps import FileInput, GraphSizes, GraphStep
+from accelbench.models.file_models.kinds import FileRefusedError, reader_of
+from accelbench.models.graph_files.steps import FileInput, GraphSizes, GraphStep, UntracedError
 
-ONNX, OPENVINO, TFLITE, TORCH_EXPORT = "onnx", "openvino", "tflite", "torch.export"
+TORCH_EXPORT = "torch.export"
+_GRAPHS = {
+    "onnx": "onnx_graph:OnnxGraph",
+    "openvino": "openvino_graph:OpenvinoGraph",
+    "tflite": "tflite_graph:TfliteGraph",
+    TORCH_EXPORT: "torch_export_graph:TorchExportGraph",
+}
 
 
 def graph_name(kind: FileFormat) -> str:
@@ -31,21 +38,14 @@ class FileGraph(Protocol):
 
 def opened(path: Path, kind: str) -> FileGraph:
     """Return the graph of a file, or raise UntracedError if its operators are not known."""
-    if kind == ONNX:
-        from accelbench.models.graph_files.onnx_graph import OnnxGraph
-
-        return OnnxGraph(path)
-    if kind == OPENVINO:
-        from accelbench.models.graph_files.openvino_graph import OpenvinoGraph
-
-        return OpenvinoGraph(path)
-    if kind == TFLITE:
-        from accelbench.models.graph_files.tflite_graph import TfliteGraph
-
-        return TfliteGraph(path)
-    if kind == TORCH_EXPORT:
-        from accelbench.models.graph_files.torch_export_graph import TorchExportGraph
-
-        return TorchExportGraph(path)
-    made: FileGraph = reader_of(FileFormat(kind)).graph(path)
+    module, _, name = _GRAPHS.get(kind, "").partition(":")
+    read = (
+        getattr(import_module(f"accelbench.models.graph_files.{module}"), name)
+        if module
+        else reader_of(FileFormat(kind)).graph
+    )
+    try:
+        made: FileGraph = read(path)
+    except FileRefusedError as error:
+        raise UntracedError(error.message, error.advice) from error
     return made

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import openvino
-
 from accelbench.core.visible import in_quotes
+from accelbench.models.file_models.openvino_file import ENDS, opened
 from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -68,10 +67,6 @@ _SDPA = "ScaledDotProductAttention"
 _COUNTED = {*_VIEWS, *_CLASS_OF, *_CONVOLUTIONS, "MatMul", _SDPA}
 #: What the steps that are joined are called in other formats.
 _NAMES = {"Add": "Add", "Multiply": "Mul"}
-#: What a graph has beside layers.
-_ENDS = {"Parameter", "Result", "Constant"}
-#: Within so many bytes a graph says that it is one, behind what a licence may take.
-_BEGINS = 2**16
 _WEIGHTS = {"f32": "float", "f16": "float16", "bf16": "bfloat16", "f64": "double"}
 _NARROW = {"i8", "u8", "i4", "u4"}
 
@@ -80,17 +75,9 @@ class OpenvinoGraph:
     """An OpenVINO graph without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._model = openvino.Core().read_model(str(path))
-        except RuntimeError as error:
-            if not _is_graph(path):
-                raise UntracedError("It is XML, and no OpenVINO graph.") from error
-            lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
-            raise UntracedError(
-                f"OpenVINO cannot read it: {lines[-1][:200] if lines else 'no message'}"
-            ) from error
+        self._model = opened(path)
         ops = self._model.get_ordered_ops()
-        if all(op.get_type_name() in _ENDS for op in ops):
+        if all(op.get_type_name() in ENDS for op in ops):
             raise UntracedError("There is no layer in it.")
         self.operators = len(ops)
         refuse_uncounted({op.get_type_name() for op in ops} - _COUNTED)
@@ -112,7 +99,6 @@ class OpenvinoGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Return its steps at some sizes, and the names of its results."""
         model = self._model.clone()
         try:
             model.reshape({name: list(shape) for name, shape in sizes.shapes.items()})
@@ -136,11 +122,6 @@ class OpenvinoGraph:
                 signature = _signature(name, op, inputs, outputs)
                 steps.append(step(_NAMES.get(name, name), inputs, outputs, signature))
         return steps, results
-
-
-def _is_graph(path: Path) -> bool:
-    with path.open("rb") as file:
-        return b"<net" in file.read(_BEGINS)
 
 
 def _free(shape: Any) -> tuple[int | str, ...]:

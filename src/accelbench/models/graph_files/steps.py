@@ -49,7 +49,6 @@ class GraphValue:
 
     @property
     def elements(self) -> int:
-        """Number of its elements."""
         return math.prod(self.shape)
 
 

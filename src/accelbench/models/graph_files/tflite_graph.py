@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ai_edge_litert import schema_py_generated as schema
-from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
+from accelbench.models.file_models.tflite_file import free_shape, opened
 from accelbench.models.graph_files.steps import (
     FileInput,
     GraphSizes,
@@ -80,18 +80,8 @@ class TfliteGraph:
     """A TensorFlow Lite model's first graph: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
-        content = path.read_bytes()
-        try:
-            model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
-            self._engine = Interpreter(
-                model_path=str(path),
-                experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-            )
-        except Exception as error:  # the engine's own, by version
-            raise UntracedError(f"LiteRT cannot read it: {type(error).__name__}.") from error
+        self._engine, model, codes = opened(path)
         self._graph = model.subgraphs[0]
-        names = {value: name for name, value in vars(schema.BuiltinOperator).items()}
-        codes = [names.get(code.builtinCode, "") for code in model.operatorCodes]
         self._codes = [codes[entry.opcodeIndex] for entry in self._graph.operators]
         self.operators = len(self._codes)
         refuse_uncounted({code or "of its own" for code in self._codes} - _COUNTED)
@@ -102,7 +92,9 @@ class TfliteGraph:
         }
         fed = self._engine.get_input_details()
         self._fed = {str(entry["name"]): int(entry["index"]) for entry in fed}
-        self.inputs = tuple(FileInput(str(entry["name"]), _free(entry)) for entry in fed)
+        self.inputs = tuple(
+            FileInput(str(entry["name"]), tuple(free_shape(entry))) for entry in fed
+        )
         self.weights, self.precision = stored_weights(
             (_WEIGHTS[tensor.type], math.prod(map(int, tensor.shape)))
             for index in sorted(self._stored)
@@ -110,7 +102,6 @@ class TfliteGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Return its steps at some sizes, and the names of its results."""
         shapes = self._prepared(sizes.shapes)
         constants = set(self._stored)
 
@@ -147,11 +138,6 @@ class TfliteGraph:
                         f"The shape of what its operator {code} gives depends on values."
                     )
         return shapes
-
-
-def _free(entry: Mapping[str, Any]) -> tuple[int | str, ...]:
-    signature = entry["shape_signature"] if len(entry["shape_signature"]) else entry["shape"]
-    return tuple(int(size) if size >= 0 else "" for size in signature)
 
 
 def _steps(

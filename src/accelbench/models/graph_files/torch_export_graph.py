@@ -10,7 +10,6 @@ from typing import Any
 
 from accelbench.core.visible import in_quotes
 from accelbench.models.file_models.exported_archive import program_of
-from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.models.graph_files.steps import (
     ACTIVATIONS,
     COPIES,
@@ -81,7 +80,7 @@ class TorchExportGraph:
     """A program of torch.export without its weights: a `FileGraph`."""
 
     def __init__(self, path: Path) -> None:
-        program = _program(path)
+        program = program_of(path)
         try:
             module = program["graph_module"]
             self._graph = module["graph"]
@@ -117,7 +116,6 @@ class TorchExportGraph:
         )
 
     def steps(self, sizes: GraphSizes) -> tuple[list[GraphStep], set[str]]:
-        """Return its steps at some sizes, and the names of its results."""
         constants = set(self._constants)
         known: dict[str, GraphValue] = {}
         there = {*constants, *(entry.name for entry in self.inputs)}
@@ -185,13 +183,6 @@ class TorchExportGraph:
         names = [name for _, name in _tensors(node["inputs"])][:1]
         names += [name for _, name in _tensors({"arg": out} for out in node["outputs"])][:1]
         return len({self._values[name]["dtype"] for name in names}) == 1
-
-
-def _program(path: Path) -> Any:
-    try:
-        return program_of(path)
-    except FileRefusedError as error:
-        raise UntracedError(error.message, error.advice) from error
 
 
 def _given(specs: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

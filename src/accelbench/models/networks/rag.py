@@ -57,11 +57,9 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
     def gradient_checkpointing_enable(
         self, gradient_checkpointing_kwargs: dict[str, Any] | None = None
     ) -> None:
-        """Checkpoint the part that learns."""
         self.generator.gradient_checkpointing_enable(gradient_checkpointing_kwargs)
 
     def embed(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Return the mean over the question's tokens, of length one."""
         with torch.no_grad():
             read = self.embedder(input_ids=input_ids, attention_mask=attention_mask)
             states = read.last_hidden_state
@@ -76,7 +74,6 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
     def prompt(
         self, hits: RetrievedPassages, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> dict[str, torch.Tensor]:
-        """Return what the generator reads: the passages, then the question."""
         passages = self.passages[hits.passages].flatten(1)
         return {
             "input_ids": torch.cat([passages, input_ids], dim=1),
@@ -86,7 +83,6 @@ class Rag(nn.Module):  # type: ignore[misc]  # mypy skips torch
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor
     ) -> dict[str, torch.Tensor]:
-        """Return logits of the question's tokens after one pass over passages and question."""
         hits = self.retrieve(self.embed(input_ids, attention_mask))
         read = self.prompt(hits, input_ids, attention_mask)
         # A number, also while the model is traced: a size that is a tensor would be taken for

@@ -34,13 +34,11 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # mypy skips torch
 
     @property
     def config(self) -> Any:
-        """The transformer's config."""
         return self.transformer.config
 
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None
     ) -> dict[str, torch.Tensor]:
-        """Return the embedding of each text."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         read = {} if attention_mask is None else {"attention_mask": attention_mask}
         vectors = self.transformer(input_ids=input_ids, **read).last_hidden_state
@@ -50,10 +48,7 @@ class SentenceEncoder(nn.Module):  # type: ignore[misc]  # mypy skips torch
 
 
 def load_sentence_encoder(
-    spec: ModelSpec,
-    folder: str,
-    trust_remote_code: bool,
-    find_class: Callable[[ModelSpec], Any],
+    spec: ModelSpec, folder: str, trust_remote_code: bool, find_class: Callable[[ModelSpec], Any]
 ) -> SentenceEncoder:
     """Load all layers from a folder and those next to it, in fp32.
 
@@ -172,12 +167,8 @@ def _last(tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return tokens.gather(1, index)[:, 0]
 
 
-def _first(tokens: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
-    return tokens[:, 0]
-
-
 _POOLED = {
-    "cls": _first,
+    "cls": lambda tokens, _: tokens[:, 0],
     "max": _max,
     "mean": _mean,
     "mean_sqrt_len_tokens": lambda tokens, mask: _mean(tokens, mask, root=True),

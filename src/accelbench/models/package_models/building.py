@@ -40,12 +40,7 @@ def package(name: str) -> ModuleType:
 
 
 def refuse_others(name: str, known: Callable[[], Iterable[str]], whose: str) -> None:
-    """Refuse names that are not models.
-
-    Raises:
-        AttributeError: a person would not type it.
-        FileRefusedError: the package has no such model.
-    """
+    """Refuse names that are not models; raise AttributeError for what a person would not type."""
     if name.startswith("_") or name in _ASKED:
         raise AttributeError(name)
     names = list(known())

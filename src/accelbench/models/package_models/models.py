@@ -25,16 +25,7 @@ def is_package_word(word: str) -> bool:
 
 
 def model_of_package(word: str, given: Mapping[str, GivenInput] | None = None) -> ModelSpec:
-    """Return the model that a package builds, with random weights.
-
-    Args:
-        word: PACKAGE/NAME, or CALLED=PACKAGE/NAME.
-        given: descriptions of inputs.
-
-    Raises:
-        UsageError: the package has no such model, or it cannot be measured.
-        MissingExtraError: the package is not installed.
-    """
+    """Return the model, with random weights, that PACKAGE/NAME or CALLED=PACKAGE/NAME builds."""
     parts = _WORD.match(word)
     assert parts is not None, word
     called, package, name, weights = parts.groups()

@@ -17,11 +17,7 @@ __accelbench_sources__: list[str] = []
 
 
 def __getattr__(name: str) -> Factory:
-    def names() -> list[str]:
-        known: list[str] = package("timm").list_models()
-        return known
-
-    refuse_others(name, names, "timm")
+    refuse_others(name, lambda: package("timm").list_models(), "timm")
 
     def make() -> tuple[Any, tuple[Any, ...]]:
         import torch

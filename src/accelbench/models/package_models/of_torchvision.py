@@ -27,11 +27,7 @@ _SIDE, _FRAMES = 224, 16
 
 
 def __getattr__(name: str) -> Factory:
-    def names() -> list[str]:
-        known: list[str] = package("torchvision").models.list_models()
-        return known
-
-    refuse_others(name, names, "torchvision")
+    refuse_others(name, lambda: package("torchvision").models.list_models(), "torchvision")
 
     def make() -> tuple[Any, tuple[Any, ...]]:
         import torch

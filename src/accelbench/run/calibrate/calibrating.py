@@ -41,7 +41,7 @@ from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Device
 from accelbench.core.serial import device_to_json
-from accelbench.engines.pytorch.distributed.group import RankGroup, backend_of
+from accelbench.engines.pytorch.distributed.group import RankGroup, RankLaunch, backend_of
 from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.hardware.machine import FOREIGN_SHARE, QUOTA_SHARE, STEAL_SHARE, threads_of_each
 from accelbench.measure.intervals import median_interval
@@ -124,7 +124,8 @@ def time_collectives(
     """
     specs = collective_specs(ranks)
     try:
-        group = RankGroup(ranks, backend_of(hardware), threads_of_each(None, ranks))
+        threads = threads_of_each(None, ranks)
+        group = RankGroup(RankLaunch(ranks, backend_of(hardware), threads))
     except CaseError as error:
         return CollectiveAnswers(refusals=[_refusal("probe/collectives", error)])
     with closing(group):

@@ -60,7 +60,6 @@ class Wrapped(torch.nn.Module):  # type: ignore[misc]  # mypy skips torch
         self._labels = labels
 
     def forward(self, **fed: Any) -> Any:
-        """Call the model with everything but the labels."""
         given = {name: value for name, value in fed.items() if name not in self._labels}
         return self._after(self.module(**given), fed)
 
@@ -70,19 +69,12 @@ def own_name(target: str | None) -> str:
     return str(target).removeprefix("module.")
 
 
-def exported(
-    wrapped: Wrapped,
-    inputs: Mapping[str, Any],
-) -> torch.export.ExportedProgram:
+def exported(wrapped: Wrapped, inputs: Mapping[str, Any]) -> torch.export.ExportedProgram:
     """Return the module, in its mode and dtype, as operators that change nothing in place.
 
-    Args:
-        wrapped: the module.
-        inputs: one batch as an example, whose shapes are the graph's; others are its constants.
-
-    Raises:
-        UnsupportedError: the graph depends on values, or on numbers drawn on the host, or has
-            operators that the table lacks.
+    The example's shapes are the graph's; inputs that are no tensors are its constants. Raises
+    UnsupportedError if the graph depends on values, or on numbers drawn on the host, or has
+    operators that the table lacks.
     """
     table = torch.export.default_decompositions()
     for name in _WHOLE:
@@ -177,9 +169,7 @@ class Names:
 
 
 def weights_of(
-    module: torch.nn.Module,
-    names: Names,
-    where: Callable[[Sequence[int]], Any] = lambda _: None,
+    module: torch.nn.Module, names: Names, where: Callable[[Sequence[int]], Any] = lambda _: None
 ) -> Arrays:
     """Return a module's weights, each where one of its shape lies; a shared one stands once.
 
@@ -248,12 +238,7 @@ class Lowered:
         return torch.utils._pytree.tree_unflatten(outputs, self._tree), renewed
 
 
-def lower(
-    wrapped: Wrapped,
-    inputs: Mapping[str, Any],
-    names: Names,
-    device: Any = None,
-) -> Lowered:
+def lower(wrapped: Wrapped, inputs: Mapping[str, Any], names: Names, device: Any = None) -> Lowered:
     """Export a module as `exported` does, and make a function of its graph."""
     program = exported(wrapped, inputs)
     graph, signature = program.graph_module.graph, program.graph_signature

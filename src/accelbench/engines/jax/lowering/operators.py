@@ -48,17 +48,10 @@ def each(functions: Mapping[str, Function], *overloads: str) -> None:
 
 #: The type that JAX calculates in for each of torch's; its 64-bit types are off by default.
 DTYPES = {
-    torch.float64: jnp.float32,
-    torch.float32: jnp.float32,
-    torch.float16: jnp.float16,
-    torch.bfloat16: jnp.bfloat16,
-    torch.int64: jnp.int32,
-    torch.int32: jnp.int32,
-    torch.int16: jnp.int16,
-    torch.int8: jnp.int8,
-    torch.uint8: jnp.uint8,
-    torch.bool: jnp.bool_,
-}
+    torch.float64: jnp.float32, torch.float32: jnp.float32, torch.float16: jnp.float16,
+    torch.bfloat16: jnp.bfloat16, torch.int64: jnp.int32, torch.int32: jnp.int32,
+    torch.int16: jnp.int16, torch.int8: jnp.int8, torch.uint8: jnp.uint8, torch.bool: jnp.bool_,
+}  # fmt: skip
 
 
 def host_array(tensor: torch.Tensor) -> Any:

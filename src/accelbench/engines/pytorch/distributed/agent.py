@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import uuid
 from pathlib import Path
 
 from accelbench.engines.pytorch.distributed.group import (
@@ -41,7 +42,8 @@ def main(folder: Path) -> int:
         min_nodes=launch.nodes,
         max_nodes=launch.nodes,
         nproc_per_node=launch.here,
-        run_id=launch.run_id,
+        # Machines that meet at one place have one run of training at a time.
+        run_id=uuid.uuid4().hex if alone else "accelbench",
         rdzv_backend="c10d" if alone else "static",
         rdzv_endpoint="127.0.0.1:0" if alone else launch.rendezvous,
         rdzv_configs={"timeout": launch.seconds} | ({} if alone else {"rank": launch.node}),

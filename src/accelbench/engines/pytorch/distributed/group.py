@@ -8,7 +8,6 @@ import os
 import secrets
 import signal
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Client, Connection
@@ -34,12 +33,15 @@ LAUNCH, FAILURE, DOOR = "launch.json", "failure.json", "door"
 class RankLaunch:
     """One group of ranks, as one node starts its own."""
 
-    run_id: str
     here: int  # ranks of this node
-    backend: str  # gloo, or nccl, which ROCm's PyTorch calls RCCL's too
-    threads: int  # of each
-    seconds: float  # within which the others have to come
-    collective_seconds: float  # that a collective waits for a rank that does not come
+    backend: str = "gloo"  # or nccl, which ROCm's PyTorch calls RCCL's too
+    threads: int = 1  # of each
+    #: Within which the others have to come: importing torch and transformers in every rank, from a
+    #: cold disk.
+    seconds: float = 300.0
+    #: That a collective waits for a rank that does not come. Shorter than what a case may take, so
+    #: that it is told which rank did not come.
+    collective_seconds: float = 240.0
     nodes: int = 1
     node: int = 0
     rendezvous: str = ""  # host:port of node 0, where there are several
@@ -63,10 +65,6 @@ def backend_of(hardware: str) -> str:
 
 
 _AGENT = "accelbench.engines.pytorch.distributed.agent"
-#: Importing torch and transformers in every rank, from a cold disk.
-START_SECONDS = 300.0
-#: Shorter than what a case may take, so that it is told which rank did not come.
-COLLECTIVE_SECONDS = 240.0
 #: What the agent may take to end the others and to leave its note.
 _NOTE_SECONDS = 10.0
 _LOG = "agent.log"
@@ -74,48 +72,20 @@ _LESS = "Use a smaller batch, --accumulate or --strategy fsdp2."
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-#: Machines that meet at one place have one run of training at a time.
-ONE_RUN = "accelbench"
-
-
 class RankGroup:
     """A group of ranks that wait for questions; one that fails ends them all."""
 
-    def __init__(
-        self,
-        ranks: int,
-        backend: str = "gloo",
-        threads: int = 1,
-        nodes: int = 1,
-        rendezvous: str = "",
-        collective_seconds: float = COLLECTIVE_SECONDS,
-        variables: Mapping[str, str] | None = None,
-    ) -> None:
-        """Start ranks on this node, `ranks` on each of the nodes, and wait until rank 0 answers.
-
-        `rendezvous` is host:port of node 0 if there are several; `collective_seconds` is
-        how long a collective waits for a rank that does not come.
-        """
-        self.ranks = ranks * nodes
-        self._nodes = nodes
+    def __init__(self, launch: RankLaunch, variables: Mapping[str, str] | None = None) -> None:
+        """Start this node's ranks, and wait until rank 0 answers."""
+        self._launch = launch
+        self.ranks = launch.here * launch.nodes
         self._scratch = Scratch()
         self._folder = self._scratch.folder
         self._key = secrets.token_bytes(32)
         self._asked: Connection | None = None
         self._kills_before = processes.out_of_memory_kills()
-        launch = RankLaunch(
-            run_id=uuid.uuid4().hex if nodes == 1 else ONE_RUN,
-            here=ranks,
-            backend=backend,
-            threads=threads,
-            seconds=START_SECONDS,
-            collective_seconds=collective_seconds,
-            nodes=nodes,
-            rendezvous=rendezvous,
-        )
-        self._agent = _agent(
-            launch, self._folder, {KEY_VARIABLE: self._key.hex(), **(variables or {})}
-        )
+        key = {KEY_VARIABLE: self._key.hex()}
+        self._agent = _agent(launch, self._folder, {**key, **(variables or {})})
         try:
             self._asked = self._joined()
         except BaseException:
@@ -123,7 +93,7 @@ class RankGroup:
             raise
 
     def _joined(self) -> Connection:
-        door, deadline = self._folder / DOOR, time.monotonic() + START_SECONDS
+        door, deadline = self._folder / DOOR, time.monotonic() + self._launch.seconds
         while time.monotonic() < deadline:
             if door.exists():
                 with contextlib.suppress(ConnectionRefusedError):
@@ -133,16 +103,12 @@ class RankGroup:
                 raise self._failure()
         raise CaseError(
             "ranks_did_not_start",
-            f"the ranks did not come together within {START_SECONDS:g} s",
+            f"the ranks did not come together within {self._launch.seconds:g} s",
             "Run again with --debug.",
         )
 
     def ask(self, do: str, **what: Any) -> list[Any]:
-        """Return every rank's answer to a question, in their order.
-
-        Raises:
-            CaseError: a rank failed, was killed, or did not come; all of them are gone then.
-        """
+        """Return every rank's answer in order; raise CaseError if one failed: all are gone then."""
         if self._asked is None:
             raise CaseError("ranks_ended", "the ranks have ended", "Start them anew.")
         try:
@@ -155,12 +121,11 @@ class RankGroup:
         return answers
 
     def close(self) -> None:
-        """End them, if they are there, and leave no file."""
         asked, self._asked = self._asked, None
         if asked is not None:
             with contextlib.suppress(OSError):
                 asked.close()
-            if self._nodes > 1:
+            if self._launch.nodes > 1:
                 # Another machine's agent has to see that its ranks ended as they should. Here
                 # nobody looks, and ending each interpreter would take seconds.
                 with contextlib.suppress(processes.TimeoutExpired):
@@ -227,7 +192,6 @@ def _agent(launch: RankLaunch, folder: Path, variables: Mapping[str, str]) -> pr
 
 
 def _last_line(folder: Path) -> str:
-    """Return the last words of an agent, or of the rank that it ended for."""
     file = folder / FAILURE
     if file.is_file():
         ended = json.loads(file.read_text())
@@ -281,27 +245,18 @@ _PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class MachinePart:
-    """The part of one machine in steps that several make together.
+    """The part of one machine in steps that several make together."""
 
-    Attributes:
-        hardware: the platform.
-        processes: of this machine, as of each other.
-        nodes: machines.
-        node: which of them this is; 0 measures.
-        rendezvous: host:port of machine 0.
-        threads: of this machine's processes together; None for the engine's default.
-    """
-
-    hardware: str
-    processes: int
-    nodes: int
-    node: int
-    rendezvous: str
+    hardware: str  # the platform
+    processes: int  # of this machine, as of each other
+    nodes: int  # machines
+    node: int  # which of them this is; 0 measures
+    rendezvous: str  # host:port of machine 0
+    # of this machine's processes together; None for the engine's default
     threads: int | None = None
 
     def launch(self, seconds: float, collective_seconds: float) -> RankLaunch:
         return RankLaunch(
-            run_id=ONE_RUN,
             here=self.processes,
             backend=backend_of(self.hardware),
             threads=threads_of_each(self.threads, self.processes),

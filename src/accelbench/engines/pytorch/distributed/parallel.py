@@ -16,11 +16,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, distribute_tensor
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from accelbench.core.case import Case
 from accelbench.core.errors import UnsupportedError
@@ -61,12 +57,10 @@ def tensor_parallel(module: torch.nn.Module, mesh: DeviceMesh, model: str) -> di
     """Split a module's products in place; return how many of them by columns, and by rows.
 
     A model of transformers that brings a plan (`_tp_plan`: LLaMA, Qwen2 …) is split by it if it
-    names nothing but columns and rows. Of encoders that bring none ours has what Megatron-LM
-    has: queries, keys, values and the first product of the feed-forward part by columns, what
-    follows each by rows, so that a block exchanges twice forward and twice backward.
-
-    Raises:
-        UnsupportedError: nothing says how, or its heads do not go round.
+    names nothing but columns and rows. Of encoders that bring none ours has what Megatron-LM has:
+    queries, keys, values and the first product of the feed-forward part by columns, what follows
+    each by rows, so that a block exchanges twice forward and twice backward. Other models, and
+    heads that do not go round, raise UnsupportedError.
     """
     plan = _plan(module)
     if not plan:
@@ -349,7 +343,6 @@ class RankTrain(Train):
         return sum(float(part) / count for part in parts)
 
     def gradients(self, inputs: Inputs) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield the whole gradient of each weight after one backward; nothing is stepped."""
         self._gradients(inputs, lambda _phase: None)
         self._losses.clear()
         for name, weight in self._module.named_parameters():

@@ -28,11 +28,7 @@ from accelbench.engines.pytorch.procedures import Procedure
 from accelbench.engines.pytorch.procedures.base import buffers_kept, chances_kept
 from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.engines.pytorch.session import PytorchSession
-from accelbench.engines.shared.communication import (
-    Span,
-    is_collective,
-    shared,
-)
+from accelbench.engines.shared.communication import Span, is_collective, shared
 from accelbench.engines.shared.local import walls
 from accelbench.hardware.hostmemory import HostMemory, give_back_freed_memory
 from accelbench.models.inputs import choosing, make_inputs, tensors
@@ -95,11 +91,8 @@ class Exchange:
 def opened_collective(name: str, size: int, backend: str, clock: Clock) -> Callable[[int], int]:
     """Carry out a collective once, check it, and return what times so many steps of it.
 
-    `size` is the bytes of the whole buffer, as nccl-tests have it: that of all ranks together
-    if each has a part. It is on the host for gloo, else on the rank's own GPU.
-
-    Raises:
-        CaseError: its result is wrong.
+    `size` is the bytes of the whole buffer, as nccl-tests have it: that of all ranks together if
+    each has a part. It is on the host for gloo, else on the rank's own GPU.
     """
     on_device = backend != "gloo"
     device = torch.device("cuda", torch.cuda.current_device()) if on_device else torch.device("cpu")
@@ -179,7 +172,6 @@ class Ranks:
     launch: RankLaunch
 
     def passed_on(self, question: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the question that rank 0 has; None ends all."""
         box = [question]
         dist.broadcast_object_list(box, src=0, group=self.questions)
         return box[0]
@@ -321,7 +313,6 @@ class RankWork:
         self._collective: Callable[[int], int] | None = None
 
     def answer(self, question: Mapping[str, Any]) -> Any:
-        """Return this rank's answer, its own or its session's; errors are left to the caller."""
         what = dict(question)
         do = what.pop("do")
         if do in _OF_INPUTS:

@@ -23,7 +23,7 @@ from accelbench.core.profile import Profile
 from accelbench.core.protocols import Block, DeviceMemory, Evidence, Job, most_steps
 from accelbench.core.serial import case_to_json, job_to_json
 from accelbench.core.vocabulary import MIB, Timing
-from accelbench.engines.pytorch.distributed.group import RankGroup, backend_of
+from accelbench.engines.pytorch.distributed.group import RankGroup, RankLaunch, backend_of
 from accelbench.engines.shared.communication import exchange_columns
 from accelbench.hardware.hostmemory import HostMemory
 from accelbench.hardware.machine import threads_of_each
@@ -150,7 +150,6 @@ class DistributedSession:
         return {name: np.concatenate([a[name] for a in answers]) for name in answers[0]}
 
     def gradients(self, inputs: Any) -> dict[str, Any]:
-        """Return each weight's gradient after one backward of all ranks, whole."""
         found: dict[str, Any] = self._group.ask("gradients")[0]
         return found
 
@@ -229,7 +228,6 @@ class DistributedSession:
         return self._within("without_dropout")
 
     def exchanged(self, case: Case) -> Mapping[str, Any]:
-        """Return what ranks spend on each other: columns, and "ranks" with each one's own."""
         inputs = self.prepare(case)
         self.sample(inputs, 2, Timing.EACH)
         return exchange_columns(self._group.ask("communication", steps=_PROFILED_STEPS))
@@ -240,14 +238,14 @@ def start(job: Job) -> RankGroup:
     case, kind = job.case, job.device.hardware
     nodes = job.settings.nodes
     here = case.world_size // nodes
-    return RankGroup(
+    launch = RankLaunch(
         here,
         backend_of(kind),
         threads_of_each(job.settings.threads, here),
-        nodes,
-        job.settings.rendezvous or "",
-        variables=allocator_of(case, kind),
+        nodes=nodes,
+        rendezvous=job.settings.rendezvous or "",
     )
+    return RankGroup(launch, allocator_of(case, kind))
 
 
 def allocator_of(case: Case, hardware: str) -> dict[str, str]:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from accelbench.core.case import Case
-from accelbench.engines.pytorch.procedures.base import (
-    Denoise,
-    Forward,
-    Inputs,
-    Opened,
-    Procedure,
-)
+from accelbench.engines.pytorch.procedures.base import Denoise, Forward, Inputs, Opened, Procedure
 from accelbench.engines.pytorch.procedures.generate import Generate, RagAnswer
 from accelbench.engines.pytorch.procedures.train import Train
 

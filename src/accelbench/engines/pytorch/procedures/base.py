@@ -14,10 +14,10 @@ import torch
 
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
-from accelbench.core.errors import UnsupportedError
 from accelbench.core.protocols import Job
 from accelbench.engines.pytorch.places import TorchPlace
 from accelbench.engines.shared.local import Mark
+from accelbench.models.denoising import TIMES, refuse_steps
 from accelbench.models.inputs import named_tensors
 from accelbench.models.short_steps import SHORT_PASSES
 
@@ -52,7 +52,6 @@ class Procedure(ABC):
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """Enter what a block runs in: no-gradient mode, autocast."""
         with torch.inference_mode(), self._opened.autocast():
             yield
 
@@ -83,7 +82,6 @@ class Procedure(ABC):
         return {}
 
     def facts(self) -> Mapping[str, Any]:
-        """Return what belongs in the evidence, as JSON holds it."""
         return {}
 
 
@@ -100,12 +98,9 @@ class Forward(Procedure):
         return named_tensors(left)
 
 
-#: How finely Stable Diffusion's noise schedule is cut, and so the most steps there can be.
-_TIMES = 1000
-
-#: That schedule, as its scheduler_config.json has it.
+#: Stable Diffusion's noise schedule, as its scheduler_config.json has it.
 _SCHEDULE = {
-    "num_train_timesteps": _TIMES,
+    "num_train_timesteps": TIMES,
     "beta_start": 0.00085,
     "beta_end": 0.012,
     "beta_schedule": "scaled_linear",
@@ -133,12 +128,7 @@ class Denoise(Forward):
 
         super().__init__(case, opened)
         steps = case.shapes.steps or case.model.steps or 1
-        if steps > _TIMES:
-            raise UnsupportedError(
-                "too_many_steps",
-                f"There are {_TIMES} denoising steps at most, not {steps}.",
-                f"Use {_TIMES} or fewer.",
-            )
+        refuse_steps(steps)
         self._scheduler = DDIMScheduler(**_SCHEDULE)
         self._scheduler.set_timesteps(steps)
         on_host = self._scheduler.timesteps

@@ -23,6 +23,7 @@ from accelbench.core.model import Generation
 from accelbench.engines.pytorch.procedures.base import Inputs, Opened, Procedure
 from accelbench.engines.shared.local import Mark
 from accelbench.engines.shared.sketches import DECODE_LOGITS, KEPT_LOGITS
+from accelbench.models.inputs import encoder_outputs
 from accelbench.models.short_steps import SHORT_TOKENS
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class Request:
         vocabulary all of them would be 26 MB a row that nobody reads. Decoders beside an
         encoder cannot be asked; their prompts have a few tokens.
         """
-        extra = {"logits_to_keep": 1} if _takes(self._module, "logits_to_keep") else {}
+        keeps_few = "logits_to_keep" in inspect.signature(self._module.forward).parameters
+        extra = {"logits_to_keep": 1} if keeps_few else {}
         output = self._module(**self._inputs, **extra, use_cache=True)
         name = next((n for n in _CACHES if getattr(output, n, None) is not None), None)
         if name is None:
@@ -84,19 +86,10 @@ class Request:
         if name != "past_key_values":
             self._mask = None  # a state has swallowed what was masked
         if self._encodes:
-            self._carried |= self._encoded(output)
+            self._carried |= encoder_outputs(output, self._inputs)
         return self._choose(output)
 
-    def _encoded(self, output: Any) -> dict[str, Any]:
-        from transformers.modeling_outputs import BaseModelOutput
-
-        kept = {"encoder_outputs": BaseModelOutput(output.encoder_last_hidden_state)}
-        if "attention_mask" in self._inputs:  # the encoder's, which cross-attention looks at
-            kept["attention_mask"] = self._inputs["attention_mask"]
-        return kept
-
     def decode(self) -> torch.Tensor:
-        """Write one more token; return the logits that it was chosen by."""
         fed = {self._ids: self.tokens[:, self._written - 1 : self._written]}
         if self._mask is not None:
             fed[self._mask_name] = self._mask[:, : self._prompt_tokens + self._written]
@@ -107,10 +100,6 @@ class Request:
         self.tokens[:, self._written] = logits.argmax(-1)
         self._written += 1
         return logits
-
-
-def _takes(module: torch.nn.Module, argument: str) -> bool:
-    return argument in inspect.signature(module.forward).parameters
 
 
 @dataclass(frozen=True)
@@ -150,7 +139,6 @@ class TokenStamps:
         self._requests.append([])
 
     def token(self) -> None:
-        """Stamp one more token, as soon as the device has done it."""
         if self._synchronize is not None:
             self._synchronize()
         self._requests[-1].append(self._now() - self._start)
@@ -169,9 +157,7 @@ def wanted(case: Case) -> tuple[Generation, int]:
     makes, new = case.model.generation, case.shapes.new_tokens
     if makes is None or not new:
         raise UnsupportedError(
-            "no_generation",
-            f"{case.model.id} does not generate text.",
-            "Leave out --new-tokens.",
+            "no_generation", f"{case.model.id} does not generate text.", "Leave out --new-tokens."
         )
     return makes, new
 

@@ -32,7 +32,7 @@ from accelbench.engines.pytorch.procedures.base import (
 )
 from accelbench.engines.shared.local import Mark
 from accelbench.engines.shared.sketches import drawn_places
-from accelbench.models.inputs import named_tensors
+from accelbench.models.inputs import enable_checkpointing, named_tensors
 from accelbench.models.losses import of_module
 
 #: Constant, without warm-up or decay: what is measured is ten to a few thousand steps on
@@ -182,7 +182,6 @@ class Train(Procedure):
         return {}  # a step leaves other weights; its loss is told apart
 
     def weight_values(self, most: int, draw: int) -> Mapping[str, Any]:
-        """Return some values of each trained weight, copied to the host in one piece."""
         weights = {n: self._own(p) for n, p in self._module.named_parameters() if p.requires_grad}
         picks: dict[int, torch.Tensor] = {}  # by the size of a weight
         parts = []
@@ -291,8 +290,8 @@ def _checkpoint(case: Case, module: torch.nn.Module) -> int:
         return 0
     if not _checkpointed(module):  # once: each time adds a hook to the embeddings
         try:
-            _enable_checkpointing(module)
-        except ValueError as error:  # so both libraries say of a model that has none
+            enable_checkpointing(module)
+        except ValueError as error:
             raise _not_checkpointed(case) from error
     count = _checkpointed(module)
     if not count:
@@ -302,17 +301,6 @@ def _checkpoint(case: Case, module: torch.nn.Module) -> int:
 
 def _checkpointed(module: torch.nn.Module) -> int:
     return sum(bool(getattr(m, "gradient_checkpointing", False)) for m in module.modules())
-
-
-def _enable_checkpointing(module: torch.nn.Module) -> None:
-    # Transformers' new and old name for it, or diffusers'.
-    how = {"use_reentrant": False}
-    if hasattr(module, "activation_checkpointing_enable"):
-        module.activation_checkpointing_enable(activation_checkpointing_kwargs=how)
-    elif hasattr(module, "gradient_checkpointing_enable"):
-        module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=how)
-    elif hasattr(module, "enable_gradient_checkpointing"):
-        module.enable_gradient_checkpointing()
 
 
 def _not_checkpointed(case: Case) -> UnsupportedError:
