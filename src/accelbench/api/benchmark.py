@@ -99,9 +99,7 @@ class Printed:
         """The last block."""
         title = "Interrupted" if interrupted else "Benchmark Suite Complete"
         self.say(
-            *(_LINE, title, _LINE),
-            f"Total configurations: {results}",
-            f"Results saved to: {path}",
+            *(_LINE, title, _LINE), f"Total configurations: {results}", f"Results saved to: {path}"
         )
 
 

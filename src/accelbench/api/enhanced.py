@@ -14,12 +14,7 @@ from math import exp, fsum, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.api.benchmark import (
-    database_at,
-    ended_lines,
-    observer_of,
-    try_writing,
-)
+from accelbench.api.benchmark import database_at, ended_lines, observer_of, try_writing
 from accelbench.api.config import check_count, check_counts, check_settings
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError, UsageError

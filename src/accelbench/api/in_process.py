@@ -185,8 +185,7 @@ def _result(
     for batch in batch_sizes:
         if spec.fixed_batch is not None and batch != spec.fixed_batch:
             raise UsageError(
-                f"It takes {spec.fixed_batch} items at once, not {batch}.",
-                "Leave out batch_sizes.",
+                f"It takes {spec.fixed_batch} items at once, not {batch}.", "Leave out batch_sizes."
             )
     runtime: Runtime = load(registered(ENGINES)[only])
     device = next(entry for entry in detect("cpu") if isinstance(entry, Device))

@@ -43,11 +43,7 @@ _FOUND: dict[str, Any] = {
         "description": "one profiled step, the mean of them, with the profiler's cost",
         "type": ["number", "null"],
     },
-    "walls_ms": {
-        "description": "each of them",
-        "type": "array",
-        "items": {"type": "number"},
-    },
+    "walls_ms": {"description": "each of them", "type": "array", "items": {"type": "number"}},
     "explained": {
         "description": "the share of the step that the operators add up to; more than 1 where"
         " several ran at the same time",

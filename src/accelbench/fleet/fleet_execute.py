@@ -16,11 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.facts import (
-    RESULT,
-    Fact,
-    part_id,
-)
+from accelbench.core.facts import RESULT, Fact, part_id
 from accelbench.core.run_options import RunSettings
 from accelbench.fleet.dispatch import DispatchRules
 from accelbench.fleet.fleet_nodes import (
@@ -47,12 +43,7 @@ from accelbench.fleet.work_units import CaseKey, WorkUnit, on_each, units_of
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, RunResult
-from accelbench.run.conduct.run_record import (
-    arm_settled,
-    finished_fact,
-    resumed_fact,
-    settled,
-)
+from accelbench.run.conduct.run_record import arm_settled, finished_fact, resumed_fact, settled
 from accelbench.run.execute import Planner, ResultPlaces, fill, resumable
 from accelbench.run.plan import planning
 from accelbench.run.plan.against import OtherArm

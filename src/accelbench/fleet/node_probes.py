@@ -12,12 +12,7 @@ from typing import Any
 
 from accelbench.core.calibration import DeviceCalibration
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.facts import (
-    DEVICE_CALIBRATED,
-    HARDWARE_MEASURED,
-    Fact,
-    new_run_id,
-)
+from accelbench.core.facts import DEVICE_CALIBRATED, HARDWARE_MEASURED, Fact, new_run_id
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes
@@ -146,10 +141,7 @@ def probe_nodes(
         record.close()
     return [
         NodeProbes(
-            node.name,
-            device,
-            record.calibrations.get(number),
-            record.refusals.get(number, ""),
+            node.name, device, record.calibrations.get(number), record.refusals.get(number, "")
         )
         for number, (node, device) in enumerate(places)
     ]

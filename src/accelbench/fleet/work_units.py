@@ -206,10 +206,7 @@ def meeting_at(task: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def take_part_here(task: Mapping[str, Any], at: Callable[[str], None]) -> None:
     """Take part until nothing was asked for as long as the unit may take."""
-    from accelbench.engines.pytorch.distributed.group import (
-        MachinePart,
-        groups_taken_part_in,
-    )
+    from accelbench.engines.pytorch.distributed.group import MachinePart, groups_taken_part_in
 
     part = MachinePart(**task[PART_IN_STEPS])
     at(f"takes part at {part.rendezvous}")

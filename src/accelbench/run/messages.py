@@ -103,14 +103,10 @@ PRECISION_CHANGED = Message(
     " engine.",
 )
 BAD_SHARE = Message(
-    "bad_evidence",
-    "the evidence of the precision gives {name} a share of {share}",
-    RUNTIMES_FAULT,
+    "bad_evidence", "the evidence of the precision gives {name} a share of {share}", RUNTIMES_FAULT
 )
 BAD_EVIDENCE = Message(
-    "bad_evidence",
-    "the evidence of where the work ran contradicts itself: {why}",
-    RUNTIMES_FAULT,
+    "bad_evidence", "the evidence of where the work ran contradicts itself: {why}", RUNTIMES_FAULT
 )
 NO_PROOF = Message("no_proof", "there is no evidence of where the work ran: {why}", RUNTIMES_FAULT)
 FELL_BACK = Message(

@@ -21,12 +21,7 @@ from accelbench.core.rows import Json
 from accelbench.store import ingest as filling
 from accelbench.store.contents import contents
 from accelbench.store.creating import create, ensure, exists, identity, make_beside, settle
-from accelbench.store.duck import (
-    RETRY_SECONDS,
-    connect,
-    file_errors,
-    whole_guard,
-)
+from accelbench.store.duck import RETRY_SECONDS, connect, file_errors, whole_guard
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
 from accelbench.store.fit import Samples, spell_time
 from accelbench.store.importing import bring_in

@@ -201,8 +201,7 @@ def explain(error: OSError, doing: str, path: Path, option: str = "") -> StoreEr
         return StoreError(f"{doing} failed: no room left at {path}.", "Free some space there.")
     if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
         return ReadOnlyPlaceError(
-            f"{doing} failed: {path} cannot be written.",
-            f"Choose a place of your own{by}.",
+            f"{doing} failed: {path} cannot be written.", f"Choose a place of your own{by}."
         )
     if error.errno in {errno.ENOTDIR, errno.EEXIST, errno.EISDIR}:
         return StoreError(

@@ -50,10 +50,7 @@ TABLES: Mapping[str, tuple[str, str, str, str]] = {
 
 
 def bring_files(
-    con: DuckDBPyConnection,
-    files: Mapping[str, Mapping[str, Path]],
-    lake: str,
-    mirror: Path,
+    con: DuckDBPyConnection, files: Mapping[str, Mapping[str, Path]], lake: str, mirror: Path
 ) -> FilledRows:
     """Insert what files of a lake hold and the mirror has not, in the mirror's transaction.
 
@@ -342,11 +339,7 @@ class Lake(Database):
                 _note_sent(con)
 
     def _write(
-        self,
-        con: DuckDBPyConnection,
-        scratch: Path,
-        since: Mapping[str, int],
-        before: str = "",
+        self, con: DuckDBPyConnection, scratch: Path, since: Mapping[str, int], before: str = ""
     ) -> str:
         """Write files of all rows from these row ids on; return their stem, empty if there are
         none."""

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.errors import StoreError
 from accelbench.core.vocabulary import Provenance
-from accelbench.store.duck import (
-    connect,
-    held_or_explained,
-    quoted,
-    retrying,
-    shared_guard,
-)
+from accelbench.store.duck import connect, held_or_explained, quoted, retrying, shared_guard
 from accelbench.store.implausible import mark_implausible
 from accelbench.store.insert import FilledRows, insert_many
 from accelbench.store.merge_validation import ConflictError, columns_in, hold

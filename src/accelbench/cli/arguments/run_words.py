@@ -173,8 +173,7 @@ def _check_meeting(spec: RunSpec) -> None:
         raise UsageError(f"{in_quotes(place)} is not HOST:PORT.", f"Give {_MEETING}")
     if rank is not None and rank >= spec.nodes:
         raise UsageError(
-            f"There is no machine {rank} of {spec.nodes}.",
-            f"--node-rank is 0 to {spec.nodes - 1}.",
+            f"There is no machine {rank} of {spec.nodes}.", f"--node-rank is 0 to {spec.nodes - 1}."
         )
 
 

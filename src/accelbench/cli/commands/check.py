@@ -9,12 +9,7 @@ from typing import Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_beside, refuse_threshold
-from accelbench.cli.arguments.shared_options import (
-    AS_JSON,
-    DB,
-    FILTERS,
-    with_filters,
-)
+from accelbench.cli.arguments.shared_options import AS_JSON, DB, FILTERS, with_filters
 from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.opening import filled
 from accelbench.core.errors import UsageError

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists, allowed
-from accelbench.cli.arguments.shared_options import (
-    AS_JSON,
-    DB,
-    FILTERS,
-    MACHINE,
-    RUN,
-    with_filters,
-)
+from accelbench.cli.arguments.shared_options import AS_JSON, DB, FILTERS, MACHINE, RUN, with_filters
 from accelbench.cli.services.opening import filled
 from accelbench.core.columns import ASKED, OF_ACCURACY
 from accelbench.core.devices import named_apart
@@ -143,8 +136,7 @@ def compare(
         places = {line.side.value for lines in tables for line in lines}
         names = sorted(" ".join(str(part) for part in place if part) for place in places)
         raise UsageError(
-            f"Nothing was measured at {in_quotes(baseline)}.",
-            f"There is: {listed(names, _NAMED)}.",
+            f"Nothing was measured at {in_quotes(baseline)}.", f"There is: {listed(names, _NAMED)}."
         )
     shown = [line.side.row for lines in tables for line in lines]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
@@ -187,8 +179,7 @@ def _nothing_alike(
         advice.append(f"To measure it: `{command}`.")
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
-        f"No configuration on {machine} has results at two values of {axis.name}.",
-        " ".join(advice),
+        f"No configuration on {machine} has results at two values of {axis.name}.", " ".join(advice)
     )
 
 

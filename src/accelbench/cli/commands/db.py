@@ -50,11 +50,7 @@ from accelbench.present.terminal.store_status import (
     told,
     without_figures,
 )
-from accelbench.present.terminal.tables import (
-    answer_document,
-    apart,
-    jsonable,
-)
+from accelbench.present.terminal.tables import answer_document, apart, jsonable
 from accelbench.present.terminal.terminal import complain, print_json, print_line, print_lines
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
@@ -91,11 +87,7 @@ def init(
     made = backup is not None or not exists
     if as_json:
         print_json(
-            {
-                "database": database.name,
-                "made": made,
-                "backup": str(backup) if backup else None,
-            }
+            {"database": database.name, "made": made, "backup": str(backup) if backup else None}
         )
         return
     print_line(f"Made {database.name}" if made else f"{database.name} is there already; it stays.")

@@ -223,9 +223,7 @@ def stop(
 
 @app.command()
 def status(
-    address: str | None = ADDRESS,
-    token_file: Path | None = TOKEN_FILE,
-    as_json: bool = AS_JSON,
+    address: str | None = ADDRESS, token_file: Path | None = TOKEN_FILE, as_json: bool = AS_JSON
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
     from accelbench.cli.services import fleet_running

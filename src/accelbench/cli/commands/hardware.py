@@ -68,9 +68,7 @@ def hardware(
         [], "--hardware", help="As NAME; with --calibrate also one of several, e.g. cuda:1."
     ),
     db: Path | None = typer.Option(
-        None,
-        "--db",
-        help="Database of calibrations; else $ACCELBENCH_DB, else accelbench.duckdb.",
+        None, "--db", help="Database of calibrations; else $ACCELBENCH_DB, else accelbench.duckdb."
     ),
 ) -> None:
     """Show every platform, present or absent, and why.
@@ -178,9 +176,7 @@ def document(
 
 
 def _platform(
-    ones: Sequence[Device | Absent],
-    served: list[Serving],
-    known: StoredCalibrations | None,
+    ones: Sequence[Device | Absent], served: list[Serving], known: StoredCalibrations | None
 ) -> dict[str, Any]:
     from accelbench.present.terminal.hardware import collectives_document, limits_document
 

@@ -146,10 +146,7 @@ def _filters(
 
 
 def _made(
-    database: Database,
-    filters: Filters,
-    machine_name: str | None,
-    only: Sequence[str],
+    database: Database, filters: Filters, machine_name: str | None, only: Sequence[str]
 ) -> tuple[Matrix, MatrixHeader]:
     """The matrix of the machine asked for."""
     from accelbench.judge.matrices import LocalPlatforms, matrix_on
@@ -165,11 +162,7 @@ def _made(
     raw_rows = rows_of(database, columns, where, given, most=_MOST, launches=True)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in raw_rows]
     made = matrix_on(
-        rows,
-        machine,
-        LocalPlatforms(),
-        only,
-        best_precision="precision" not in filters,
+        rows, machine, LocalPlatforms(), only, best_precision="precision" not in filters
     )
     precision = _spelt_there(rows, filters) if "precision" in filters else None
     return made, MatrixHeader(utc_now(), machine, precision, words_of(filters, "mode")[0], others)

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.shared_options import (
-    DB,
-    FILTERS,
-    MACHINE,
-    RUN,
-    with_filters,
-)
+from accelbench.cli.arguments.shared_options import DB, FILTERS, MACHINE, RUN, with_filters
 from accelbench.cli.services.report_files import FORMATS, drawn_into
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import meant, words

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.shared_options import (
-    DB,
-    FILTERS,
-    MACHINE,
-    RUN,
-    with_filters,
-)
+from accelbench.cli.arguments.shared_options import DB, FILTERS, MACHINE, RUN, with_filters
 from accelbench.cli.services.opening import collected_later
 from accelbench.cli.services.report_files import write
 from accelbench.core.errors import UsageError

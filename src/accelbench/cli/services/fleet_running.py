@@ -19,13 +19,7 @@ from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSpec
 from accelbench.exchange.result_file import row_of
 from accelbench.fleet import session
-from accelbench.fleet.fleet_execute import (
-    FleetOptions,
-    execute_on,
-    nodes_of,
-    resume_on,
-    units_on,
-)
+from accelbench.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on, units_on
 from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, shared_machines
 from accelbench.fleet.fleet_record import last_unfinished
 from accelbench.fleet.ray_cluster import is_loopback
@@ -378,10 +372,7 @@ def take_part(asked: AskedRun, stream: IO[str]) -> int:
     Returns:
         The exit code: 0 where it has taken part in any group.
     """
-    from accelbench.engines.pytorch.distributed.group import (
-        MachinePart,
-        groups_taken_part_in,
-    )
+    from accelbench.engines.pytorch.distributed.group import MachinePart, groups_taken_part_in
 
     request, spec = asked.requests[0], asked.spec
     how, platforms = request.distribution, request.hardware

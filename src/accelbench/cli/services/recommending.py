@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 #: The word for the hardware of this machine on a command line.
 HERE = "here"
 #: Options that a search under limits refuses.
-_NOT_UNDER_LIMITS = {
-    "deployment": "--deployment",
-    "distributed_config": "--gpu-count",
-}
+_NOT_UNDER_LIMITS = {"deployment": "--deployment", "distributed_config": "--gpu-count"}
 
 
 @dataclass(frozen=True)

@@ -187,11 +187,7 @@ TRACKER_NAMES = tuple(TRACKERS)
 
 
 def to_tracker(
-    place: str,
-    word: str,
-    database: Database,
-    filters: Filters,
-    samples: bool,
+    place: str, word: str, database: Database, filters: Filters, samples: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """Write results into a tracker: what came of it, as a document and as lines.
 

@@ -183,10 +183,7 @@ def _selector(places: OutputPlaces) -> HardwareSelector:
 
 
 def prepare(
-    asked: AskedRun,
-    places: OutputPlaces,
-    inventory: Inventory,
-    runtimes: Mapping[str, Runtime],
+    asked: AskedRun, places: OutputPlaces, inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> PlannedRun:
     """Plan on what is here: everything decided before the first case."""
     selector_here = cache(lambda: _selector(places))

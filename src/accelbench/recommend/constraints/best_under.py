@@ -10,13 +10,7 @@ from typing import NotRequired, TypedDict
 from accelbench.core.figures import name_of
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
-from accelbench.recommend.constraints.limits import (
-    OF_ITEMS,
-    PRECISION,
-    Limits,
-    kept,
-    limits_named,
-)
+from accelbench.recommend.constraints.limits import OF_ITEMS, PRECISION, Limits, kept, limits_named
 from accelbench.recommend.constraints.measure_command import MeasurementTarget, Words, case
 from accelbench.recommend.constraints.measurement_candidates import (
     BATCHES,

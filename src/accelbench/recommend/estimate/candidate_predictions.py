@@ -136,10 +136,7 @@ class CandidatePredictions:
             if candidate.name in of and self._is_comparable(candidate, of[candidate.name])
         )  # fmt: skip
         return PredictedCandidates(
-            of,
-            frozenset(ranking - too_large.keys()),
-            comparable - too_large.keys(),
-            too_large,
+            of, frozenset(ranking - too_large.keys()), comparable - too_large.keys(), too_large
         )
 
     def _is_comparable(self, candidate: Candidate, figures: PredictedFigures) -> bool:

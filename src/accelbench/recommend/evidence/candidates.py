@@ -51,9 +51,7 @@ class Candidate:
 
 
 def candidates(
-    words: Sequence[str] | None,
-    measured: Mapping[str, Sequence[str]],
-    others: Iterable[str] = (),
+    words: Sequence[str] | None, measured: Mapping[str, Sequence[str]], others: Iterable[str] = ()
 ) -> list[Candidate]:
     """Return the named candidates, each once; without names every platform but browsers.
 

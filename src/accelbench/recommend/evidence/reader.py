@@ -14,11 +14,7 @@ from accelbench.judge.histories import histories_of
 from accelbench.judge.machines import Machine, chosen, machines_of
 from accelbench.judge.run_noise import Histories
 from accelbench.recommend.evidence import sql as queries
-from accelbench.recommend.evidence.cells import (
-    EvidenceAttempt,
-    EvidenceCell,
-    Tried,
-)
+from accelbench.recommend.evidence.cells import EvidenceAttempt, EvidenceCell, Tried
 from accelbench.recommend.evidence.failures import Failure
 from accelbench.recommend.query import validation
 from accelbench.recommend.query.config import Config, defaults, over_defaults, read

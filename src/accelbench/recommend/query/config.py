@@ -84,7 +84,7 @@ DEFAULTS: Config = {
         "large": 10_000_000_000,
     },
     "fallback_order": [
-        *("cuda", "rocm", "tpu", "mps", "openvino", "webnn", "webgpu", "qnn", "wasm", "cpu"),
+        *("cuda", "rocm", "tpu", "mps", "openvino", "webnn", "webgpu", "qnn", "wasm", "cpu")
     ],
     "compatibility": {},
 }

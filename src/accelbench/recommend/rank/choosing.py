@@ -21,10 +21,7 @@ from accelbench.recommend.estimate.candidate_predictions import (
     PredictedCandidates,
     predicted_figure,
 )
-from accelbench.recommend.estimate.figures import (
-    Figure,
-    figure,
-)
+from accelbench.recommend.estimate.figures import Figure, figure
 from accelbench.recommend.estimate.platform_rules import (
     RuleSubject,
     able_engines,
@@ -33,11 +30,7 @@ from accelbench.recommend.estimate.platform_rules import (
     why_no_engine,
 )
 from accelbench.recommend.evidence.candidates import Candidate, set_aside
-from accelbench.recommend.evidence.cells import (
-    EvidenceCell,
-    best,
-    told_apart_by,
-)
+from accelbench.recommend.evidence.cells import EvidenceCell, best, told_apart_by
 from accelbench.recommend.evidence.failures import engines_of
 from accelbench.recommend.evidence.model_evidence import (
     ModelEvidence,
@@ -261,10 +254,7 @@ class Choice:
 
 
 def choose(
-    query: Query,
-    candidates: Sequence[Candidate],
-    evidence: EvidenceStore,
-    ground: AnswerBasis,
+    query: Query, candidates: Sequence[Candidate], evidence: EvidenceStore, ground: AnswerBasis
 ) -> Choice:
     """Return the candidates in order for a question."""
     names = query.names

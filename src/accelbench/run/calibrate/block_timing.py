@@ -35,10 +35,7 @@ class ProbeBlocks:
 
 
 def time_probe(
-    step: Callable[[], object],
-    synchronize: Callable[[], None] | None,
-    seconds: float,
-    clock: Clock,
+    step: Callable[[], object], synchronize: Callable[[], None] | None, seconds: float, clock: Clock
 ) -> ProbeBlocks:
     """Time a probe for so many seconds, warm-up included.
 

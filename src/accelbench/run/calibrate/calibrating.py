@@ -30,13 +30,7 @@ from accelbench.core.calibration import (
 )
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import CaseError, SurroundingsError
-from accelbench.core.facts import (
-    DEVICE_CALIBRATED,
-    HARDWARE_MEASURED,
-    Fact,
-    new_run_id,
-    utc_now,
-)
+from accelbench.core.facts import DEVICE_CALIBRATED, HARDWARE_MEASURED, Fact, new_run_id, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Device

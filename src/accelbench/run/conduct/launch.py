@@ -372,12 +372,7 @@ class GroupLaunch:
         }
         case = case_to_json(planned.case)
         batches = {member.case.shapes.batch for member in self._cases if member.refusal is None}
-        request = {
-            "do": "measure",
-            "case": case,
-            "rules": self._rules,
-            "alone": len(batches) == 1,
-        }
+        request = {"do": "measure", "case": case, "rules": self._rules, "alone": len(batches) == 1}
         answer = talk.ask(request, "measuring")
         talk.cpu_seconds = answer["cpu_seconds"]
         measurement = {**answer, "evidence": self._proof(planned, answer)}

@@ -232,11 +232,7 @@ def _own_options(
 
 
 def _usual_precision(
-    place: TargetDevice,
-    asked: str,
-    mode: Mode,
-    request: Request,
-    runtimes: Mapping[str, Runtime],
+    place: TargetDevice, asked: str, mode: Mode, request: Request, runtimes: Mapping[str, Runtime]
 ) -> tuple[str, list[str]]:
     """Return the precision, which is the engine's first if none is named and it lacks fp32.
 

@@ -119,8 +119,7 @@ def _none(case: Case, how: Distribution) -> SharedCase:
         f" and {how.accumulate} micro-batches" if (how.accumulate or 1) > 1 else ""
     )
     return SharedCase(
-        case,
-        Refusal(Status.UNSUPPORTED, "batch_split", message, f"Use --batch-sizes {nearest}."),
+        case, Refusal(Status.UNSUPPORTED, "batch_split", message, f"Use --batch-sizes {nearest}.")
     )
 
 
@@ -153,9 +152,7 @@ def _told(
     return (f"{first} Too much for it: {refused}.",)
 
 
-def _of_each(
-    tried: Sequence[tuple[Case, int | None]],
-) -> list[tuple[Case, int | None]]:
+def _of_each(tried: Sequence[tuple[Case, int | None]]) -> list[tuple[Case, int | None]]:
     """Of each strategy the way that took least."""
     least: dict[tuple[object, ...], tuple[Case, int | None]] = {}
     for case, need in tried:

@@ -151,9 +151,7 @@ class TargetDevice:
 
 
 def places(
-    request: Request,
-    inventory: Inventory,
-    runtimes: Mapping[str, Runtime],
+    request: Request, inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> tuple[list[TargetDevice], list[str]]:
     """Every target of a request, and notes about platforms left out."""
     notes: list[str] = []

@@ -203,9 +203,7 @@ def ask(
     patience = min(settings.timeout, _PATIENCE * most_seconds(context))
     try:
         opened = _answer(
-            worker.channel,
-            open_request(settings, case, _unit(case), artefact, spill),
-            patience,
+            worker.channel, open_request(settings, case, _unit(case), artefact, spill), patience
         )
         digest = {"weights_digest": opened.get("weights_digest") or ""}
         return [{**digest, **_answer(worker.channel, request, patience)} for request in requests]

@@ -51,10 +51,7 @@ _SECOND_RUN_SHARE, _SECOND_RUN_LEAST_NS, _SECOND_RUN_MOST_NS = 0.05, 5e6, 50e6
 
 #: How a reference is asked how far it is from itself, and what that shows.
 FP64, LAST_PLACES = "fp64", "last_places"
-_BY = {
-    FP64: "rounding to fp32",
-    LAST_PLACES: "one unit in the last place of its inputs",
-}
+_BY = {FP64: "rounding to fp32", LAST_PLACES: "one unit in the last place of its inputs"}
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,7 @@ from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.short_steps import shortened
 from accelbench.run.messages import CHANGES_INPUTS, INPUTS_CHANGED, WRONG_STEPS
-from accelbench.run.verify.block_lengths import (
-    refuse_late_waits,
-    refuse_thinned,
-    single_steps,
-)
+from accelbench.run.verify.block_lengths import refuse_late_waits, refuse_thinned, single_steps
 from accelbench.run.verify.cached_outputs import refuse_cached_phases
 from accelbench.run.verify.long_steps import (
     FreshSteps,

@@ -73,9 +73,7 @@ def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[s
     if not isinstance(session, RoundingReference):
         raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
     return _from_itself(
-        seed,
-        request,
-        lambda of_seed: session.exact(_prepared(session, seed, request, of_seed)),
+        seed, request, lambda of_seed: session.exact(_prepared(session, seed, request, of_seed))
     )
 
 

@@ -27,12 +27,7 @@ from accelbench.core.abilities import (
 )
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
-from accelbench.core.errors import (
-    AccelbenchError,
-    CaseError,
-    OutOfMemoryError,
-    UnsupportedError,
-)
+from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.profile import Profiling, by_kind
 from accelbench.core.protocols import ArtifactFormat, DeviceMemory, Job, Runtime, Session
@@ -441,12 +436,7 @@ class CaseBench:
         self._seed = settings.seed
         self._side = side = SideChecks(session, job, self._wall, self._read_times, self._read_pages)
         self._checks = CaseChecks(
-            session,
-            job.device,
-            self._seed,
-            self._runtime.clock(),
-            self._wall,
-            side.read_threads,
+            session, job.device, self._seed, self._runtime.clock(), self._wall, side.read_threads
         )
         self._comparison = OutputComparison(session, self._seed, self._wall)
         self._meter.watch(session)
