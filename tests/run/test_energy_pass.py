@@ -19,8 +19,8 @@ from accelbench.hardware.telemetry import energy
 from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE
 from accelbench.measure.energy import ENERGY_FIGURES, EnergyRules
 from accelbench.run.plan import estimates
-from accelbench.run.worker import energy_pass
-from accelbench.run.worker.energy_pass import MeterThread, devices_of, measured_energy
+from accelbench.run.worker import case_checks
+from accelbench.run.worker.case_checks import MeterThread, devices_of, measured_energy
 
 
 class SteppedMeter:
@@ -104,7 +104,7 @@ def ranks(hardware: str, count: int) -> Case:
 
 def test_each_process_s_gpu_is_metered(monkeypatch: pytest.MonkeyPatch) -> None:
     present = [Absent("cuda", "GPU 9 is lost", ""), *GPUS]
-    monkeypatch.setattr(energy_pass, "detect", lambda hardware: present)
+    monkeypatch.setattr(case_checks, "detect", lambda hardware: present)
     assert devices_of(ranks("cuda", 3), GPUS[0], 1) == GPUS[:3]
     assert devices_of(ranks("cuda", 1), GPUS[2], 1) == [GPUS[2]]
     assert devices_of(ranks("cuda", 5), GPUS[0], 1) == NotAvailable(

@@ -28,7 +28,7 @@ from accelbench.present.dashboard.runs.live import Journals
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import SilentObserver
 from accelbench.store.database import Database
@@ -47,7 +47,7 @@ def planner(*hardware: str, launches: int = 1, label: str = "night") -> Any:
         request = Request(
             models(*MODELS), hardware=hardware, runtimes=("scripted",), batch_sizes=(1, 2)
         )
-        plan = planning.plan_for(request, inventory, RUNTIMES)
+        plan = expand.plan_for(request, inventory, RUNTIMES)
         settings = RunSettings(run_id=new_run_id(), launches=launches)
         return [PlannedRun(plan, settings, RUNTIMES, {"label": label, "names": {}})]
 

@@ -77,11 +77,7 @@ def measured_here(
     name: str | None,
     folder: Path,
 ) -> Result:
-    """Measure an object in this process, a batch size after the other.
-
-    Raises:
-        UsageError: it needs a process of its own, or cannot be measured: one sentence.
-    """
+    """Measure an object in this process, a batch size after the other."""
     _refuse(model, settings, hardware, precisions, mode)
     stub = folder / "given_object.py"
     stub.write_text(_SOURCE, encoding="utf-8")
@@ -121,7 +117,6 @@ def _refuse(
 
 @contextmanager
 def _as_it_was(model: Any) -> Iterator[None]:
-    """Put modules back into training and into their types, and what is drawn to where it was."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     modules = list(model.modules()) if hasattr(model, "modules") else []
     modes = [(module, bool(getattr(module, "training", False))) for module in modules]

@@ -100,7 +100,6 @@ def gather(folder: Path) -> AggregateRows:
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
-    """Read a result file's run and results, or raise StoreError."""
     try:
         document = jsonc.read(path)
     except OSError as error:

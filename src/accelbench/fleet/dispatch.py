@@ -137,7 +137,6 @@ class Dispatcher:
 
     @property
     def over(self) -> bool:
-        """Whether every unit has ended."""
         return self._left == 0
 
     @property
@@ -157,7 +156,6 @@ class Dispatcher:
 
     @property
     def flying(self) -> list[int]:
-        """Units that the cluster has."""
         return list(self._flights)
 
     def attempt_of(self, unit: int) -> int:

@@ -45,9 +45,8 @@ from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, RunResult
 from accelbench.run.conduct.run_record import arm_settled, finished_fact, resumed_fact, settled
 from accelbench.run.execute import Planner, ResultPlaces, fill, resumable
-from accelbench.run.plan import planning
-from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan
+from accelbench.run.plan import expand
+from accelbench.run.plan.request import OtherArm, Plan
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.journal import Journal
 
@@ -108,7 +107,7 @@ def execute_on(
     """Plan for the nodes of a fleet, measure there and store, as `execute` does on one machine."""
     nodes = nodes_of(cluster, note)
     inventory = FleetInventory(nodes)
-    specs = list(planner(inventory, planning.installed_runtimes()))
+    specs = list(planner(inventory, expand.installed_runtimes()))
     if specs:
         places.check()
     options, executed = options or FleetOptions(), []

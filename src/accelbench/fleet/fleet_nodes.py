@@ -35,12 +35,10 @@ class FleetNode:
 
     @property
     def version(self) -> str:
-        """The version of accelbench."""
         return str((self.environment.get("packages") or {}).get("accelbench", "unknown"))
 
     @property
     def devices(self) -> dict[str, list[Device]]:
-        """Its devices by platform."""
         present = {
             name: [entry for entry in entries if isinstance(entry, Device)]
             for name, entries in self.inventory.items()
@@ -54,7 +52,6 @@ class FleetNode:
 
     @property
     def offer(self) -> NodeOffer:
-        """The units that it can measure."""
         named = {
             f"{name}:{word}"
             for name, found in self.devices.items()

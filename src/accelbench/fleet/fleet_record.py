@@ -110,13 +110,11 @@ class FleetRecord:
         self._attempts: dict[tuple[int, int], _Attempt] = {}
 
     def left(self, unit: int) -> WorkUnit:
-        """Return what of a unit has not ended."""
         whole = self._units[unit]
         done = whole.keys(self._against).keys() - self._left[unit]
         return whole.without(case for case, _ in done) if done else whole
 
     def complete(self, unit: int) -> bool:
-        """Return whether every case of a unit has ended."""
         return not self._left[unit]
 
     def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
@@ -136,7 +134,6 @@ class FleetRecord:
         return counted
 
     def forget(self, unit: int, attempt: int) -> None:
-        """Forget an attempt that has ended."""
         held = self._attempts.pop((unit, attempt), None)
         if held is not None:
             self.dropped += sum(map(len, held.results.values()))

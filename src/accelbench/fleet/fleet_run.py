@@ -38,8 +38,7 @@ from accelbench.fleet.fleet_record import FleetRecord, facts_of
 from accelbench.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
-from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan
+from accelbench.run.plan.request import OtherArm, Plan
 
 if TYPE_CHECKING:
     from accelbench.fleet.node_probes import ProbeRecord
@@ -85,11 +84,9 @@ class FleetJob:
 
     @property
     def against(self) -> str:
-        """The name of the other arm; empty if there is none."""
         return self.other.against.name if self.other else ""
 
     def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
-        """Return the task that a node gets for a unit."""
         against = {}
         if self.other is not None:
             against["against"] = arm_to_json(replace(self.other, plan=Plan(unit.others)))
@@ -170,7 +167,6 @@ class FleetRun:
         self._dispatcher.nodes_known()
 
     def go(self) -> None:
-        """Run until every case has ended."""
         while True:
             self._act()
             if self._dispatcher.over:
@@ -180,7 +176,6 @@ class FleetRun:
             self._between()
 
     def cancel(self) -> None:
-        """End all attempts."""
         for unit in self._dispatcher.flying:
             self._cluster.cancel(unit, self._dispatcher.attempt_of(unit))
 

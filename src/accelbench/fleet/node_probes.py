@@ -96,7 +96,6 @@ class ProbeRecord:
         self.refusals[unit] = "; ".join(str(body["message"]) for body in bodies)
 
     def close(self) -> None:
-        """Close the journals."""
         for sink in self._open.values():
             sink.close()
 

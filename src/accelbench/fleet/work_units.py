@@ -19,8 +19,7 @@ from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Belongs
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.plan import estimates
-from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan.request import OtherArm, Plan, Planned
 
 #: Platforms of which a unit takes one device, and leaves the others of its node to other units.
 PARTED = frozenset({"cuda", "rocm"})

@@ -20,7 +20,7 @@ from accelbench.predict.device_memory import MemoryByDevice
 from accelbench.recommend.answer.answers import Answer, selection_map, told
 from accelbench.recommend.answer.explanation import sharers
 from accelbench.recommend.constraints.best_under import LimitAnswer, Limits, limits_named, under
-from accelbench.recommend.constraints.measure_command import MeasurementTarget
+from accelbench.recommend.constraints.measurement_candidates import MeasurementTarget
 from accelbench.recommend.estimate.candidate_predictions import CandidatePredictions
 from accelbench.recommend.evidence.candidates import (
     Candidate,
@@ -33,9 +33,9 @@ from accelbench.recommend.evidence.candidates import (
 from accelbench.recommend.evidence.model_evidence import own_of
 from accelbench.recommend.evidence.reader import EvidenceStore, StrPath, configured
 from accelbench.recommend.evidence.stores import destination, opened
-from accelbench.recommend.query.config import Config
-from accelbench.recommend.query.model_size import (
+from accelbench.recommend.query.config import (
     BROWSERS,
+    Config,
     ModelSize,
     estimated_size,
     from_name,
@@ -90,11 +90,9 @@ class Knowledge:
         self.where, self.unwritable = destination(database_path)
 
     def answering(self) -> AbstractContextManager[None]:
-        """Open the store once for all reads of an answer."""
         return self.store.answering()
 
     def models(self, family: str | None = None) -> dict[str, StoredModel]:
-        """Return the stored models, or those of one family."""
         return {
             name: model
             for name, model in self.store.models().items()
@@ -102,8 +100,6 @@ class Knowledge:
         }
 
     def asked(self, put: RawQuery, config: Config, estimate: Estimate) -> Query:
-        """Return a question with every word looked up."""
-
         def size(name: str, spec: ModelSpec | None, parameters: int | None) -> ModelSize:
             categories = config["model_size_categories"]
             known = known_size(spec, parameters, categories)
@@ -118,14 +114,12 @@ class Knowledge:
     def candidates(
         self, config: Config, names: Sequence[str] | None, deployment: str | None = None
     ) -> list[Candidate]:
-        """Return the candidates of a question."""
         choices = candidates(names, self.store.devices(), self._others(config))
         if deployment is None:
             return choices
         return deployed(choices, deployment, all_asked=names is None)
 
     def platforms(self, config: Config) -> list[str]:
-        """Return every platform, rare ones only if something mentions them."""
         return every(self.store.devices(), self._others(config))
 
     def _others(self, config: Config) -> list[str]:
@@ -138,7 +132,6 @@ class Knowledge:
         return [entry for entry in entries if isinstance(entry, Device) and not entry.emulated]
 
     def present(self, platforms: Iterable[str]) -> frozenset[str]:
-        """Return which platforms this machine has."""
         return frozenset(name for name in platforms if self._devices(name))
 
     def is_here(self, platform: str, device: str | None = None) -> bool:
@@ -146,7 +139,6 @@ class Knowledge:
         return any(device in (None, "", entry.name) for entry in self._devices(platform))
 
     def _device_name(self, platform: str) -> str | None:
-        """Return the first device of a platform on this machine; None if it has none."""
         return next((device.name for device in self._devices(platform)), None)
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
@@ -156,7 +148,6 @@ class Knowledge:
         )
 
     def matrices(self, config: Config) -> Matrices:
-        """Return the sources of compatibility in their order."""
         first, last = self._pages
         layer = of_config(config["compatibility"])
         return Matrices((layer, *first, of_results(self.store.tried()), *last))
@@ -228,12 +219,7 @@ class HardwareSelector:
         self._costs = costs_of(given, self.database)
 
     def is_here(self, hardware: str, device: str | None = None) -> bool:
-        """Return whether this machine has the hardware of a candidate.
-
-        Args:
-            hardware: a candidate's name, as in `all_scores`.
-            device: the name of the device, if it must be the same.
-        """
+        """Return whether this machine has the hardware of a candidate."""
         return self._knows.is_here(hardware.partition(":")[0], device)
 
     # -- to be overridden

@@ -25,12 +25,10 @@ class Message:
     advice: str = ""
 
     def error(self, why: str = "", **values: Any) -> CaseError:
-        """Return the error of a case."""
         text, advice = self.text.format(why=why, **values), self.advice.format(**values)
         return CaseError(self.reason, text, advice)
 
     def outcome(self, status: Status, **values: Any) -> Outcome:
-        """Return the outcome of a case."""
         text, advice = self.text.format(**values), self.advice.format(**values)
         return Outcome(status, self.reason, text, advice)
 

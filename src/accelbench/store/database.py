@@ -1,4 +1,11 @@
-"""A database with its journals: the interface of the store."""
+"""A database with its journals: the interface of the store.
+
+Contents of a database: counts, names, and the results that are refused or implausible.
+
+Import of results that were measured elsewhere: whole or not at all, each exactly once.
+
+A result_id names one measurement: another value under a known id is an error.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +19,181 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
-from accelbench.core.facts import Fact
+from accelbench.core.facts import FACT_VERSION, RESULT_REFUSED, RUN_STARTED, Fact
 from accelbench.core.rows import Json
+from accelbench.core.worth import UnusableReason
 from accelbench.store import ingest as filling
-from accelbench.store.contents import contents
+from accelbench.store.contradictions import implausible_results, mark_implausible
 from accelbench.store.creating import create, ensure, exists, identity, make_beside, settle
-from accelbench.store.duck import RETRY_SECONDS, connect, file_errors, whole_guard
+from accelbench.store.duck import RETRY_SECONDS, connect, file_errors, quoted, whole_guard
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
-from accelbench.store.fit import Samples, spell_time
-from accelbench.store.importing import bring_in
+from accelbench.store.fit import Samples, fit, spell_time
 from accelbench.store.ingest import journal_dir_for
-from accelbench.store.insert import FilledRows, results_query
+from accelbench.store.insert import Batch, FilledRows, flush, insert_many, results_query
 from accelbench.store.journal import being_written
-from accelbench.store.merge import compared, merge
+from accelbench.store.merge_validation import (
+    compared,
+    merge,
+    refuse_another,
+    refuse_known,
+    refuse_others,
+)
 from accelbench.store.samples import SampledRow
-from accelbench.store.schema import SCHEMA_VERSION, VIEWS
+from accelbench.store.schema import SCHEMA_VERSION, TABLES, VIEWS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+def bring_in(
+    path: Path,
+    run_id: str,
+    facts: Iterable[Fact],
+    bodies: Iterable[Mapping[str, Any]],
+    queries: Iterable[str] = (),
+    retry_seconds: float = RETRY_SECONDS,
+) -> FilledRows:
+    """Insert results and facts about their runs, in one transaction.
+
+    Results without a run belong to `run_id`. Facts come in only for runs that have results.
+    `queries` give results by column, if they are too many for bodies. Raises ConflictError if a
+    result has another value than the known one of its id, UsageError if its samples are not those
+    of its values.
+    """
+    filled, batch = FilledRows(), Batch()
+    with connect(path, write=True, retry_seconds=retry_seconds, apart=True) as con:
+        con.execute("BEGIN")
+        ids: set[str] = set()
+        for body in bodies:
+            filled += FilledRows(repeated=int(body["result_id"] in ids))
+            ids.add(body["result_id"])
+            _add(batch, body["result_id"], {"run_id": run_id, **body})
+            if batch.full:
+                filled += _flush(con, batch)
+        filled += _flush(con, batch)
+        for query in queries:
+            filled += _insert(con, run_id, query)
+        if filled.results:
+            mark_implausible(con)
+            filled += _insert_facts(con, run_id, facts)
+        con.execute("COMMIT")
+    return filled
+
+
+def _add(batch: Batch, result_id: str, body: Mapping[str, Any]) -> None:
+    known = batch.results.get(result_id)
+    if known is not None:
+        refuse_another(result_id, known[0].row, fit(body).row)
+    batch.add_result(result_id, body, FACT_VERSION)
+
+
+def _flush(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
+    if batch.refused:
+        raise UsageError(batch.refused[0], "Nothing of it was imported.")
+    refuse_known(con, batch.rows)
+    return flush(con, batch)
+
+
+def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -> FilledRows:
+    """Insert facts about runs after those of the runs themselves."""
+    # Of two beginnings the one in the earlier line counts, and a run's own is in its first line; of
+    # two ends the one in the later line.
+    batch = Batch()
+    run_facts = [(str(fact.body.get("run_id") or run_id), fact) for fact in facts]
+    run_ids = sorted({run for run, _ in run_facts})
+    here = con.execute(
+        "SELECT DISTINCT run_id FROM fact_result WHERE run_id IN (SELECT unnest(?))", [run_ids]
+    ).fetchall()
+    known = {run for (run,) in here}
+    for run, fact in run_facts:
+        if run in known:
+            line = 2 if fact.kind == RUN_STARTED else 1
+            batch.add_other(fact.kind, fact.id, run, line, fact.version, fact.body)
+    return flush(con, batch)
+
+
+def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> FilledRows:
+    """Insert what a query gives, without known results; of several with one id, one."""
+    import duckdb
+
+    names = {name for name, *_ in con.execute(f"DESCRIBE {query}").fetchall()}
+    own = quoted(run_id)
+    chosen = f"*, {own} AS run_id"
+    if "run_id" in names:
+        chosen = f"* REPLACE (coalesce(run_id, {own}) AS run_id)"
+    source = f"(SELECT {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608 — our query
+    try:
+        repeated = refuse_others(con, query, names)
+        new = insert_many(con, "fact_result", source, "result_id")
+        return FilledRows(results=new, repeated=repeated)
+    except duckdb.Error as error:
+        if isinstance(error, file_errors()):
+            raise
+        # Its columns were looked at; a page of another one may be damaged.
+        message = str(error).splitlines()[0]
+        why = f"What was to be imported cannot be read to its end: a file is damaged ({message})."
+        raise UsageError(why, "Nothing of it was imported.") from error
+
+
+def contents(con: DuckDBPyConnection) -> dict[str, object]:
+    """Return what a database holds, as `db status` reports it in JSON."""
+
+    def scalar(sql: str) -> object:
+        return con.execute(sql).fetchall()[0][0]
+
+    by_status = con.execute(
+        "SELECT coalesce(status, 'unknown'), count(*) FROM benchmark_results GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    by_provenance = con.execute(
+        "SELECT coalesce(provenance, 'unknown'), count(*) FROM benchmark_results"
+        " GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    unusable = con.execute(
+        "SELECT unusable_reason, count(*) FROM launches WHERE unusable_reason <> ?"
+        " GROUP BY 1 ORDER BY 1",
+        [UnusableReason.FAILED.value],  # the status names what happened
+    ).fetchall()
+    first, last = con.execute(
+        "SELECT min(started_at), max(coalesce(finished_at, started_at)) FROM benchmark_results"
+    ).fetchall()[0]
+    models = con.execute("SELECT DISTINCT model FROM benchmark_results ORDER BY 1").fetchall()
+    runs = con.execute("SELECT status, count(*) FROM benchmark_runs GROUP BY 1 ORDER BY 1")
+    runs_by_status = dict(runs.fetchall())
+    return {
+        "tables": {name: scalar(f"SELECT count(*) FROM {name}") for name in TABLES},  # noqa: S608
+        "results_by_status": dict(by_status),
+        "results_by_provenance": dict(by_provenance),
+        "unusable_by_reason": dict(unusable),
+        "runs_by_status": runs_by_status,
+        "models": [name for (name,) in models if name is not None],
+        "hardware": [
+            name
+            for (name,) in con.execute(
+                "SELECT DISTINCT hardware FROM benchmark_results ORDER BY 1"
+            ).fetchall()
+            if name is not None
+        ],
+        "first_result_at": spell_time(first) if first else None,
+        "last_result_at": spell_time(last) if last else None,
+        "refused": _refused(con),
+        "implausible": implausible_results(con),
+    }
+
+
+def _refused(con: DuckDBPyConnection) -> list[dict[str, object]]:
+    """Return results that were not stored, with the reasons, without those that came in later."""
+    cursor = con.execute(
+        "SELECT run_id, id, body->>'model', body->>'why' FROM fact WHERE kind = ?"
+        " AND id NOT IN (SELECT result_id FROM benchmark_results) ORDER BY ALL",
+        [RESULT_REFUSED],
+    )
+    names = ("run_id", "result_id", "model", "why")
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
 
 ENVIRONMENT = "ACCELBENCH_DB"
 DEFAULT_NAME = "accelbench.duckdb"
@@ -65,7 +225,6 @@ class Database:
 
     @property
     def name(self) -> str:
-        """Its name for people."""
         return str(self.path)
 
     @property
@@ -80,7 +239,6 @@ class Database:
 
     @property
     def journals(self) -> Path:
-        """The folder of its runs' journals."""
         return journal_dir_for(self.path)
 
     def ensure(self) -> None:

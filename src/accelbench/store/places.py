@@ -41,7 +41,6 @@ class FolderPlace:
         return str(self.folder)
 
     def names(self, folder: str) -> list[str]:
-        """Return the files of a folder; none if it does not exist."""
         inside = self.folder / folder
         with explained("Looking into the lake", inside, DB_OPTION):
             entries = inside.iterdir() if inside.is_dir() else ()
@@ -63,7 +62,6 @@ class FolderPlace:
         return self.folder / name
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
         with explained("Removing from the lake", self.folder / name, DB_OPTION):
             self.files.remove(self.folder / name)
 

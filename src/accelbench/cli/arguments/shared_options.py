@@ -62,14 +62,7 @@ def with_parameters(
     place: str,
     read: Callable[[dict[str, Any]], Mapping[str, Any]],
 ) -> Callable[..., None]:
-    """Give a command further parameters.
-
-    Args:
-        command: the command.
-        added: the parameters.
-        place: the parameter of the command that they replace.
-        read: makes the command's arguments of the values of all parameters.
-    """
+    """Replace a parameter of a command by others; `read` makes its arguments of all values."""
     signature = inspect.signature(command)
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():

@@ -147,11 +147,7 @@ def compare(
 
 
 def _end_without_ratios(tables: Sequence[Sequence[Compared]], *, written: bool) -> None:
-    """Exit as inconclusive if no side was compared with its baseline.
-
-    Args:
-        written: to a file, which is of use to `check` even if it has one side alone.
-    """
+    """Exit as inconclusive if no side was compared with its baseline."""
     every = [line for lines in tables for line in lines]
     if any(line.ratio is not None for line in every):
         return

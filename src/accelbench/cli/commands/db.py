@@ -335,7 +335,6 @@ def _files(files: Sequence[Path]) -> str:
 
 
 def _other(word: Path, database: Database) -> tuple[str, Path]:
-    """Another database by name, and where it is: of a lake, this machine's mirror of it."""
     place = place_of(word)
     if place is None:
         return str(word), word.expanduser()

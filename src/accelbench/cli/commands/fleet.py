@@ -112,13 +112,7 @@ def run(
 
 
 def planned_work(ctx: typer.Context, names: Sequence[str], typed: Mapping[str, Any]) -> AskedRun:
-    """Return what a plan file asks for, for another command that measures on a fleet.
-
-    Args:
-        ctx: of that command.
-        names: of the file, and of the models of it that are meant.
-        typed: the options of accelbench run that the command has too.
-    """
+    """Return what a plan file, or named models of it, ask for, for another command of a fleet."""
     from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.plan_files import plan_files_among
 

@@ -161,7 +161,6 @@ def _without_moment(database: Database, where: str, values: Sequence[Any]) -> in
 def _no_history(
     here: Machine, undated: int, others: Sequence[str], again: str
 ) -> NothingMeasuredError:
-    """The error, with what would make a history of what there is."""
     command = f", by `{again}`" if again else ""
     measure = f"A point is a run: measure the same again{command}, for example each night."
     if undated:

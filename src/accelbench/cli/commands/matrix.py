@@ -131,7 +131,6 @@ def _refuse_beyond(page: int, models: int) -> None:
 def _filters(
     models: Sequence[str], families: Sequence[str], precision: str | None, mode: str
 ) -> Filters:
-    """Column → the values that count."""
     from accelbench.cli.arguments.resolved_values import modes
 
     of_mode = tuple(kind.value for kind in modes([mode], training=False))
@@ -148,7 +147,6 @@ def _filters(
 def _made(
     database: Database, filters: Filters, machine_name: str | None, only: Sequence[str]
 ) -> tuple[Matrix, MatrixHeader]:
-    """The matrix of the machine asked for."""
     from accelbench.judge.matrices import LocalPlatforms, matrix_on
     from accelbench.present.matrix import MatrixHeader
 

@@ -233,7 +233,6 @@ def _found(
     verify: bool,
     budget: float | None,
 ) -> Recommendations:
-    """What is asked for: options under limits, models in order, or an answer for each model."""
     if limits is not None:
         return recommender.under(named, limits, verify, budget)
     if task is not None and not named:

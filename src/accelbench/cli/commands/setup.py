@@ -108,7 +108,6 @@ def _installed(
     index: list[str] | None = None,
     reinstall: bool = False,
 ) -> dict[str, Any]:
-    """Have the packages of extras here, and what there is to say of it."""
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
     from accelbench.hardware.installing import (
@@ -206,7 +205,6 @@ def browser(
 
 
 def _fetched(chromium: bool | None, stream: IO[str]) -> dict[str, Any]:
-    """Have the engine and a browser here, and what there is to say of it."""
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
     from accelbench.engines.browser import assets
@@ -254,7 +252,6 @@ def _refuse_a_wrong_name() -> None:
 
 
 def _usable() -> list[dict[str, Any]]:
-    """Browsers that can be driven: the user's own, and the one that was fetched."""
     from accelbench.hardware.browsers import FETCHED, InstalledPrograms
 
     return [
@@ -265,7 +262,6 @@ def _usable() -> list[dict[str, Any]]:
 
 
 def _had(package: Package, stream: IO[str]) -> dict[str, Any]:
-    """Have a package here, and what there is to say of it."""
     from accelbench.engines.browser import assets
 
     folder = assets.folder_of(package)

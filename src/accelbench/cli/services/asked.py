@@ -96,12 +96,7 @@ class AskedRun:
 
 
 def asked_run(typed: Typed, given: Mapping[str, str]) -> AskedRun:
-    """Return what a command line asks for.
-
-    Args:
-        typed: the values of its options, by parameter.
-        given: the parameters that were typed, and the option of each.
-    """
+    """Return what a command line asks for."""
     typed, named = in_one_spelling(typed, frozenset(given))
     if typed["resume"] is not None:
         refuse_contradictions(given, typed)
@@ -186,7 +181,6 @@ def _without_plan(spec: RunSpec, given: frozenset[str]) -> AskedRun:
 
 
 def _refuse_inputs(typed: Typed, why: str, beside: str) -> None:
-    """Refuse options of inputs that would have no effect."""
     for parameter, option in {"inputs": OPTION, "input_file": "--input-file"}.items():
         if typed[parameter]:
             raise UsageError(f"{why}.", f"Leave out {option}, or {beside}.")

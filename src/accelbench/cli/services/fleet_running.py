@@ -31,7 +31,7 @@ from accelbench.present.terminal.fleet import FleetWatch, node_line, print_nodes
 from accelbench.present.terminal.terminal import print_line
 from accelbench.present.terminal.words import figure
 from accelbench.run.execute import fill
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def show_plan(
     notes: list[str] = []
     nodes = nodes_of(where.connected(), notes.append)
     inventory = FleetInventory(nodes)
-    spec = prepare(asked, places, inventory, planning.installed_runtimes())
+    spec = prepare(asked, places, inventory, expand.installed_runtimes())
     units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
     able = {unit.number: sum(n.offer.slots(unit.need) > 0 for n in nodes) for unit in units}
     if as_json:
@@ -214,13 +214,7 @@ LABEL = "fleet validate"
 
 @dataclass(frozen=True)
 class ValidationWork:
-    """What nodes are compared with each other by.
-
-    Attributes:
-        asked: what every node measures; None: no model.
-        probes: platforms that every node is calibrated on, all that it has where it is empty;
-            None: no probe.
-    """
+    """Cases that every node measures, and platforms that it is probed on (empty: all it has)."""
 
     asked: AskedRun | None
     probes: tuple[str, ...] | None = None
@@ -284,7 +278,6 @@ def _probed(
     stream: IO[str],
     quiet: bool,
 ) -> Validation:
-    """Calibrate every node; the calibrations are stored."""
     from accelbench.fleet.node_probes import probe_nodes
     from accelbench.judge.probe_spread import probes_validated
 
@@ -325,7 +318,6 @@ def _print(verdict: Validation, *, quiet: bool) -> None:
 
 
 def _line(spread: CaseSpread) -> str:
-    """A case or a probe, its median and the spread between machines."""
     own, unit = spread.times, "ms"
     if spread.rates:
         own, unit = {n: rate / 1e9 for n, rate in spread.rates.items()}, f"G{spread.unit}"
@@ -364,14 +356,7 @@ def _document(fleet: str | None, verdict: Validation) -> dict[str, Any]:
 
 
 def take_part(asked: AskedRun, stream: IO[str]) -> int:
-    """This machine's processes of each group that machine 0 starts, until it starts none any more.
-
-    Args:
-        asked: of all machines; a CPU is meant where no platform is named.
-
-    Returns:
-        The exit code: 0 where it has taken part in any group.
-    """
+    """Take part in each group that machine 0 starts; return the exit code after the last one."""
     from accelbench.engines.pytorch.distributed.group import MachinePart, groups_taken_part_in
 
     request, spec = asked.requests[0], asked.spec

@@ -61,7 +61,6 @@ class RunOutlook:
 
     @property
     def rests_on(self) -> str:
-        """What the duration rests on, as the end of a sentence."""
         seconds = self.seconds
         if not seconds.predicted:
             return "estimated from operation counts for an idle machine, not measured"
@@ -73,9 +72,8 @@ class RunOutlook:
 def outlook(spec: PlannedRun, database: Database | None, *, fit: bool = True) -> RunOutlook:
     """Return the duration of a run by predicted steps, else by operation counts.
 
-    Args:
-        fit: fit a predictor if results are newer than the kept one. Else the kept one serves; if
-            there is none and there are many results, nothing is predicted.
+    With `fit`, a predictor is fitted if results are newer than the kept one. Without it and without
+    a kept one, nothing is predicted if there are many results.
     """
     try:
         forecast = _forecast(spec, database, fit=fit)
@@ -161,7 +159,6 @@ def _is_alike(known: CaseConfiguration, place: CaseConfiguration) -> bool:
 def _steps(
     predictors: Predictors, traces: Traces, cases: Sequence[PredictedCase]
 ) -> dict[PredictedCase, CaseForecast]:
-    """Return step and memory of the cases with known operators, as `accelbench predict` does."""
     from accelbench.predict.answers import answer
 
     traced, _ = traces.of_cases(cases)

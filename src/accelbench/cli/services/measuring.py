@@ -27,7 +27,7 @@ from accelbench.measure.launch_verdicts import typical
 from accelbench.present.terminal.watch import watch_for
 from accelbench.recommend.answer.explanation import IN_THE_ANSWER
 from accelbench.recommend.evidence.cells import rounded
-from accelbench.recommend.query.model_size import plain_name
+from accelbench.recommend.query.config import plain_name
 from accelbench.run.conduct import lifecycle
 from accelbench.run.execute import Planner, StoredResults, execute
 from accelbench.run.plan import estimates
@@ -95,7 +95,6 @@ def _launches(questions: Sequence[CheckedQuestion]) -> int:
 
 
 def _measured(database: Database, questions: Sequence[CheckedQuestion], launches: int) -> list[str]:
-    """Run the cases of those questions as they were planned; the runs that this made."""
     by_run: dict[str, set[str]] = {}
     for question in questions:
         by_run.setdefault(str(question.row["run_id"]), set()).add(str(question.row["case_id"]))
@@ -116,7 +115,6 @@ def _measured(database: Database, questions: Sequence[CheckedQuestion], launches
 
 
 def _begun(database: Database, run: str) -> dict[str, Any]:
-    """What the run said when it began."""
     _, rows = database.query(
         "SELECT body::VARCHAR FROM fact WHERE kind = 'run_started' AND run_id = ? ORDER BY line",
         [run],

@@ -41,14 +41,7 @@ _MOST_NAMED = 3
 
 
 class Predicting:
-    """Predictions of a database's predictors.
-
-    Args:
-        database: None to predict from peaks only.
-        train: fit anew even if a predictor is kept.
-        hear: is called with a text before anything that takes seconds.
-        files: models of files that are asked about.
-    """
+    """Predictions of a database's predictors, or from peaks only if there is none."""
 
     def __init__(
         self,
@@ -67,7 +60,6 @@ class Predicting:
         self.memory = MemoryByDevice(_devices, database)
 
     def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
-        """Return the predictions of a question."""
         from accelbench.predict.answers import answer
         from accelbench.predict.terms import operator_counts
 
@@ -89,7 +81,6 @@ class Predicting:
         return result
 
     def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
-        """Return which cases of a question to measure first."""
         from accelbench.predict.case_predictor import CaseFeatures
         from accelbench.predict.cases import LATENCY
         from accelbench.predict.measurement_plan import plan
@@ -103,7 +94,6 @@ class Predicting:
         return plan(features, self.predictors.of[LATENCY], number, self._costs(traced))
 
     def _costs(self, traced: Sequence[TracedCase]) -> MeasurementCosts:
-        """Return the predicted costs of measuring each case."""
         from accelbench.predict.measurement_plan import MeasurementCosts
 
         latency, memory = self.predictors.predict(traced)
@@ -125,7 +115,6 @@ class Predicting:
         )
 
     def _of_files(self) -> list[str]:
-        """Return notes on predictions of files."""
         graphs = [entry for entry in self.traces.own.values() if entry.passes is not None]
         notes = [
             f"{entry.spec.id} stores its weights in {entry.precision}: figures are those of its"
@@ -170,7 +159,6 @@ class Predicting:
 
 
 def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
-    """Return which models exceed the memory of a device, by precision and from which batch on."""
     least: dict[tuple[str, str, str], tuple[int, str]] = {}
     for figure in result.figures:
         room = memory(figure["hardware"], figure["device"])
@@ -222,12 +210,7 @@ def question_of(
     mode: str,
     files: Mapping[str, FileModel] = MappingProxyType({}),
 ) -> PredictionQuestion:
-    """Return the question of a command line.
-
-    Args:
-        models: names; by default every model of the catalogue.
-        hardware: platforms, devices of them, or names of documented devices.
-    """
+    """Return the question of a command line."""
     from accelbench.core.precision import parse_precision
     from accelbench.judge.filters import hardware_words
 
@@ -254,12 +237,7 @@ def files_of(
     check: Callable[[list[str]], object] = lambda _: None,
     stored: Callable[[str], UsageError | None] = lambda _: None,
 ) -> dict[str, FileModel]:
-    """Return the models of names that are files, by name; models precede files.
-
-    Args:
-        check: is called with the other names before a file is read.
-        stored: returns why a model that only results have is not predicted, or None.
-    """
+    """Return the models of names that are files, by name; `check` sees the other names first."""
     from accelbench.predict.graph_files.models import file_model, names_a_file
 
     of_files: list[str] = []
@@ -282,7 +260,6 @@ def files_of(
 
 
 def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
-    """Return every combination of the named sizes."""
     grid = [Shapes(1)]
     for axis in numbered():
         named = sizes.get(axis.asked) or ()
@@ -336,7 +313,6 @@ def not_predicted(database: Database | None, word: str) -> UsageError | None:
 
 
 def _results_of(database: Database | None, names: set[str]) -> tuple[str, int] | None:
-    """Return the name with the most comparable results, and their number."""
     if database is None:
         return None
     marks = ", ".join("?" * len(names))

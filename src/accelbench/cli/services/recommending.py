@@ -37,18 +37,7 @@ class Recommendations:
 
 
 class Recommender:
-    """Asks the selector.
-
-    Args:
-        db: The named database, lake or folder.
-        config: The selector's configuration.
-        matrix_file: Its compatibility matrix.
-        question: Further arguments of `select_hardware`.
-        batches: The named batch sizes.
-        prices: The prices of an hour.
-        machine: The machine whose results count; by default all.
-        verify: Measurements follow, so that a named database may be missing.
-    """
+    """Asks the selector; with `verify` a named database may be missing, because results follow."""
 
     def __init__(
         self,
@@ -90,7 +79,6 @@ class Recommender:
 
     @cached_property
     def question(self) -> dict[str, Any]:
-        """The further arguments of `select_hardware`."""
         options = dict(self._question)
         hardware = options.get("available_hardware", ())
         if [name.lower() for name in hardware] == ["all"]:
@@ -101,11 +89,9 @@ class Recommender:
         return options
 
     def selection_map(self) -> dict[str, Any]:
-        """Return the map of all families, sizes, batches and modes."""
         return self.selector.create_hardware_selection_map(self.question.get("available_hardware"))
 
     def answers(self, named: Sequence[str], verify: bool) -> Recommendations:
-        """Return the recommendation for each model at each batch."""
         models, runs = self._meant(named), list[str]()
         replies = [self._answer(name, batch) for name in models for batch in self._batches or (1,)]
         if verify:
@@ -137,7 +123,6 @@ class Recommender:
         return Recommendations(data, EXIT_NO if None in firsts else EXIT_OK, document)
 
     def ranking(self, task: str) -> Recommendations:
-        """Return the ranking of the stored models for a task."""
         self._refuse_empty()
         more = {k: v for k, v in self.question.items() if k not in ("mode", "task_type")}
         batch = self._only_batch("a ranking")
@@ -156,7 +141,6 @@ class Recommender:
     def under(
         self, named: Sequence[str], limits: Limits, verify: bool, budget: float | None = None
     ) -> Recommendations:
-        """Return the best configuration of each model under limits, and its Pareto front."""
         for name, option in _NOT_UNDER_LIMITS.items():
             if name in self._question:
                 raise UsageError(f"{option} and a limit are not asked together.", "Leave one out.")
@@ -269,7 +253,6 @@ class Recommender:
         return {**answer, "to_verify": cases}
 
     def _meant(self, named: Sequence[str]) -> list[str]:
-        """Return the named models, or all with results; refuse unknown ones."""
         if not named:
             return self._refuse_empty()
         database = self.selector.database
@@ -284,7 +267,6 @@ class Recommender:
         return names
 
     def _refuse_unknown(self, name: str) -> None:
-        """Refuse a name that neither the catalogue nor a result has."""
         from accelbench.judge.suggestions import refuse_unknown
 
         database = self.selector.database
@@ -300,7 +282,6 @@ class Recommender:
             raise
 
     def _refuse_empty(self) -> list[str]:
-        """Return the models with results; refuse a store without any."""
         from accelbench.cli.services.opening import filled_if_any
         from accelbench.judge.suggestions import none_found, nothing
 

@@ -21,7 +21,7 @@ from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.run_options import RunSpec
 from accelbench.evidence.launches import launches_of
-from accelbench.exchange import profile_file
+from accelbench.exchange import profile_schema
 from accelbench.exchange.prices import Prices, prices_at
 from accelbench.exchange.writing import inside
 from accelbench.hardware.machine import busy_warning, snapshot
@@ -33,7 +33,7 @@ from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.conduct.run_record import SUFFIX as LOG
 from accelbench.run.conduct.run_record import recorded
 from accelbench.run.execute import execute, go_on
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
 from accelbench.run.plan.ignored_options import refuse_unused
 from accelbench.run.plan.request import Plan, Request, joined, united
@@ -100,8 +100,8 @@ class ProfileFiles:
     written: list[tuple[str, Path]]
 
     def __call__(self, profile: Mapping[str, Any], record: Path | None) -> None:
-        folder = inside(self.output_dir, profile_file.FOLDER)
-        first, *beside = profile_file.write(folder, profile, record)
+        folder = inside(self.output_dir, profile_schema.FOLDER)
+        first, *beside = profile_schema.write(folder, profile, record)
         self.written.append(("Profile", first))
         self.written += [("Profiler's record", path) for path in beside]
 
@@ -121,20 +121,16 @@ class OutputPlaces:
     command: tuple[str, ...] = ("accelbench", "run")  # that goes on with a run
 
     def keep_profiles(self) -> ProfileFiles | None:
-        """Who writes profiles, where a folder is named for them."""
         return ProfileFiles(self.output_dir, self.profiles) if self.output_dir else None
 
     def open_database(self) -> Database | None:
-        """The database of this run, None where none is wanted."""
         return store_at(self.database) if self.use_database else None
 
     def journals(self) -> Path:
-        """The folder of this run's journal."""
         database = self.open_database()
         return database.journals if database else BARE_JOURNALS.absolute()
 
     def resume_hint(self, run_id: str) -> str:
-        """The command that goes on with a run."""
         return resume_hint(run_id, self)
 
     def check(self) -> None:
@@ -190,7 +186,7 @@ def prepare(
 
     def chosen(request: Request) -> Plan:
         if not is_automatic(request):
-            return planning.plan_for(request, inventory, runtimes)
+            return expand.plan_for(request, inventory, runtimes)
         from accelbench.recommend.answer.local_selector import LocalSelector
 
         here = LocalSelector(selector_here(), inventory, selector_here().database)
@@ -201,7 +197,7 @@ def prepare(
         if any(map(is_automatic, requests)):
             plan = joined(map(chosen, requests))
         else:
-            plan = planning.plan_of(requests, inventory, runtimes)
+            plan = expand.plan_of(requests, inventory, runtimes)
         cases = [entry.case for entry in plan.cases]
         refuse_unused(united(requests), cases, asked.given, asked.spec.weights)
         plan = Plan(plan.cases, (*asked.notes, *plan.notes))
@@ -368,7 +364,6 @@ def started_of(journal: Path) -> Mapping[str, Any]:
 
 
 def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path]]:
-    """Write what a run leaves in --output-dir, in --output-ci and as its report."""
     from accelbench.exchange import result_file, tree
 
     wanted = (places.output_dir, places.csv_dir, places.output_ci)
@@ -410,7 +405,6 @@ def resume_hint(run_id: str, places: OutputPlaces) -> str:
 def _concerned(
     requests: Sequence[Request], plan: Plan, inventory: Inventory
 ) -> list[Device | Absent]:
-    """The devices of this run: those used, and those named but absent."""
     used = {p.device.fingerprint: p.device for p in plan.cases if p.device}
     absent = [
         entry
@@ -422,7 +416,6 @@ def _concerned(
 
 
 def _try_writing(folder: Path) -> None:
-    """Make a folder and see that a file can be made in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".accelbench-can-write"
@@ -472,12 +465,7 @@ def _lacks(ended: RunResult, places: OutputPlaces) -> list[MissingTarget]:
 
 
 def _exit_code(ended: RunResult, unmeasured: bool, judged: int | None) -> int:
-    """Return the exit code of a run: of several that apply, the first one here.
-
-    Args:
-        unmeasured: whether something that was named was not measured.
-        judged: the code of a comparison with a threshold; None without one.
-    """
+    """Return the exit code of a run: of several that apply, the first one here."""
     if judged is not None and not unmeasured:
         return judged
     if ended.nothing_could_start:

@@ -32,7 +32,7 @@ from accelbench.recommend.constraints.measurement_candidates import LARGEST, lar
 from accelbench.recommend.evidence.cells import rounded
 from accelbench.recommend.query.query import GENERATING, shapes_named
 from accelbench.run.conduct.lifecycle import PlannedRun
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.request import Plan, Planned, Request, joined
 from accelbench.run.plan.targets import nothing_measured
@@ -77,7 +77,6 @@ class VerificationCase:
     energy: bool = False
 
     def request(self, inventory: Inventory, installed: Iterable[str]) -> Request:
-        """As plans are made of it."""
         named = self.runtime in set(installed)
         if self.exact and self.runtime and not named:
             raise UsageError(f"The engine {self.runtime} is not here.")
@@ -102,7 +101,6 @@ class VerificationCase:
 
     @property
     def settings(self) -> RunSettings:
-        """Of a run, whatever its id."""
         threads = self.options.get("threads")
         return RunSettings(
             weights=self.weights,
@@ -131,20 +129,12 @@ class VerificationCase:
 
 
 def measured_again(database: Database, answers: Sequence[Words]) -> list[str]:
-    """Measure what answers recommend; where none wins clearly, all that may be first.
-
-    Returns:
-        The runs, which there is something new to answer by.
-    """
+    """Measure what answers recommend; where none wins clearly, all that may be first."""
     return _measure(database, [case for words in answers for case in _named_by(words)])
 
 
 def measured_options(database: Database, answers: Sequence[Words], shapes: Words) -> list[str]:
-    """Measure what searches under limits think worth it: the runs.
-
-    Args:
-        shapes: Sizes that were asked for, by any of their names.
-    """
+    """Measure what searches under limits think worth it: the runs."""
     sizes = shapes_named(shapes)
     return _measure(
         database, [case_of(words, sizes) for answer in answers for words in answer["to_verify"]]
@@ -152,11 +142,7 @@ def measured_options(database: Database, answers: Sequence[Words], shapes: Words
 
 
 def case_of(words: Words, sizes: Words) -> VerificationCase:
-    """What a search thinks worth measuring.
-
-    Args:
-        sizes: sizes that were asked for, by the store's columns.
-    """
+    """What a search thinks worth measuring."""
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
     more = ("options", "weights", "data")
     return VerificationCase(
@@ -192,7 +178,6 @@ def _named_by(answer: Words) -> Iterable[VerificationCase]:
 
 
 def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]:
-    """Run those that this machine can, in turns, and say what it cannot: the runs."""
     made = measured(database, lambda hardware, runtimes: _planned(cases, hardware, runtimes))
     _refuse_nothing(database, made)
     return made
@@ -201,7 +186,6 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
 def _planned(
     cases: Sequence[VerificationCase], inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> list[PlannedRun]:
-    """A run for all that are measured alike."""
     plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
@@ -246,7 +230,7 @@ def planned_here(
 ) -> tuple[Plan | None, list[str]]:
     """What of a case this machine can measure, and why not the rest."""
     try:
-        plan = planning.plan_for(case.request(inventory, runtimes), inventory, runtimes)
+        plan = expand.plan_for(case.request(inventory, runtimes), inventory, runtimes)
     except UsageError as error:
         return None, [str(error)]
     able = [case for case in plan.cases if case.refusal is None and not _stands_in(case)]
@@ -307,7 +291,6 @@ class SearchedConfiguration:
     ended: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As the answer has it."""
         most = largest(self.tried)
         return {
             "hardware": self.case.hardware,
@@ -327,12 +310,10 @@ class SearchedConfiguration:
         return {"batch_size": batch, "fits": fits, **({"why": why} if why else {})}
 
     def stop_at(self, batch: int, why: str) -> None:
-        """Of a batch it is not known whether it fits, and where to go on neither."""
         self.unknown[batch] = why
         self.ended = f"batch {batch} is not known to fit or not"
 
     def judge(self, batch: int, row: Words, limits: Limits) -> None:
-        """What a measurement says of a batch."""
         memory, latency = row["memory_peak_mb"], limits.max_latency_ms
         takes = 0.0
         if limits.memory_mb is not None:
@@ -360,15 +341,7 @@ class SearchedConfiguration:
 
 
 class BatchSearch:
-    """Measures batches of one model until the largest that fits is known in every way.
-
-    Args:
-        database: where it is stored.
-        limits: what has to be kept.
-        among: the only batches that are asked about, if some are.
-        seconds: how long it may take.
-        now: a clock.
-    """
+    """Measures batches of one model until the largest that fits is known in every way."""
 
     def __init__(
         self,
@@ -383,10 +356,9 @@ class BatchSearch:
         #: What was run.
         self.runs: list[str] = []
         self._inventory: Inventory = detect_all()
-        self._runtimes: Mapping[str, Runtime] = planning.installed_runtimes()
+        self._runtimes: Mapping[str, Runtime] = expand.installed_runtimes()
 
     def through(self, to_search: Iterable[Words], shapes: Words) -> list[dict[str, Any]]:
-        """Each way with what was found."""
         sizes = shapes_named(shapes)
         cases = [case_of(words, sizes) for words in to_search]
         ways = [SearchedConfiguration(case, case.batch_size) for case in cases]
@@ -445,7 +417,6 @@ class BatchSearch:
     def _judge(
         self, runs: Sequence[str], batches: Mapping[Key, tuple[SearchedConfiguration, int]]
     ) -> None:
-        """What became of each batch that was asked for."""
         self.runs += runs
         rows = rows_of(self._database, runs)
         names = ("runtime", "hardware", "precision", "options")

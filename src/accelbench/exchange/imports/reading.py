@@ -52,7 +52,6 @@ class ImportedResults:
 
     @property
     def facts(self) -> list[Fact]:
-        """Return the facts of the runs."""
         return [fact for run in self.runs for fact in run.facts()]
 
 

@@ -18,7 +18,11 @@ from accelbench.recommend.answer.explanation import (
     remarks,
     unmeasured,
 )
-from accelbench.recommend.constraints.measure_command import MeasurementTarget, Remedy, remedy
+from accelbench.recommend.constraints.measurement_candidates import (
+    MeasurementTarget,
+    Remedy,
+    remedy,
+)
 from accelbench.recommend.evidence.cells import EvidenceCell, FigureOrigin, way_of
 from accelbench.recommend.query.config import SIZES
 from accelbench.recommend.rank.choosing import Choice
@@ -294,7 +298,6 @@ def _family(family: str, select: Select, categories: Mapping[str, float]) -> dic
 
 
 def _kept(answer: Answer) -> dict[str, object]:
-    """Return the first and the fallbacks of an answer."""
     return {
         "primary": answer.get("primary_recommendation"),
         "fallbacks": shortened(answer.get("fallback_options") or ()),

@@ -14,7 +14,7 @@ from accelbench.core.worth import launches_failed
 from accelbench.judge.costs import money
 from accelbench.measure.launch_verdicts import LEAST_EFFECT
 from accelbench.predict.cases import off_held_out
-from accelbench.recommend.constraints.measure_command import Remedy
+from accelbench.recommend.constraints.measurement_candidates import Remedy
 from accelbench.recommend.evidence.candidates import sentences_of as set_aside
 from accelbench.recommend.evidence.cells import (
     BY_FASTEST,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.rows import Json
-from accelbench.recommend.query.model_size import BROWSERS
+from accelbench.recommend.query.config import BROWSERS
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database

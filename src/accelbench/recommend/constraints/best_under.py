@@ -11,12 +11,14 @@ from accelbench.core.figures import name_of
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
 from accelbench.recommend.constraints.limits import OF_ITEMS, PRECISION, Limits, kept, limits_named
-from accelbench.recommend.constraints.measure_command import MeasurementTarget, Words, case
 from accelbench.recommend.constraints.measurement_candidates import (
     BATCHES,
     METERED,
+    MeasurementTarget,
     Rate,
+    Words,
     are_mixed,
+    case,
     compares_memory,
     first_batch,
     merit,
@@ -68,7 +70,6 @@ class LimitSearch:
 
     @cached_property
     def fits(self) -> list[Option]:
-        """Options that keep all limits, the best first."""
         return self._in_order(option for option in self.options if not option.why)
 
     @cached_property
@@ -204,7 +205,6 @@ def _by_memory(search: LimitSearch) -> list[str]:
 def _explained(
     search: LimitSearch, to_verify: Sequence[Words], unfilled: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the sentences of the explanation."""
     what = f" under {search.limits}" if search.limits.given else ""
     yield from sentences(search.otherwise, FEW)
     yield from sentences_of(search.aside, FEW, search.limits.memory_mb)

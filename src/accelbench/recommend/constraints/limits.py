@@ -53,7 +53,6 @@ class Limits:
 
     @property
     def given(self) -> dict[str, float]:
-        """The limits that are set."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def __str__(self) -> str:
@@ -98,14 +97,7 @@ def spelled(value: float) -> str:
 def kept(
     option: Option, limits: Limits, counts: str, *, any_error: bool
 ) -> tuple[LimitReason, ...]:
-    """Return every limit that an option is not known to keep.
-
-    Args:
-        option: the option.
-        limits: the limits.
-        counts: the unit of limited rates and costs, as `counted` returns it.
-        any_error: a precision was named, so that the default limit of the error does not apply.
-    """
+    """Return every limit that an option is not known to keep."""
     reasons = tuple(_reasons(option, limits, counts))
     if any_error or limits.max_error is not None or is_exact(option.row):
         return reasons

@@ -121,7 +121,6 @@ class Option:
         return self.rate.middle if self.measured else self.rate.low
 
     def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, object]:
-        """Return it for JSON."""
         entry: dict[str, object] = {
             "hardware": self.hardware,
             **way_of(self.row),

@@ -23,8 +23,8 @@ from accelbench.recommend.estimate.figures import PREDICTED, Figure
 from accelbench.recommend.estimate.platform_rules import is_generation
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import EvidenceCell, EvidenceRow, FigureOrigin
-from accelbench.recommend.evidence.select_context import own_shapes
-from accelbench.recommend.query.model_size import BROWSERS
+from accelbench.recommend.evidence.model_evidence import own_shapes
+from accelbench.recommend.query.config import BROWSERS
 from accelbench.recommend.query.query import GENERATING, Query
 
 if TYPE_CHECKING:
@@ -66,12 +66,7 @@ class PredictedCandidates:
 class CandidatePredictions:
     """Predictions from the results of a database, else from vendor peaks.
 
-    Args:
-        database: None if nothing was measured.
-        device_here: returns the device of a platform on this machine, or None.
-        machine_devices: returns the devices of the named machine.
-        memory: returns the bytes of a device by platform and name, or None.
-        hear: is called before a predictor is fitted.
+    `hear` is called before a predictor is fitted.
     """
 
     def __init__(
@@ -235,7 +230,6 @@ class CandidatePredictions:
         return answer(cases.cases, known.of, learnable, traces, known.calibrated).figures
 
     def _predictors(self) -> tuple[Predictors, Traces]:
-        """Return the predictors of the current database."""
         from accelbench.predict.stored_predictors import predictors_of
         from accelbench.predict.traces import Traces
 

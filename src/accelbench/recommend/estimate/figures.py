@@ -21,12 +21,13 @@ from accelbench.models.cost import memory_estimate_bytes
 from accelbench.recommend.evidence.cells import (
     SINGLE,
     EvidenceCell,
+    Failure,
     FigureOrigin,
     best,
+    in_the_way,
     items_a_step,
     unit_of,
 )
-from accelbench.recommend.evidence.failures import Failure, in_the_way
 from accelbench.recommend.query.query import GENERATING, SIZES, Query
 
 if TYPE_CHECKING:
@@ -132,7 +133,6 @@ class Figure:
         return unit_of(self.cell.row)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the `predictions` of an answer."""
         row: Row = self.cell.row
         entry: dict[str, object] = {
             "basis": self.basis,
@@ -165,15 +165,7 @@ def figure(
     predicted: Figure | None = None,
     importance: str = "medium",
 ) -> Figure | None:
-    """Return the time of a step on a candidate; None if it is unknown.
-
-    Args:
-        batch: that is asked for.
-        own: cells of the model there, in one context and mode.
-        failures: of the same question.
-        predicted: a prediction from results there.
-        importance: of the batch for the family of the model.
-    """
+    """Return the time of a step on a candidate; None if it is unknown."""
     here = [cell for cell in own if cell.batch == batch]
     if here:
         return _measured(best(here))

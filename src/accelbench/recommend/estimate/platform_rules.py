@@ -141,7 +141,6 @@ class RuleSubject:
     batch_importance: str = "medium"
 
     def leaning(self, rule: Rule) -> float:
-        """Return the factor of a rule."""
         importance = {"batch": self.batch_importance, "size": self.size_importance}
         return LEANING[importance[rule.leans_on]] if rule.leans_on else 1.0
 

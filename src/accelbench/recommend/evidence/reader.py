@@ -14,11 +14,9 @@ from accelbench.judge.histories import histories_of
 from accelbench.judge.machines import Machine, chosen, machines_of
 from accelbench.judge.run_noise import Histories
 from accelbench.recommend.evidence import sql as queries
-from accelbench.recommend.evidence.cells import EvidenceAttempt, EvidenceCell, Tried
-from accelbench.recommend.evidence.failures import Failure
+from accelbench.recommend.evidence.cells import EvidenceAttempt, EvidenceCell, Failure, Tried
 from accelbench.recommend.query import validation
-from accelbench.recommend.query.config import Config, defaults, over_defaults, read
-from accelbench.recommend.query.model_size import plain_name
+from accelbench.recommend.query.config import Config, defaults, over_defaults, plain_name, read
 from accelbench.recommend.query.query import StoredModel
 
 if TYPE_CHECKING:
@@ -82,7 +80,6 @@ class EvidenceStore:
         return [cell for cell in self._of_models(models) if cell.usable]
 
     def unusable(self, models: Sequence[str]) -> list[EvidenceCell]:
-        """Return the cells of a model with unusable times."""
         return [cell for cell in self._of_models(models) if not cell.usable]
 
     def _of_models(self, models: Sequence[str]) -> list[EvidenceCell]:
@@ -93,7 +90,6 @@ class EvidenceStore:
         return self._of_machine(cells)
 
     def failures(self, models: Sequence[str]) -> list[Failure]:
-        """Return the newest failed attempts of a model."""
         if not self._few():
             model_failures = self._once(("failures", *models), lambda: self._failed(models))
             return self._of_machine(model_failures)
@@ -181,14 +177,11 @@ class EvidenceStore:
         return names, by_model
 
     def tried(self) -> list[Tried]:
-        """Return what became of each family on each platform, in each mode."""
         return self._once(
             "tried", lambda: [queries.tried(row) for row in self._rows(queries.tried_sql())]
         )
 
     def models(self) -> dict[str, StoredModel]:
-        """Return every stored model with its family and number of weights."""
-
         def read() -> dict[str, StoredModel]:
             rows = self._query(queries.FACTS)[1]
             return {
@@ -199,29 +192,22 @@ class EvidenceStore:
         return self._once("models", read)
 
     def named(self) -> dict[str, str]:
-        """Return the stored models by their names as `plain_name` leaves them."""
         return self._once(
             "named",
             lambda: {plain_name(model): model for model in sorted(self.models(), reverse=True)},
         )
 
     def precisions(self) -> frozenset[str]:
-        """Return every precision that a result has, in its spelling."""
         return self._once(
             "precisions",
             lambda: frozenset(str(name) for (name,) in self._query(queries.PRECISIONS)[1]),
         )
 
     def devices(self) -> dict[str, list[str]]:
-        """Return the devices of each platform that have a comparable result."""
         return _by_platform((place, name) for _, place, name in self._devices_of_runs())
 
     def machine_devices(self) -> dict[str, list[str]] | None:
-        """Return the devices of the named machine by platform, or None if no machine is named.
-
-        Raises:
-            UsageError: No machine has that name, or several do.
-        """
+        """Return the devices of the named machine by platform, or None if no machine is named."""
         if (runs := self._own_runs()) is None:
             return None
         return _by_platform(
@@ -278,7 +264,6 @@ class EvidenceStore:
         return [self._whole(dict(zip(names, row, strict=True))) for row in rows]
 
     def _whole(self, row: dict[str, object]) -> dict[str, object]:
-        """Complete a row by the name of its machine and the kind of its device."""
         if row.get("machine"):
             row["machine"] = str(self._machines()[str(row["run_id"])])
         if row.get("hardware") not in _OF_UNITS:

@@ -34,10 +34,10 @@ from accelbench.recommend.evidence.cells import (
     CIRCUMSTANCES,
     EvidenceCell,
     EvidenceRow,
+    Failure,
     Tried,
     engine_sql,
 )
-from accelbench.recommend.evidence.failures import Failure
 from accelbench.store.duck import column_list
 from accelbench.store.fit import spell_time
 

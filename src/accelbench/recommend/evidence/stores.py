@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from accelbench.core.errors import AccelbenchError, StoreError
 from accelbench.recommend.query import validation
 from accelbench.store.database import DEFAULT_NAME, ENVIRONMENT, Database
-from accelbench.store.scratch import temporary_folder
+from accelbench.store.files import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,9 +27,6 @@ def opened(location: str | PathLike[str] | None) -> Database | None:
 
     Without a path it is the default store. A missing path is logged, not refused: the first example
     of a guide names a folder that does not exist yet.
-
-    Raises:
-        StoreError: something is there, and it cannot be read.
     """
     from accelbench.store.lake import store_at
 

@@ -30,8 +30,7 @@ from accelbench.recommend.estimate.platform_rules import (
     why_no_engine,
 )
 from accelbench.recommend.evidence.candidates import Candidate, set_aside
-from accelbench.recommend.evidence.cells import EvidenceCell, best, told_apart_by
-from accelbench.recommend.evidence.failures import engines_of
+from accelbench.recommend.evidence.cells import EvidenceCell, best, engines_of, told_apart_by
 from accelbench.recommend.evidence.model_evidence import (
     ModelEvidence,
     OtherMeasurement,

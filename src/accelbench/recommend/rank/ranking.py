@@ -94,7 +94,6 @@ def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
 
 
 def _part(answer: Json, name: str) -> Json:
-    """What an answer, or a part of it, holds under a name; nothing where it holds none."""
     part = answer.get(name)
     return part if isinstance(part, Mapping) else {}
 

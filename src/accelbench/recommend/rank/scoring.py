@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from accelbench.recommend.estimate.figures import Figure
 from accelbench.recommend.estimate.platform_rules import RuleAnswer
 from accelbench.recommend.evidence.candidates import Candidate
-from accelbench.recommend.evidence.cells import counted
-from accelbench.recommend.evidence.failures import Failure, engines_of
+from accelbench.recommend.evidence.cells import Failure, counted, engines_of
 from accelbench.recommend.query.config import FACTORS
 from accelbench.recommend.rank.matrices import MatrixEntry
 
@@ -95,7 +94,6 @@ class ScoredCandidate:
 
     @property
     def why_not(self) -> str:
-        """Why it cannot be chosen."""
         if self.all_failed:
             failures = "; ".join(failure.explanation() for failure in self.ruled_out)
             return f"it failed in its newest run: {failures}"
@@ -193,7 +191,6 @@ def _rated(
     weights: Mapping[str, float],
     by_cost: bool,
 ) -> ScoredCandidate:
-    """Return a candidate with its score and criteria."""
     criteria = {}
     for name in weights:
         mine = _amount(candidate, name)

@@ -369,7 +369,6 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weights(source: str, case: Case) -> str:
-    """Return the source of weights: random, a folder, a hub id, or the user's own file or code."""
     if case.model.code is not None and case.model.code.package:
         return "random"
     if case.model.is_own:

@@ -20,12 +20,7 @@ _OF_TRAINING = frozenset({"optimizer", "checkpointing", "pure"})
 
 @dataclass(frozen=True)
 class UnusedOption:
-    """An option that no case took up.
-
-    Attributes:
-        parameters: what the command line calls it; it was typed if one of them was.
-        note: a sentence about it.
-    """
+    """An option that no case took up; it was typed if one of `parameters` was."""
 
     parameters: frozenset[str]
     note: str
@@ -68,12 +63,7 @@ def unused(request: Request, cases: Sequence[Case]) -> list[str]:
 
 
 def find_unused_sources(cases: Sequence[Case], weights: str) -> list[UnusedOption]:
-    """Return the options about weights and code that no model of the cases reads.
-
-    Args:
-        cases: the cases of the plan.
-        weights: the run's setting for weights.
-    """
+    """Return the options about weights and code that no model of the cases reads."""
     models = {case.model.id: case.model for case in cases}.values()
     loading = [model for model in models if not model.is_own]
     found = []
@@ -92,17 +82,7 @@ def find_unused_sources(cases: Sequence[Case], weights: str) -> list[UnusedOptio
 def refuse_unused(
     request: Request, cases: Sequence[Case], typed: AbstractSet[str], weights: str = "random"
 ) -> None:
-    """Refuse an option that was typed and that no case took up.
-
-    Args:
-        request: the request.
-        cases: the cases of the plan.
-        typed: the command's parameters that were typed.
-        weights: the run's setting for weights.
-
-    Raises:
-        UsageError: there is such an option.
-    """
+    """Refuse an option that was typed and that no case took up."""
     unused_options = find_unused(request, cases) + find_unused_sources(cases, weights)
     for option in unused_options if cases else ():
         if option.parameters & typed:

@@ -34,7 +34,6 @@ class Budget:
         self._cases = cases
 
     def left(self) -> float | None:
-        """Seconds left, None for no limit."""
         return None if self._deadline is None else self._deadline - self._now()
 
     @property
@@ -56,7 +55,6 @@ class Budget:
             self._deadline += seconds
 
     def case_over(self) -> None:
-        """One case fewer to share with."""
         self._cases -= 1
 
 
@@ -133,12 +131,7 @@ class PlanForecast:
 
 @dataclass(frozen=True)
 class RunSeconds:
-    """How long a run takes: nine in ten such runs between the ends.
-
-    Attributes:
-        predicted: how many cases were predicted.
-        counted: how many were not, and rest on operation counts.
-    """
+    """How long a run takes: nine in ten such runs between the ends."""
 
     low: float
     high: float
@@ -182,10 +175,6 @@ def run_seconds(arms: Iterable[tuple[Plan, RunSettings]], forecast: PlanForecast
     their squares are added. When sampling stops depends on how noisy the machine is, which all
     cases share, and so do those that rest on operation counts: these deviations are added. The sum
     is taken for log-normal with the mean and variance that come of it (Fenton and Wilkinson).
-
-    Args:
-        arms: plans with how they are gone about.
-        forecast: of their cases.
     """
     plans = list(arms)
     if not forecast.cases:
@@ -216,14 +205,8 @@ def run_seconds(arms: Iterable[tuple[Plan, RunSettings]], forecast: PlanForecast
 
 
 def commands_seconds(measured: Iterable[tuple[SecondsRange, int, bool]]) -> SecondsRange:
-    """Seconds of `accelbench run` commands that measure a case each, by the rules.
-
-    Added up as those of a run.
-
-    Args:
-        measured: of each seconds of a step, the model's weights, and whether its phases are timed
-            in a pass of their own.
-    """
+    """Return the seconds of `accelbench run` commands that each measure a case, added up as those
+    of a run."""
     total = _Sum()
     for number, (step, weights, parted) in enumerate(measured):
         rules = _CaseRules(RunSettings(), LONGEST_SECONDS, parted)
@@ -237,7 +220,6 @@ def commands_seconds(measured: Iterable[tuple[SecondsRange, int, bool]]) -> Seco
 
 
 def _steady_limit(settings: RunSettings, cases: int) -> float:
-    """How long the steady state of a case may last."""
     if settings.budget is None:
         return LONGEST_SECONDS
     share = STEADY_SHARE * settings.budget / max(cases * settings.launches, 1)
@@ -304,13 +286,7 @@ class _CaseRules:
     def ranges(
         self, step: SecondsRange, ends: SamplingEnds, check: float
     ) -> tuple[SecondsRange, SecondsRange]:
-        """Seconds of its steps, by how long a step is, and by where sampling ends.
-
-        Args:
-            step: seconds of a step.
-            ends: where sampling ends.
-            check: steps of checks.
-        """
+        """Seconds of its steps, by how long a step is, and by where sampling ends."""
 
         def seconds(step: float, end: float) -> float:
             return self.seconds(step, end) + check * step
@@ -321,12 +297,8 @@ class _CaseRules:
         return SecondsRange(*stepping), SecondsRange(*sampling)
 
     def seconds(self, step: float, end: float) -> float:
-        """Seconds of all steps of a launch, each as long, where sampling ends so far.
-
-        Args:
-            step: seconds of a step.
-            end: 0 where the rules are content at once, 1 where the time limit ends it.
-        """
+        """Return the seconds of a launch's steps; `end` is 0 if the rules stop at once, 1 at the
+        time limit."""
         from accelbench.measure.block_validation import SIDE_PASS_NS, SIDE_PASS_STEPS
         from accelbench.measure.loop import MEMORY_PASS_NS
 
@@ -344,14 +316,7 @@ class _CaseRules:
 def sampling_limits(
     step: float, iterations: int | None, warmup: int | None, steady: float = LONGEST_SECONDS
 ) -> tuple[float, float]:
-    """Between how many seconds warm-up and sampling take together.
-
-    Args:
-        step: seconds of a step.
-        iterations: samples, where their number is fixed.
-        warmup: steps of warm-up, where their number is fixed.
-        steady: seconds that sampling may last.
-    """
+    """Between how many seconds warm-up and sampling take together."""
     from accelbench.measure.intervals import MINIMUM_SAMPLES
     from accelbench.measure.stopping import StoppingRule
     from accelbench.measure.warmup import WarmupRule

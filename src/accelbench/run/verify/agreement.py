@@ -53,7 +53,6 @@ class Agreement:
 
     @property
     def ok(self) -> bool:
-        """Whether they agree."""
         return not self.wrong and self.error <= self.tolerance
 
 

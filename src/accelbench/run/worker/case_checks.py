@@ -4,39 +4,43 @@ the model against itself   `self_check`, once a worker: it holds for the model
 steps against outputs      `timed_steps`, every case with steps that are short enough
 time against work          `timing_plausibility`, if there is something to compare with
 training steps             `training_steps`, every case that trains
+
+The worker's energy pass: a thread reads a meter while the session steps.
+
+It comes after everything that is timed, because each reading takes the interpreter's lock.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from accelbench.core.abilities import LastStepOutputs, OutOfProcess, SimilarInputs, TrainingProbe
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
+from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError, MeterReading
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, Device, Session
 from accelbench.core.vocabulary import Mode, Timing
 from accelbench.core.worth import MOST_WAITING, NOT_USED
 from accelbench.engines.shared.sketches import MOST_VALUES
 from accelbench.hardware.common import NotAvailable
+from accelbench.hardware.detect import detect
+from accelbench.hardware.telemetry.energy import energy_meter_of
 from accelbench.hardware.thread_times import ThreadTimes, compare
 from accelbench.measure.block_validation import is_parted
+from accelbench.measure.energy import EnergyPass, EnergyReport, MeterFacts, no_energy
 from accelbench.measure.loop import Question
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.models.inputs import items_per_step
 from accelbench.models.short_steps import shortened
 from accelbench.run.messages import CHANGES_INPUTS, INPUTS_CHANGED, WRONG_STEPS
 from accelbench.run.verify.block_lengths import refuse_late_waits, refuse_thinned, single_steps
-from accelbench.run.verify.cached_outputs import refuse_cached_phases
-from accelbench.run.verify.long_steps import (
-    FreshSteps,
-    refuse_other_requests,
-    refuse_quicker_than_fresh,
-    refuse_unfinished,
-)
-from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
+from accelbench.run.verify.self_check import SelfCheck, other_seed, refuse_cached_phases, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,
     Sketches,
@@ -48,7 +52,14 @@ from accelbench.run.verify.timed_steps import (
     seen,
     tells,
 )
-from accelbench.run.verify.timing_plausibility import LONGEST_STEP_NS, TimingWatch
+from accelbench.run.verify.timing_plausibility import (
+    LONGEST_STEP_NS,
+    FreshSteps,
+    TimingWatch,
+    refuse_other_requests,
+    refuse_quicker_than_fresh,
+    refuse_unfinished,
+)
 from accelbench.run.verify.training_steps import NO_PROBE, TrainingSteps, TrainingVerdict
 
 OK, NOT_DONE = "ok", "not_done"
@@ -350,3 +361,104 @@ def _nbytes(sketches: Sketches) -> int:
 def _changes_inputs(case: Case) -> CaseError:
     """Return the error of a model whose calls change their inputs for the next call."""
     return CHANGES_INPUTS.error(model=case.model.id)
+
+
+#: RAPL moves each millisecond, NVML's counter each 20 to 100: ends of a window of 5 s are off by
+#: 0.2 % each at most.
+_READ_SECONDS = 0.01
+#: Power is averaged by the device over 25 ms to 1 s: to read it more often tells nothing new.
+_POWER_SECONDS = 0.1
+
+
+class MeterThread:
+    """A meter that a thread reads every few milliseconds; repeated values of a counter are
+    dropped."""
+
+    def __init__(self, meter: EnergyMeter, seconds: float | None = None) -> None:
+        self._meter = meter
+        self._is_counter = meter.method is EnergyMethod.COUNTER
+        usual = _READ_SECONDS if self._is_counter else _POWER_SECONDS
+        self._seconds = usual if seconds is None else seconds
+        self._readings: list[MeterReading] = []
+        self._failure: MeterError | None = None
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        self._readings, self._failure = [], None
+        self._done.clear()
+        self._thread = threading.Thread(target=self._run, name="energy-meter", daemon=True)
+        self._thread.start()
+
+    def rest(self, ns: int) -> None:
+        time.sleep(ns / 1e9)
+
+    def now_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def readings(self) -> list[MeterReading]:
+        if self._failure is not None:
+            raise self._failure
+        return list(self._readings)
+
+    def end(self) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        try:
+            self._read()
+            while not self._done.wait(self._seconds):
+                self._read()
+        except MeterError as failure:
+            self._failure = failure
+        except Exception as error:  # a vendor's library: its trouble is the meter's
+            self._failure = MeterError(f"{type(error).__name__}: {error}")
+
+    def _read(self) -> None:
+        values = self._meter.read()
+        last = self._readings[-1].values if self._readings else None
+        if values != last or not self._is_counter:
+            self._readings.append(MeterReading(time.monotonic_ns(), values))
+
+
+def devices_of(case: Case, device: Device, machines: int) -> list[Device] | NotAvailable:
+    """Return the devices of a case's processes, or why not all of them can be metered."""
+    if case.world_size == 1 or (device.hardware == "cpu" and machines == 1):
+        return [device]
+    if machines > 1:
+        return NotAvailable(
+            f"the step is of {machines} machines, and this one's meter counts nothing of the others"
+        )
+    # Process n runs on the nth device of the platform, as torch counts them.
+    present = [entry for entry in detect(device.hardware) if isinstance(entry, Device)]
+    if len(present) < case.world_size:
+        return NotAvailable(
+            f"{case.world_size} processes take part, and {len(present)} devices are found"
+        )
+    return present[: case.world_size]
+
+
+def measured_energy(
+    session: Session,
+    case: Case,
+    devices: Sequence[Device],
+    step_ns: float,
+    phase: Callable[[str], None],
+) -> EnergyReport:
+    """Return the energy of a case on an open session, or why there is none."""
+    meter = energy_meter_of(devices)
+    if isinstance(meter, NotAvailable):
+        return no_energy(meter.reason)
+    try:
+        inputs = session.prepare(case)
+        session.compile(inputs)
+        session.sample(inputs, 1, Timing.EACH)  # it may compile or allocate
+        facts = MeterFacts(meter.source, meter.scope, meter.method, meter.ranges)
+        items = items_per_step(case.model, case.shapes, case.mode)
+        energy = EnergyPass(session, MeterThread(meter), facts, phase=phase)
+        return energy.measure(inputs, step_ns, items)
+    finally:
+        meter.close()

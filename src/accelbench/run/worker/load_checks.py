@@ -61,7 +61,6 @@ class LoadReport:
     details: Mapping[str, Any] = field(default_factory=dict)  # of the evidence
 
     def applied_to(self, measurement: Measurement) -> Measurement:
-        """Return the measurement with its columns, its warnings, its quality and its evidence."""
         evidence = measurement.evidence
         return replace(
             measurement,
@@ -101,12 +100,10 @@ class SideChecks:
         return self._kept(told, self._known(self._job.case, opening_ns=opening_ns))[1]
 
     def begin_steady_state(self) -> None:
-        """Read the counters before the first step."""
         self._before = self.read_threads()
         self._pages_before = self._read_pages()
 
     def end_steady_state(self) -> None:
-        """Read them after the last step."""
         self._pages_after = self._read_pages()
         self._after = self.read_threads()
 
@@ -150,7 +147,6 @@ class SideChecks:
         return KnownFacts(case, self._job.device, self._in_process, **times)
 
     def read_threads(self) -> ThreadTimes | NotAvailable:
-        """Read how long the threads that work for the model ran and waited until now."""
         if self._wall is None:
             return NotAvailable("the time is a script's")
         return self._read_times(() if self._is_alone else descendants(os.getpid()))

@@ -224,7 +224,6 @@ class _Yardstick:
     def only(
         self, outputs: Mapping[str, Any], order: tuple[int, ...], items: Sequence[int]
     ) -> dict[str, Any]:
-        """Return the outputs of some items."""
         rows = np.array([order.index(item) for item in items], np.int64)
         return {
             name: np.array(rows_of(outputs[name], output.shape, rows, self.batches(order)))

@@ -42,7 +42,7 @@ from accelbench.present.dashboard.snapshots.cells import largest_models
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.present.full_report.contents import CAPTION, HEADERS, score_rows
 from accelbench.present.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
-from accelbench.store.scratch import temporary_folder
+from accelbench.store.files import temporary_folder
 
 T = TypeVar("T")
 #: Questions that may wait, and answers that are kept.
