@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -35,6 +38,20 @@ _FILTERS = {
 }
 #: Stands in a command's parameters at the place of the options that `with_filters` adds.
 FILTERS: Filters = {}
+
+
+def parameters_of(command: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return typer's Argument and Option with the help that help.toml has for a command."""
+    file = Path(__file__).with_name("help.toml")
+    help_of: dict[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))[command]
+
+    def declare(kind: Callable[..., Any], *names: Any, **more: Any) -> Any:
+        flags = (name for name in names if isinstance(name, str) and name.startswith("--"))
+        shown = next(flags, None) or str(more["metavar"])
+        key = re.sub(r"\W+", "-", shown.partition("/")[0]).strip("-").lower()
+        return kind(*names, help=help_of[key], **more)
+
+    return partial(declare, typer.Argument), partial(declare, typer.Option)
 
 
 def with_filters(command: Callable[..., None]) -> Callable[..., None]:

@@ -15,7 +15,13 @@ import typer
 
 from accelbench.cli.arguments.lists import SpacedLists, allowed, refuse_beside, refuse_threshold
 from accelbench.cli.arguments.resolved_values import platforms, precisions
-from accelbench.cli.arguments.shared_options import AS_JSON, DB, FILTERS, with_filters
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    DB,
+    FILTERS,
+    parameters_of,
+    with_filters,
+)
 from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.measuring import measured
 from accelbench.cli.services.opening import filled
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from accelbench.store.database import Database
 
 
+_, option = parameters_of("check")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -53,44 +60,16 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @with_filters
 def check(
     filters: Filters = FILTERS,
-    baseline: str | None = typer.Option(
-        None,
-        "--baseline",
-        "--compare-to",
-        help="A CSV, JSON or database file; a run, label, branch; else the other arm of a run"
-        " that was measured with --against.",
-    ),
-    threshold: float | None = typer.Option(
-        None,
-        "--threshold",
-        "--regression-alert",
-        help="A change has to exceed this share: 0.1 for 10 %. Else what launches show, 3 % at"
-        " least; 10 % where there are too few.",
-    ),
-    run: list[str] = typer.Option(
-        [], "--run", help="Check these runs, by id or label, or `last`; else the newest."
-    ),
-    machine: str | None = typer.Option(
-        None, "--machine", help="A host name or id; else that of the newest run."
-    ),
+    baseline: str | None = option(None, "--baseline", "--compare-to"),
+    threshold: float | None = option(None, "--threshold", "--regression-alert"),
+    run: list[str] = option([], "--run"),
+    machine: str | None = option(None, "--machine"),
     allow: list[str] = typer.Option(
         [], "--allow", help=f"Check although not alike: {', '.join(ALLOWED)}."
     ),
-    rerun: bool = typer.Option(
-        False,
-        "--rerun",
-        help="Measure again, in as many launches as the noise asks for, what seems worse or cannot"
-        " be told, and judge by that.",
-    ),
-    noise: int | None = typer.Option(
-        None,
-        "--noise",
-        metavar="LAUNCHES",
-        help="Instead: measure the same so many times a side, and say what it differs by.",
-    ),
-    markdown: Path | None = typer.Option(
-        None, "--markdown", help="Add a summary in Markdown to this file, as pull requests show it."
-    ),
+    rerun: bool = option(False, "--rerun"),
+    noise: int | None = option(None, "--noise", metavar="LAUNCHES"),
+    markdown: Path | None = option(None, "--markdown"),
     as_json: bool = AS_JSON,
     db: Path | None = DB,
 ) -> None:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists, allowed
-from accelbench.cli.arguments.shared_options import AS_JSON, DB, FILTERS, MACHINE, RUN, with_filters
+from accelbench.cli.arguments.shared_options import (
+    AS_JSON,
+    DB,
+    FILTERS,
+    MACHINE,
+    RUN,
+    parameters_of,
+    with_filters,
+)
 from accelbench.cli.services.opening import filled
 from accelbench.core.columns import ASKED, OF_ACCURACY
 from accelbench.core.devices import named_apart
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
     from accelbench.present.document import Document
     from accelbench.store.database import Database
 
+_, option = parameters_of("compare")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _COLUMNS = (
@@ -68,28 +77,18 @@ _NAMED = 20
 def compare(
     filters: Filters = FILTERS,
     by: str = typer.Option("hardware", "--by", help=f"The axis: {', '.join(AXES)}."),
-    baseline: str | None = typer.Option(
-        None, "--baseline", help="What others are compared with; of hardware else the CPU."
-    ),
+    baseline: str | None = option(None, "--baseline"),
     run: list[str] = RUN,
     machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
-    pivot: bool = typer.Option(
-        False, "--pivot", help="One table of engine, precision and batch, the best marked."
-    ),
+    pivot: bool = option(False, "--pivot"),
     sort: str | None = typer.Option(
         None, "--sort", help=f"The lines of --pivot by: {', '.join(SORTS)}.", show_default="speed"
     ),
     allow: list[str] = typer.Option(
         [], "--allow", help=f"Compare although not alike: {', '.join(REFUSED)}."
     ),
-    output: Path | None = typer.Option(
-        None,
-        "--output",
-        "-o",
-        help="Write it to this file, as CSV, JSON or Markdown by its suffix; one that exists is"
-        " refused.",
-    ),
+    output: Path | None = option(None, "--output", "-o"),
     as_json: bool = AS_JSON,
     db: Path | None = DB,
 ) -> None:

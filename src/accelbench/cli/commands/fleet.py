@@ -17,7 +17,7 @@ from accelbench.cli.arguments.declared_options import (
     with_run_options,
 )
 from accelbench.cli.arguments.lists import NamedCommands
-from accelbench.cli.arguments.shared_options import AS_JSON
+from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
 from accelbench.core.nouns import seconds
@@ -28,38 +28,25 @@ if TYPE_CHECKING:
     from accelbench.core.run_options import RunSpec
 
 
+_, option = parameters_of("fleet")
 #: Options of `accelbench run` that a fleet does not have: of one machine, or of no machine at all;
 #: and those that would run code of others on every node.
 _OF_ONE_MACHINE = frozenset(
     {"browser", "plan_schema", "save_plan", "simulate", "trust_remote_code"}
 )
 #: Typed as what typer puts in their place.
-ADDRESS: Any = typer.Option(
-    None,
-    "--address",
-    metavar="HOST:PORT",
-    help="The head of a fleet, or of any Ray cluster; auto on a node of one. By default the fleet"
-    " that was started or joined here.",
-)
-TOKEN_FILE: Any = typer.Option(
-    None, "--token-file", help="The file of its token; by default that of the fleet here."
-)
+ADDRESS: Any = option(None, "--address", metavar="HOST:PORT")
+TOKEN_FILE: Any = option(None, "--token-file")
 
 
 @with_run_options(_OF_ONE_MACHINE)
 def run(
     ctx: typer.Context,
-    each: bool = typer.Option(
-        False, "--each", help="Every node measures every case that it can: the spread between them."
-    ),
+    each: bool = option(False, "--each"),
     address: str | None = ADDRESS,
     token_file: Path | None = TOKEN_FILE,
-    attempts: int = typer.Option(
-        3, "--attempts", min=1, help="How often cases are tried where nodes are lost or hang."
-    ),
-    silence: str | None = typer.Option(
-        None, "--silence", help="After which a node that says nothing is taken for hung; 90s."
-    ),
+    attempts: int = option(3, "--attempts", min=1),
+    silence: str | None = option(None, "--silence"),
     **typed: Any,
 ) -> None:
     """Measure models on the nodes of a fleet; store every sample here.
@@ -163,16 +150,9 @@ def fleet() -> None:
 
 @app.command()
 def start(
-    host: str = typer.Option(
-        "127.0.0.1",
-        "--host",
-        help="The address of this machine that other nodes reach it by. Of the loopback address"
-        " nodes of this machine alone can join.",
-    ),
+    host: str = option("127.0.0.1", "--host"),
     port: int = typer.Option(6379, "--port", min=1, max=65535, help="The port that nodes join at."),
-    coordinator: bool = typer.Option(
-        False, "--coordinator", help="Measure nothing on this machine itself."
-    ),
+    coordinator: bool = option(False, "--coordinator"),
 ) -> None:
     """Start a fleet with this machine as its head.
 
@@ -201,11 +181,7 @@ def join(
 
 
 @app.command()
-def stop(
-    keep_logs: bool = typer.Option(
-        False, "--keep-logs", help="Leave Ray's logs, and say where they are."
-    ),
-) -> None:
+def stop(keep_logs: bool = option(False, "--keep-logs")) -> None:
     """End what accelbench fleet started on this machine, and nothing else.
 
     Ray's logs go with it, but for those of a fleet in which a process of Ray had ended by itself.
@@ -232,31 +208,14 @@ def validate(
     ctx: typer.Context,
     address: str | None = ADDRESS,
     token_file: Path | None = TOKEN_FILE,
-    db: Path | None = typer.Option(
-        None, "--db", help="Database or lake; ACCELBENCH_DB, or accelbench.duckdb here."
-    ),
-    models: list[str] | None = typer.Option(
-        None, "--models", help="Instead of bert-tiny and resnet-tiny; of a plan, those alone."
-    ),
-    plan: Path | None = typer.Option(
-        None, "--plan", help="A plan file: its cases, instead of the two models'."
-    ),
-    probes: bool = typer.Option(
-        False,
-        "--probes",
-        help="Matrix products, bandwidths, attention and launches, as hardware --calibrate times"
-        " them, half a minute a device; models only where --models or --plan names them.",
-    ),
-    hardware: list[str] | None = typer.Option(
-        None, "--hardware", help="Platforms that are validated; all that nodes have by default."
-    ),
-    framework: list[str] | None = typer.Option(
-        None, "--framework", help="Runtimes, such as pytorch; each platform's default otherwise."
-    ),
+    db: Path | None = option(None, "--db"),
+    models: list[str] | None = option(None, "--models"),
+    plan: Path | None = option(None, "--plan"),
+    probes: bool = option(False, "--probes"),
+    hardware: list[str] | None = option(None, "--hardware"),
+    framework: list[str] | None = option(None, "--framework"),
     launches: int = typer.Option(3, "--launches", min=1, help="Fresh processes for each case."),
-    threshold: float = typer.Option(
-        0.1, "--threshold", min=0.01, help="How much slower than its kind a bad node is at least."
-    ),
+    threshold: float = option(0.1, "--threshold", min=0.01),
     as_json: bool = AS_JSON,
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Only the verdict."),
 ) -> None:

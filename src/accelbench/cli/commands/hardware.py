@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
+from accelbench.cli.arguments.shared_options import parameters_of
 from accelbench.core.errors import (
     AccelbenchError,
     MissingExtraError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from accelbench.judge.calibrations import StoredCalibrations
 
 
+argument, option = parameters_of("hardware")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -58,31 +60,14 @@ class Serving:
 
 @app.command(cls=SpacedLists)
 def hardware(
-    names: list[str] | None = typer.Argument(
-        None, metavar="[NAME]", help="Only these platforms, e.g. cpu cuda."
-    ),
+    names: list[str] | None = argument(None, metavar="[NAME]"),
     as_json: bool = typer.Option(False, "--json", help="One JSON document, for machines."),
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Every detail of each device."),
-    browser: Path | None = typer.Option(
-        None, "--browser", help="Of browsers, only the one that this program is."
-    ),
-    calibrate: bool = typer.Option(
-        False,
-        "--calibrate",
-        help="Instead: measure peaks and bandwidth of devices that PyTorch serves, 30 s each.",
-    ),
-    processes: int = typer.Option(
-        1,
-        "--processes",
-        min=1,
-        help="With --calibrate: time collectives among so many processes as well.",
-    ),
-    hardware_option: list[str] = typer.Option(
-        [], "--hardware", help="As NAME; with --calibrate also one of several, e.g. cuda:1."
-    ),
-    db: Path | None = typer.Option(
-        None, "--db", help="Database of calibrations; else $ACCELBENCH_DB, else accelbench.duckdb."
-    ),
+    browser: Path | None = option(None, "--browser"),
+    calibrate: bool = option(False, "--calibrate"),
+    processes: int = option(1, "--processes", min=1),
+    hardware_option: list[str] = option([], "--hardware"),
+    db: Path | None = option(None, "--db"),
 ) -> None:
     """Show every platform, present or absent, and why.
 

@@ -13,7 +13,7 @@ import typer
 
 from accelbench.cli.arguments.declared_options import SIZES, with_numbered_sizes
 from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
-from accelbench.cli.arguments.shared_options import AS_JSON
+from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
 from accelbench.cli.services.report_files import refuse_undrawable_file, write_picture
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from accelbench.predict.questions import PredictionQuestion
     from accelbench.present.charts.chart import Picture
 
+argument, option = parameters_of("predict")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _OWN_ABOUT = "Each model of the database, predicted from the others."
@@ -34,96 +35,29 @@ _OWN_ABOUT = "Each model of the database, predicted from the others."
 @app.command(cls=SpacedLists)
 @with_numbered_sizes
 def predict(
-    models: list[str] = typer.Argument(
-        None,
-        metavar="MODEL|FILE",
-        help="Names, aliases or hub ids; or files: .onnx, OpenVINO's .xml, .pt2, .tflite, ncnn's"
-        " .param, or a folder with a config.json.",
-        show_default=False,
-    ),
+    models: list[str] = argument(None, metavar="MODEL|FILE", show_default=False),
     # -- the question
-    hardware: list[str] = typer.Option(
-        [],
-        "--hardware",
-        help="Platforms, cuda:NAME, or a device that is documented, such as H100; those that were"
-        " measured by default.",
-    ),
-    framework: list[str] = typer.Option(
-        [], "--framework", "--runtime", help="Runtimes; those that were measured by default."
-    ),
-    batch_sizes: list[str] = typer.Option(
-        [],
-        "--batch-sizes",
-        "--batch-size",
-        help="Items in one step, 1 by default; 1..256 are the powers of two.",
-    ),
+    hardware: list[str] = option([], "--hardware"),
+    framework: list[str] = option([], "--framework", "--runtime"),
+    batch_sizes: list[str] = option([], "--batch-sizes", "--batch-size"),
     sizes: dict[str, list[str] | None] = SIZES,
-    precision: list[str] = typer.Option(
-        [], "--precision", help="Those that were measured by default."
-    ),
+    precision: list[str] = option([], "--precision"),
     mode: str = typer.Option("inference", "--mode", help="inference or training."),
-    matrix: bool = typer.Option(
-        False,
-        "--matrix",
-        "--generate-matrix",
-        help="Every model of the catalogue, or those named, at batch 1, 8, 32 and 128.",
-    ),
+    matrix: bool = option(False, "--matrix", "--generate-matrix"),
     # -- what it rests on
-    db: Path | None = typer.Option(
-        None, "--db", help="Database to learn from; else $ACCELBENCH_DB, else accelbench.duckdb."
-    ),
-    retrain: bool = typer.Option(
-        False, "--retrain", help="Learn anew, also where no measurement came since."
-    ),
-    suggest_anchors: int | None = typer.Option(
-        None,
-        "--suggest-anchors",
-        metavar="K",
-        min=1,
-        help="Instead: which K cases to measure first, as commands.",
-    ),
+    db: Path | None = option(None, "--db"),
+    retrain: bool = option(False, "--retrain"),
+    suggest_anchors: int | None = option(None, "--suggest-anchors", metavar="K", min=1),
     # -- how good it is
-    evaluate: bool = typer.Option(
-        False,
-        "--evaluate",
-        help="Score predictions: of the database's models, each from the others; or of tables.",
-    ),
-    train: list[str] = typer.Option(
-        [],
-        "--train",
-        metavar="FILE",
-        help="For --evaluate: Parquet in the tidy schema to learn from.",
-    ),
-    test: Path | None = typer.Option(
-        None, "--test", metavar="FILE", help="Parquet in the tidy schema to predict."
-    ),
-    graph_features: Path | None = typer.Option(
-        None,
-        "--graph-features",
-        metavar="FILE",
-        help="Parquet of the operators of models that the catalogue does not have.",
-    ),
-    anchors: int = typer.Option(
-        0, "--anchors", metavar="K", help="Learn from K measurements of each device of --test too."
-    ),
-    target: str | None = typer.Option(
-        None, "--target", help="Of tables: latency, unless given, or memory."
-    ),
+    evaluate: bool = option(False, "--evaluate"),
+    train: list[str] = option([], "--train", metavar="FILE"),
+    test: Path | None = option(None, "--test", metavar="FILE"),
+    graph_features: Path | None = option(None, "--graph-features", metavar="FILE"),
+    anchors: int = option(0, "--anchors", metavar="K"),
+    target: str | None = option(None, "--target"),
     # -- what is shown
-    plot: Path | None = typer.Option(
-        None,
-        "--plot",
-        metavar="FILE",
-        help="Draw it too, as png, svg or html: predictions with their bands and what was"
-        " measured, or with --evaluate predicted against measured. One that exists is refused.",
-    ),
-    output: Path | None = typer.Option(
-        None,
-        "--output",
-        "--output-file",
-        "-o",
-        help="Write the JSON document to this file; one that exists is refused.",
-    ),
+    plot: Path | None = option(None, "--plot", metavar="FILE"),
+    output: Path | None = option(None, "--output", "--output-file", "-o"),
     as_json: bool = AS_JSON,
     beside: Path | None = typer.Option(None, BESIDE, hidden=True),
     model_name: list[str] = typer.Option([], "--model", hidden=True),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
-from accelbench.cli.arguments.shared_options import AS_JSON
+from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import numbers, seconds
 from accelbench.exchange.prices import PRICES_HELP, prices_at
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from accelbench.cli.services.recommending import Recommendations, Recommender
     from accelbench.recommend.constraints.best_under import Limits
 
+argument, option = parameters_of("recommend")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _TASKS = "classification, generation, embedding, speech_recognition, fine_tuning, training"
@@ -29,117 +30,41 @@ _TASKS = "classification, generation, embedding, speech_recognition, fine_tuning
 
 @app.command(cls=SpacedLists)
 def recommend(
-    models: list[str] = typer.Argument(
-        None,
-        metavar="MODEL",
-        help="Names, aliases or hub ids; without any, every model with results.",
-        show_default=False,
-    ),
+    models: list[str] = argument(None, metavar="MODEL", show_default=False),
     # -- the question
-    model_family: str | None = typer.Option(
-        None,
-        "--model-family",
-        "--family",
-        help="Of a model that is in no catalogue and no result; without MODEL only those of it.",
-    ),
-    batch_size: list[str] = typer.Option(
-        [], "--batch-size", "--batch-sizes", help="Items in one step; 1 by default."
-    ),
-    mode: str | None = typer.Option(
-        None, "--mode", help="inference or training; inference by default."
-    ),
+    model_family: str | None = option(None, "--model-family", "--family"),
+    batch_size: list[str] = option([], "--batch-size", "--batch-sizes"),
+    mode: str | None = option(None, "--mode"),
     task: str | None = typer.Option(
         None, "--task", help=f"{_TASKS}. Without MODEL: which models are best at it."
     ),
-    hardware: list[str] = typer.Option(
-        [],
-        "--hardware",
-        "--available-hardware",
-        help="Choose among these only: platforms, cuda:NAME, a part of a device's name, or here.",
-    ),
-    precision: str | None = typer.Option(
-        None, "--precision", help="Only figures in this one; any by default."
-    ),
-    deployment: str | None = typer.Option(
-        None, "--deployment", help="Where it will run: browser, mobile, edge, intel, mac, …"
-    ),
-    sequence_length: int | None = typer.Option(
-        None, "--sequence-length", help="Tokens in one item; as measured by default."
-    ),
-    image_size: int | None = typer.Option(
-        None, "--image-size", help="Side of a square image in pixels."
-    ),
-    gpu_count: int | None = typer.Option(
-        None, "--gpu-count", help="For so many devices together; with --max-memory-gb each."
-    ),
+    hardware: list[str] = option([], "--hardware", "--available-hardware"),
+    precision: str | None = option(None, "--precision"),
+    deployment: str | None = option(None, "--deployment"),
+    sequence_length: int | None = option(None, "--sequence-length"),
+    image_size: int | None = option(None, "--image-size"),
+    gpu_count: int | None = option(None, "--gpu-count"),
     max_memory_gb: float | None = typer.Option(None, "--max-memory-gb", help="Of each device."),
     # -- limits
-    memory_mb: float | None = typer.Option(
-        None,
-        "--memory-mb",
-        "--memory-constrained",
-        help="With any limit, the batch size and precision that keep it with the most items a"
-        " second. At most so much; --verify tries batches up to 4,096.",
-    ),
-    max_latency_ms: float | None = typer.Option(
-        None, "--max-latency-ms", help="At most so long for a step."
-    ),
-    min_throughput: float | None = typer.Option(
-        None, "--min-throughput", help="At least so many items a second."
-    ),
-    max_error: float | None = typer.Option(
-        None, "--max-error", help="At most so far from the outputs in fp32, as verified."
-    ),
-    max_cost: float | None = typer.Option(
-        None, "--max-cost", help="At most so much for a million items; needs --prices."
-    ),
-    max_power: float | None = typer.Option(
-        None, "--max-power", help="At most so many watts, as measured by run --energy."
-    ),
-    max_energy: float | None = typer.Option(
-        None, "--max-energy", help="At most so many joules for an item, likewise."
-    ),
-    verify: bool = typer.Option(
-        False,
-        "--verify",
-        help="Measure the answer here, store it, and answer anew; under --memory-mb or"
-        " --max-latency-ms search for the largest batch that fits, in each precision.",
-    ),
-    budget: str | None = typer.Option(
-        None, "--budget", help="How long such a search may take, such as 10m, which is usual."
-    ),
+    memory_mb: float | None = option(None, "--memory-mb", "--memory-constrained"),
+    max_latency_ms: float | None = option(None, "--max-latency-ms"),
+    min_throughput: float | None = option(None, "--min-throughput"),
+    max_error: float | None = option(None, "--max-error"),
+    max_cost: float | None = option(None, "--max-cost"),
+    max_power: float | None = option(None, "--max-power"),
+    max_energy: float | None = option(None, "--max-energy"),
+    verify: bool = option(False, "--verify"),
+    budget: str | None = option(None, "--budget"),
     # -- what it rests on
-    config: Path | None = typer.Option(
-        None, "--config", help="Weights, preferences and thresholds: JSON, comments allowed."
-    ),
-    matrix_file: Path | None = typer.Option(
-        None, "--matrix-file", help="A Markdown table of what suits what, believed first."
-    ),
-    db: Path | None = typer.Option(
-        None,
-        "--db",
-        help="A database, a lake or a folder of results; else $ACCELBENCH_DB, else"
-        " ./accelbench.duckdb.",
-    ),
-    machine: str | None = typer.Option(
-        None,
-        "--machine",
-        help="A host name, id or source, whose results alone count; else those of all.",
-    ),
+    config: Path | None = option(None, "--config"),
+    matrix_file: Path | None = option(None, "--matrix-file"),
+    db: Path | None = option(None, "--db"),
+    machine: str | None = option(None, "--machine"),
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
     # -- what is shown
-    create_map: bool = typer.Option(
-        False, "--create-map", help="Instead: a map of all families, sizes, batches and modes."
-    ),
-    explain: bool = typer.Option(
-        False, "--explain", help="Weights, preferences, and what each figure rests on."
-    ),
-    output: Path | None = typer.Option(
-        None,
-        "--output",
-        "-o",
-        help="Write the JSON document to this file; one that exists is refused.",
-    ),
+    create_map: bool = option(False, "--create-map"),
+    explain: bool = option(False, "--explain"),
+    output: Path | None = option(None, "--output", "-o"),
     as_json: bool = AS_JSON,
     beside: Path | None = typer.Option(None, BESIDE, hidden=True),
     # -- the documents' spellings
