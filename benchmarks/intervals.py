@@ -32,7 +32,7 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     from accelbench.run.conduct.conductor import asked_of
     from accelbench.run.conduct.launch import GroupLaunch
     from accelbench.run.conduct.launch_context import LaunchContext, Surroundings
-    from accelbench.run.plan import estimates
+    from accelbench.run.plan import run_forecast
     from accelbench.run.plan.request import Request
     from accelbench.run.plan.run_forecast import Budget
     from accelbench.run.process.worker_client import SilentObserver
@@ -60,8 +60,8 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
             observer=SilentObserver(),
             budget=Budget(None, count),
             surroundings=Surroundings(),
-            estimate=estimates.memory,
-            free=estimates.free,
+            estimate=run_forecast.memory,
+            free=run_forecast.free,
             cost=lambda _: None,
             conditions={},
         )

@@ -17,9 +17,8 @@ from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import EvidenceCell, Failure
 from accelbench.recommend.query.config import ModelSize, defaults
 from accelbench.recommend.query.query import RawQuery
-from accelbench.recommend.rank.choosing import AnswerBasis, choose
+from accelbench.recommend.rank.choosing import AnswerBasis, _rounded, choose
 from accelbench.recommend.rank.matrices import Matrices
-from accelbench.recommend.rank.scoring import _rounded
 
 PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
 

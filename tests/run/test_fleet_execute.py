@@ -17,11 +17,11 @@ from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_r
 from accelbench.core.protocols import Runtime
 from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import ScriptedRuntime
-from accelbench.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
+from accelbench.fleet.dispatch import WorkUnit
 from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
 from accelbench.fleet.fleet_record import FleetRecord, last_unfinished, rows_of
+from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on
 from accelbench.fleet.unit_runner import described
-from accelbench.fleet.work_units import WorkUnit
 from accelbench.hardware.machine import boot
 from accelbench.judge.run_names import runs_meant
 from accelbench.present.dashboard.runs.live import Journals

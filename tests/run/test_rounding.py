@@ -15,9 +15,8 @@ from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.models.inputs import settle
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify import reference
-from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.agreement import agree, pick
 from accelbench.run.verify.reference import NoReferenceError
-from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.verdicts import FAILED, NOT_DONE, OK
 from accelbench.run.verify.verification import Verifications
 

@@ -26,7 +26,7 @@ from accelbench.models.find import find
 from accelbench.run.conduct.launch_context import Repeats
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify import reference
-from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.agreement import agree, pick
 from accelbench.run.verify.block_lengths import warn_of_slower_steps
 from accelbench.run.verify.convergence import are_frozen
 from accelbench.run.verify.plausibility import (
@@ -43,7 +43,6 @@ from accelbench.run.verify.reference import (
     otherwise,
     reference_of,
 )
-from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.self_check import (
     SelfCheck,
     _has_telling_weights,

@@ -15,8 +15,7 @@ from accelbench.core.errors import StoreError
 from accelbench.core.facts import RESULT_REFUSED, Fact
 from accelbench.store.database import Database
 from accelbench.store.journal import encode
-from accelbench.store.lake import Lake
-from accelbench.store.places import FolderPlace
+from accelbench.store.lake import FolderPlace, Lake
 
 IMPOSSIBLE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"memory_peak_mb": 1e15}, "memory_peak_mb: 1e+15 is more than there can be"),

@@ -16,8 +16,7 @@ from accelbench.core.facts import Fact
 from accelbench.store import lake as lakes
 from accelbench.store.database import Database
 from accelbench.store.journal import encode
-from accelbench.store.lake import MARKER, Lake, store_at
-from accelbench.store.places import FolderPlace, RemotePlace, place_of, url_of
+from accelbench.store.lake import MARKER, FolderPlace, Lake, RemotePlace, place_of, store_at, url_of
 
 Machine = Callable[[str], Lake]
 
@@ -353,7 +352,7 @@ sys.path.insert(0, sys.argv[4])
 from bodies import result, started
 from test_lake import measured
 from accelbench.store.lake import Lake
-from accelbench.store.places import FolderPlace
+from accelbench.store.lake import FolderPlace
 lake = Lake(Path(sys.argv[1]) / sys.argv[3] / "m.duckdb", place=FolderPlace(Path(sys.argv[2])))
 for number in range(3):
     run = f"{sys.argv[3]}-{number}"

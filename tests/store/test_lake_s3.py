@@ -13,8 +13,7 @@ from bodies import finished, result, started
 from test_lake import ids, measured
 
 from accelbench.core.errors import StoreError
-from accelbench.store.lake import Lake
-from accelbench.store.places import RemotePlace
+from accelbench.store.lake import Lake, RemotePlace
 
 BUCKET = "lab"
 WRITERS = 4
@@ -26,7 +25,7 @@ sys.path.insert(0, sys.argv[3])
 from bodies import result, started
 from test_lake import measured
 from accelbench.store.lake import Lake
-from accelbench.store.places import RemotePlace
+from accelbench.store.lake import RemotePlace
 lake = Lake(Path(sys.argv[2]) / "m.duckdb", place=RemotePlace(sys.argv[1]))
 for number in range(3):
     run = f"{Path(sys.argv[2]).name}-{number}"

@@ -477,7 +477,7 @@ class EnhancedHardwareBenchmarkRunner:
         if self._fleet is None:
             (made,) = execute(planner, places, observe)
             return made.result, made.spec.plan, made.observer
-        from accelbench.fleet.fleet_execute import execute_on
+        from accelbench.fleet.fleet_run import execute_on
 
         watching: list[Observer] = []
 

@@ -34,8 +34,8 @@ from accelbench.models.code_models.looking import look
 from accelbench.models.code_models.models import model_found
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.run.conduct.results import LaunchFacts, compose
-from accelbench.run.plan.estimates import conditions, cost
 from accelbench.run.plan.request import Planned
+from accelbench.run.plan.run_forecast import conditions, cost
 from accelbench.run.process.worker_client import open_request
 from accelbench.run.worker.worker import CaseBench, Reporter, describe
 

@@ -25,7 +25,7 @@ from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import source_of
 from accelbench.exchange.titles import title
 from accelbench.store.files import temporary_folder
-from accelbench.store.samples import step_ms
+from accelbench.store.fit import step_ms
 
 if TYPE_CHECKING:
     from accelbench.api.comparing import ComparisonTable

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.serial import device_from_json, device_to_json
-from accelbench.fleet.dispatch import NodeOffer
-from accelbench.fleet.work_units import Need
+from accelbench.fleet.dispatch import Need, NodeOffer
 
 #: Of an environment, what figures of two nodes may differ by; packages are held apart, by name.
 _COMPARED = (

@@ -28,8 +28,8 @@ from accelbench.core.facts import (
 from accelbench.core.identity import digest
 from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.core.worth import THIS_ARM
+from accelbench.fleet.dispatch import CaseKey, WorkUnit, is_tried
 from accelbench.fleet.fleet_nodes import FleetNode, differences
-from accelbench.fleet.work_units import CaseKey, WorkUnit, is_tried
 from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, started_fact
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import (

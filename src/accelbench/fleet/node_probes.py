@@ -17,13 +17,11 @@ from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.engines.pytorch.runtime import PytorchRuntime
-from accelbench.fleet.dispatch import DispatchRules
-from accelbench.fleet.fleet_execute import nodes_of
+from accelbench.fleet.dispatch import DispatchRules, Need, WorkUnit
 from accelbench.fleet.fleet_nodes import Cluster, FleetNode
 from accelbench.fleet.fleet_record import FactSink, open_journal
-from accelbench.fleet.fleet_run import FleetJob, FleetRun, NodeObserver
+from accelbench.fleet.fleet_run import FleetJob, FleetRun, NodeObserver, nodes_of
 from accelbench.fleet.unit_runner import PROBES, REFUSED
-from accelbench.fleet.work_units import Need, WorkUnit
 from accelbench.run.calibrate import calibrating
 
 #: Platforms that have probes.

@@ -27,8 +27,8 @@ from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
 from accelbench.core.protocols import Device, Inventory, Runtime
+from accelbench.fleet.dispatch import PART_IN_STEPS, take_part_here
 from accelbench.fleet.fleet_nodes import inventory_to_json
-from accelbench.fleet.work_units import PART_IN_STEPS, take_part_here
 from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import boot, snapshot

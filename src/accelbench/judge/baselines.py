@@ -32,7 +32,7 @@ from accelbench.judge.suggestions import (
     refuse_unknown,
 )
 from accelbench.judge.verdicts import METRICS
-from accelbench.store.places import place_of
+from accelbench.store.lake import place_of
 
 if TYPE_CHECKING:
     from accelbench.judge.machines import Machine

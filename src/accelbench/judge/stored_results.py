@@ -20,7 +20,7 @@ from accelbench.judge.suggestions import Asked, none_found, nothing, refuse_unkn
 if TYPE_CHECKING:
     from accelbench.judge.machines import Machine
     from accelbench.store.database import Database
-    from accelbench.store.places import StorePlace
+    from accelbench.store.lake import StorePlace
 
 
 _log = logging.getLogger("accelbench.judge")
@@ -88,7 +88,7 @@ def filled_if_any(
 
 
 def _no_lake(place: StorePlace) -> StoreError:
-    from accelbench.store.places import FolderPlace
+    from accelbench.store.lake import FolderPlace
 
     advice = f"Begin one with `accelbench db init --db {place.name}`"
     if not isinstance(place, FolderPlace) or not place.folder.is_dir():

@@ -28,10 +28,21 @@ from accelbench.core.rows import Json
 from accelbench.core.worth import UnusableReason
 from accelbench.store import ingest as filling
 from accelbench.store.contradictions import implausible_results, mark_implausible
-from accelbench.store.creating import create, ensure, exists, identity, make_beside, settle
-from accelbench.store.duck import RETRY_SECONDS, connect, file_errors, quoted, whole_guard
+from accelbench.store.duck import (
+    RETRY_SECONDS,
+    connect,
+    create,
+    ensure,
+    exists,
+    file_errors,
+    identity,
+    make_beside,
+    quoted,
+    settle,
+    whole_guard,
+)
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
-from accelbench.store.fit import Samples, fit, spell_time
+from accelbench.store.fit import SampledRow, Samples, fit, spell_time
 from accelbench.store.ingest import journal_dir_for
 from accelbench.store.insert import Batch, FilledRows, flush, insert_many, results_query
 from accelbench.store.journal import being_written
@@ -42,7 +53,6 @@ from accelbench.store.merge_validation import (
     refuse_known,
     refuse_others,
 )
-from accelbench.store.samples import SampledRow
 from accelbench.store.schema import SCHEMA_VERSION, TABLES, VIEWS
 
 if TYPE_CHECKING:

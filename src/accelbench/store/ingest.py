@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from accelbench.core.facts import RESULT, RESULT_REFUSED
 from accelbench.core.possible import wrong_with
-from accelbench.store.creating import ensure, exists
-from accelbench.store.duck import RETRY_SECONDS, connect
+from accelbench.store.duck import RETRY_SECONDS, connect, ensure, exists
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
 from accelbench.store.insert import Batch, FilledRows, check_own, flush, refuse_contradictions
 from accelbench.store.journal import SUFFIX, Scan, scan

@@ -21,8 +21,7 @@ from accelbench.cli.services.report_files import (
 )
 from accelbench.core.errors import EXIT_NO, UsageError
 from accelbench.core.nouns import counted
-from accelbench.exchange.imports.formats import KINDS
-from accelbench.exchange.imports.reading import placed, read_import
+from accelbench.exchange.imports.reading import KINDS, placed, read_import
 from accelbench.exchange.writing import refuse_taken
 from accelbench.present.delimited import write_lines
 from accelbench.present.document import Document, Facts
@@ -54,9 +53,8 @@ from accelbench.present.terminal.tables import answer_document, apart, jsonable
 from accelbench.present.terminal.terminal import complain, print_json, print_line, print_lines
 from accelbench.store.database import Database
 from accelbench.store.files import ReadOnlyPlaceError
-from accelbench.store.lake import Lake, store_at
+from accelbench.store.lake import Lake, place_of, store_at
 from accelbench.store.merge_validation import ConflictError
-from accelbench.store.places import place_of
 
 app = typer.Typer(
     cls=NamedCommands,

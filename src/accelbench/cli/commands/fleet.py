@@ -63,7 +63,7 @@ def run(
     from accelbench.cli.services import fleet_running, running
     from accelbench.cli.services.asked import asked_run
     from accelbench.fleet.dispatch import DispatchRules
-    from accelbench.fleet.fleet_execute import FleetOptions
+    from accelbench.fleet.fleet_run import FleetOptions
     from accelbench.fleet.session import FleetAddress
 
     refuse_threshold(typed["threshold"])

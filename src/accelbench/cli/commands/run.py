@@ -33,9 +33,8 @@ from accelbench.present.terminal.terminal import asked_line, complain, print_lin
 from accelbench.present.terminal.words import duration, parameters_in_short
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import here
-from accelbench.run.plan.estimates import tried_groups
 from accelbench.run.plan.request import Planned
-from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast
+from accelbench.run.plan.run_forecast import CaseForecast, PlanForecast, tried_groups
 from accelbench.run.plan.targets import (
     NAMED,
     lacking,

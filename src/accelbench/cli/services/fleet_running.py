@@ -19,9 +19,9 @@ from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSpec
 from accelbench.exchange.result_file import row_of
 from accelbench.fleet import session
-from accelbench.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on, units_on
 from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, shared_machines
 from accelbench.fleet.fleet_record import last_unfinished
+from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on, units_on
 from accelbench.fleet.ray_cluster import is_loopback
 from accelbench.fleet.session import FleetAddress
 from accelbench.hardware.detect import Detected, platforms_named

@@ -25,12 +25,12 @@ from accelbench.judge.histories import RERUN_OF
 from accelbench.judge.regressions import BAD, Check, CheckedQuestion, Outcome
 from accelbench.measure.launch_verdicts import typical
 from accelbench.present.terminal.watch import watch_for
-from accelbench.recommend.answer.explanation import IN_THE_ANSWER
+from accelbench.recommend.answer.answers import IN_THE_ANSWER
 from accelbench.recommend.evidence.cells import rounded
 from accelbench.recommend.query.config import plain_name
 from accelbench.run.conduct import lifecycle
 from accelbench.run.execute import Planner, StoredResults, execute
-from accelbench.run.plan import estimates
+from accelbench.run.plan import run_forecast
 
 if TYPE_CHECKING:
     from accelbench.core.protocols import Inventory
@@ -48,7 +48,7 @@ def measured(database: Database, planner: Planner) -> list[str]:
         del inventory, here
         plan, settings = spec.plan, spec.settings
         watch, total = shown(), plan.measurements(settings.launches)
-        watch.started(settings.run_id, total, estimates.seconds(plan, settings))
+        watch.started(settings.run_id, total, run_forecast.seconds(plan, settings))
         return watch
 
     made = execute(planner, StoredResults(database), observe)

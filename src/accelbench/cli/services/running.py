@@ -35,8 +35,7 @@ from accelbench.run.conduct.run_record import recorded
 from accelbench.run.execute import execute, go_on
 from accelbench.run.plan import expand
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
-from accelbench.run.plan.ignored_options import refuse_unused
-from accelbench.run.plan.request import Plan, Request, joined, united
+from accelbench.run.plan.request import Plan, Request, joined, refuse_unused, united
 from accelbench.run.plan.targets import (
     NAMED,
     MissingTarget,

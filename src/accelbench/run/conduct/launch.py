@@ -22,8 +22,8 @@ from accelbench.run.conduct.artifacts import still_as_looked_at
 from accelbench.run.conduct.launch_context import LaunchContext
 from accelbench.run.conduct.results import LaunchFacts, compose, not_measured
 from accelbench.run.messages import ESTIMATED, NOT_VERIFIED, WRONG_OUTPUTS
-from accelbench.run.plan.estimates import of_process
 from accelbench.run.plan.request import Planned
+from accelbench.run.plan.run_forecast import of_process
 from accelbench.run.process import process_control
 from accelbench.run.process.machine_turns import other_run_of
 from accelbench.run.process.memory_guard import MemoryGuard

@@ -44,7 +44,7 @@ from accelbench.run.conduct.run_record import (
     settled,
 )
 from accelbench.run.messages import NO_WORKER
-from accelbench.run.plan import estimates, expand
+from accelbench.run.plan import expand, run_forecast
 from accelbench.run.plan.request import OtherArm, Plan, Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.plan.targets import Simulate, measured_of
@@ -302,10 +302,10 @@ def _go(
         observer=observer,
         budget=means.budget or Budget(settings.budget, measurements),
         surroundings=Surroundings(),
-        estimate=estimates.memory,
-        free=estimates.free,
-        cost=lambda planned: estimates.cost(planned.case),
-        conditions=estimates.conditions(environment),
+        estimate=run_forecast.memory,
+        free=run_forecast.free,
+        cost=lambda planned: run_forecast.cost(planned.case),
+        conditions=run_forecast.conditions(environment),
         tally=tally,
         one_process=OneProcessTimes.of(before),
         simulate=journey.simulate,
@@ -343,7 +343,7 @@ def _sides(
         context,
         settings=settings,
         worker_pool=WorkerPool(arm.interpreter),
-        conditions={**estimates.conditions(arm.environment), **theirs},
+        conditions={**run_forecast.conditions(arm.environment), **theirs},
         repeats=Repeats(),
         one_process=OneProcessTimes(),
         curves=Curves(),

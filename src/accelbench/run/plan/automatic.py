@@ -19,8 +19,7 @@ from accelbench.core.protocols import Inventory, Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
 from accelbench.run.plan.expand import plan_for
-from accelbench.run.plan.ignored_options import unused
-from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined
+from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined, unused
 
 #: What an answer may rest on, in words.
 _BASES = {

@@ -33,8 +33,7 @@ from accelbench.core.vocabulary import Mode, Status
 from accelbench.engines.shared.names import known_runtimes, no_such_runtime
 from accelbench.hardware.machine import threads_of_each
 from accelbench.models.inputs import settle
-from accelbench.run.plan import estimates
-from accelbench.run.plan.ignored_options import unused
+from accelbench.run.plan import run_forecast
 from accelbench.run.plan.request import (
     Distribution,
     Estimate,
@@ -46,6 +45,7 @@ from accelbench.run.plan.request import (
     TellsFree,
     grouped,
     united,
+    unused,
 )
 from accelbench.run.plan.sharing import one_process, shapes_of, shared_out, usual_batches
 from accelbench.run.plan.targets import TargetDevice, device_of, places, refusal_of
@@ -551,8 +551,8 @@ def plan_of(
                 raise no_such_runtime(name, sorted(runtimes))
         for platform in request.hardware:
             _load_named(HARDWARE, platform.partition(":")[0])
-    free = inventory.free if isinstance(inventory, TellsFree) else estimates.free
-    return expand_all(requests, inventory, runtimes, estimates.memory, free)
+    free = inventory.free if isinstance(inventory, TellsFree) else run_forecast.free
+    return expand_all(requests, inventory, runtimes, run_forecast.memory, free)
 
 
 def _load_named(group: str, name: str) -> None:

@@ -26,9 +26,8 @@ from accelbench.measure.block_validation import samples_of
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.inputs import tensors
 from accelbench.run.messages import CACHED, CACHED_PHASE, NOT_REAL
-from accelbench.run.verify.agreement import far_apart
+from accelbench.run.verify.agreement import far_apart, is_number
 from accelbench.run.verify.block_lengths import SingleStep
-from accelbench.run.verify.reference_outputs import is_number
 from accelbench.run.verify.timed_steps import RandomSource, Sketches, StepOutputs, seen
 
 #: What turns a job's seed into others, whichever it is: inputs that were not timed, so that

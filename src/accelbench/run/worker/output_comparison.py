@@ -23,12 +23,14 @@ from accelbench.core.precision import FEW_VALUES
 from accelbench.core.protocols import Session
 from accelbench.core.serial import case_from_json
 from accelbench.models.inputs import choosing, last_places_moved
-from accelbench.run.verify.agreement import Agreement, agree, join_complex_pairs
-from accelbench.run.verify.reference_outputs import (
+from accelbench.run.verify.agreement import (
     OTHERS,
     RIGHT,
+    Agreement,
     Batches,
     Outputs,
+    agree,
+    join_complex_pairs,
     load,
     pick,
     rows_of,

@@ -58,8 +58,13 @@ from accelbench.run.verify.plausibility import samples_left
 from accelbench.run.verify.precision_proof import refuse_uncompiled
 from accelbench.run.verify.timed_steps import CHANCE
 from accelbench.run.verify.training_steps import TrainingSteps, WeightMoves
-from accelbench.run.worker.case_checks import CaseChecks, devices_of, measured_energy
-from accelbench.run.worker.load_checks import ReadTimes, SideChecks
+from accelbench.run.worker.case_checks import (
+    CaseChecks,
+    ReadTimes,
+    SideChecks,
+    devices_of,
+    measured_energy,
+)
 from accelbench.run.worker.output_comparison import (
     OutputComparison,
     drawn,
