@@ -47,16 +47,11 @@ _FEWEST_ENDS = 20
 
 @dataclass(frozen=True)
 class RunOutlook:
-    """The estimate of a run before it starts.
+    """The estimate of a run before it starts."""
 
-    Attributes:
-        seconds: its duration.
-        forecast: of its cases.
-        notes: cases that take minutes a step or too much memory, and why nothing is predicted.
-    """
-
-    seconds: RunSeconds
-    forecast: PlanForecast
+    seconds: RunSeconds  # its duration
+    forecast: PlanForecast  # of its cases
+    #: cases that take minutes a step or too much memory, and why nothing is predicted
     notes: tuple[str, ...] = ()
 
     @property

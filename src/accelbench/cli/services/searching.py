@@ -50,16 +50,7 @@ _NOT_TRIED = (Status.UNSUPPORTED.value, Status.SKIPPED.value)
 
 @dataclass(frozen=True)
 class VerificationCase:
-    """What is worth measuring, in the words of an answer.
-
-    Attributes:
-        device: by its name, where it is of one.
-        exact: only this engine will do; else the platform's own, where this one is not here.
-        options: what was set on purpose.
-        weights: random, hub, or a folder.
-        data: a folder of real inputs.
-        energy: it is measured too.
-    """
+    """What is worth measuring, in the words of an answer."""
 
     model: str
     hardware: str
@@ -69,12 +60,13 @@ class VerificationCase:
     mode: str
     shapes: Words = field(default_factory=dict)
     launches: int = 1
-    device: str | None = None
+    device: str | None = None  # by its name, where it is of one
+    #: only this engine will do; else the platform's own, where this one is not here
     exact: bool = False
-    options: Words = field(default_factory=dict)
-    weights: str = "random"
-    data: str | None = None
-    energy: bool = False
+    options: Words = field(default_factory=dict)  # what was set on purpose
+    weights: str = "random"  # random, hub, or a folder
+    data: str | None = None  # a folder of real inputs
+    energy: bool = False  # it is measured too
 
     def request(self, inventory: Inventory, installed: Iterable[str]) -> Request:
         named = self.runtime in set(installed)
@@ -266,29 +258,22 @@ Key = tuple[str, str, str, str]
 
 @dataclass
 class SearchedConfiguration:
-    """A hardware, engine and precision, with what became of its batches.
+    """A hardware, engine and precision, with what became of its batches."""
 
-    Attributes:
-        case: what is measured, whatever its batch.
-        first: the batch to begin with.
-        tried: batch → how much of its tightest limit it takes.
-        unknown: batch → why it was not measured, or what was says nothing of the limits.
-        aside: batch that fits → why its figures are not in the answer all the same.
-        again: batches whose time was of no use once, and that are measured a second time.
-        unsure: batch → how its time may or may not keep the limit; the search goes on below it.
-        engine: as the plan names it.
-        ended: why it is not gone on with, where the bracket is not closed.
-    """
-
-    case: VerificationCase
-    first: int
+    case: VerificationCase  # what is measured, whatever its batch
+    first: int  # the batch to begin with
+    #: batch → how much of its tightest limit it takes
     tried: dict[int, float] = field(default_factory=dict)
+    #: batch → why it was not measured, or what was says nothing of the limits
     unknown: dict[int, str] = field(default_factory=dict)
+    #: batch that fits → why its figures are not in the answer all the same
     aside: dict[int, str] = field(default_factory=dict)
+    #: batches whose time was of no use once, and that are measured a second time
     again: set[int] = field(default_factory=set)
+    #: batch → how its time may or may not keep the limit; the search goes on below it
     unsure: dict[int, str] = field(default_factory=dict)
-    engine: str = ""
-    ended: str = ""
+    engine: str = ""  # as the plan names it
+    ended: str = ""  # why it is not gone on with, where the bracket is not closed
 
     def to_dict(self) -> dict[str, Any]:
         most = largest(self.tried)

@@ -32,21 +32,14 @@ _TRUTHS["off"] = "false"
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """Keys with their values as text.
+    """Keys with their values as text."""
 
-    Attributes:
-        file: the plan file.
-        path: of the entry in it, such as `include[2]`; empty at the top.
-        line: of the whole entry; None if it is not known.
-        values: by the field's own key, whatever name was written.
-        lines: of the keys, if they are known.
-    """
-
-    file: Path
-    path: str = ""
-    line: int | None = None
+    file: Path  # the plan file
+    path: str = ""  # of the entry in it, such as `include[2]`; empty at the top
+    line: int | None = None  # of the whole entry; None if it is not known
+    #: by the field's own key, whatever name was written
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)  # of the keys, if they are known
 
     def refuse(self, name: str, error: UsageError) -> NoReturn:
         why, line = error.message.rstrip("."), self.lines.get(name, self.line)

@@ -61,17 +61,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class LimitReason:
-    """Why an option is not known to keep a limit.
-
-    Attributes:
-        by: its middle relative to the limit.
-        open: it may keep the limit.
-    """
+    """Why an option is not known to keep a limit."""
 
     limit: str
     text: str
-    by: float = math.inf
-    open: bool = False
+    by: float = math.inf  # its middle relative to the limit
+    open: bool = False  # it may keep the limit
 
 
 def limits_named(given: Mapping[str, float | None]) -> Limits:

@@ -58,36 +58,22 @@ _RANDOM = "random"
 
 @dataclass(frozen=True)
 class MeasurementTarget:
-    """What new results are compared with, and where they are stored.
+    """What new results are compared with, and where they are stored."""
 
-    Attributes:
-        sizes: of a step, by the store's columns.
-        circumstances: what else the results of the model have in common.
-        where: words of `run` that name the store.
-        unwritable: why no result can be stored there.
-        sharers: what several share a step as, such as devices.
-        energy: whether energy is measured, as a limit requires.
-    """
-
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of a step, by the store's columns
+    #: what else the results of the model have in common
     circumstances: Mapping[str, object] = field(default_factory=dict)
-    where: Sequence[str] = ()
-    unwritable: str = ""
-    sharers: str = EITHER
-    energy: bool = False
+    where: Sequence[str] = ()  # words of `run` that name the store
+    unwritable: str = ""  # why no result can be stored there
+    sharers: str = EITHER  # what several share a step as, such as devices
+    energy: bool = False  # whether energy is measured, as a limit requires
 
 
 class Words(TypedDict):
-    """A measurement in the words of `run`.
-
-    Attributes:
-        hardware: a platform, or "platform:device".
-        command: None if there is none.
-        unmeasurable: why there is no command.
-    """
+    """A measurement in the words of `run`."""
 
     model: str
-    hardware: str
+    hardware: str  # a platform, or "platform:device"
     device: str | None
     runtime: str | None
     precision: str
@@ -97,8 +83,8 @@ class Words(TypedDict):
     options: dict[str, Setting]
     weights: str
     data: str | None
-    command: NotRequired[str | None]
-    unmeasurable: NotRequired[str]
+    command: NotRequired[str | None]  # None if there is none
+    unmeasurable: NotRequired[str]  # why there is no command
     energy: NotRequired[bool]
 
 

@@ -49,17 +49,13 @@ MachineDevices = Callable[[], Mapping[str, Sequence[str]] | None]
 
 @dataclass(frozen=True)
 class PredictedCandidates:
-    """Predictions by the candidates' names.
-
-    Attributes:
-        ranking: those that rank candidates.
-        comparable: those of a known device, which rank candidates if all rivals have one.
-        too_large: why candidates are predicted not to fit.
-    """
+    """Predictions by the candidates' names."""
 
     of: Mapping[str, PredictedFigures] = field(default_factory=dict)
-    ranking: frozenset[str] = frozenset()
+    ranking: frozenset[str] = frozenset()  # those that rank candidates
+    #: those of a known device, which rank candidates if all rivals have one
     comparable: frozenset[str] = frozenset()
+    #: why candidates are predicted not to fit
     too_large: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -38,29 +38,18 @@ SINGLE = 0.03
 
 
 class EvidenceRow(ResultRow, total=False):
-    """What the launches of a measurement have in common, by the store's columns and these.
+    """What the launches of a measurement have in common, by the store's columns and these."""
 
-    Attributes:
-        machine: its name.
-        unit: the kind of the device, if a platform has several.
-        moment: when the newest launch started.
-        source: who measured it, if it was imported.
-        versions: of an import, what distinguishes its versions.
-        memory_highest_mb: of the launch that took most.
-        failed_launches: how many of `launches_tried` failed.
-        unusable_reason: as in the relation `launches`.
-    """
-
-    machine: str | None
-    unit: str | None
-    moment: str | None
-    source: str | None
-    versions: str | None
+    machine: str | None  # its name
+    unit: str | None  # the kind of the device, if a platform has several
+    moment: str | None  # when the newest launch started
+    source: str | None  # who measured it, if it was imported
+    versions: str | None  # of an import, what distinguishes its versions
     engine_version: str | None
-    memory_highest_mb: float | None
-    failed_launches: int | None
+    memory_highest_mb: float | None  # of the launch that took most
+    failed_launches: int | None  # how many of `launches_tried` failed
     launches_tried: int | None
-    unusable_reason: str | None
+    unusable_reason: str | None  # as in the relation `launches`
 
 
 def sizes_of(row: Row) -> dict[str, int]:
@@ -115,21 +104,13 @@ class EvidenceAttempt:
 
 @dataclass(frozen=True)
 class EvidenceCell(EvidenceAttempt):
-    """The current measurement of a configuration.
+    """The current measurement of a configuration."""
 
-    Attributes:
-        latencies: milliseconds of a step, one a launch; empty if no step was timed.
-        rates: items a second, one for each launch that records them.
-        order: its number among everything that was read: it decides between equals.
-        statistic: of the latencies.
-        usable: whether its times may decide anything.
-    """
-
-    latencies: tuple[float, ...]
-    rates: tuple[float, ...] = ()
-    order: int = 0
-    statistic: Statistic = Statistic.MEAN
-    usable: bool = True
+    latencies: tuple[float, ...]  # milliseconds of a step, one a launch; empty if no step was timed
+    rates: tuple[float, ...] = ()  # items a second, one for each launch that records them
+    order: int = 0  # its number among everything that was read: it decides between equals
+    statistic: Statistic = Statistic.MEAN  # of the latencies
+    usable: bool = True  # whether its times may decide anything
 
     @property
     def launches(self) -> int:

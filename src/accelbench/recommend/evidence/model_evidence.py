@@ -50,17 +50,11 @@ Context = tuple[object, ...]
 
 @dataclass(frozen=True)
 class SelectedContext:
-    """The cells of one context.
+    """The cells of one context."""
 
-    Attributes:
-        cells: what can be compared.
-        context: its sizes and circumstances by name, as far as they are known.
-        others: cells of the model in other contexts.
-    """
-
-    cells: Sequence[EvidenceCell]
-    context: Mapping[str, object]
-    others: Sequence[EvidenceCell]
+    cells: Sequence[EvidenceCell]  # what can be compared
+    context: Mapping[str, object]  # its sizes and circumstances by name, as far as they are known
+    others: Sequence[EvidenceCell]  # cells of the model in other contexts
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -174,14 +168,10 @@ FEW = 4
 
 @dataclass(frozen=True)
 class OtherMeasurement:
-    """Cells of one candidate that do not answer, for the same reason.
-
-    Attributes:
-        why: what they are of, in words; "" if only the batch or the statistic differs.
-    """
+    """Cells of one candidate that do not answer, for the same reason."""
 
     hardware: str
-    why: str
+    why: str  # what they are of, in words; "" if only the batch or the statistic differs
     cells: Sequence[EvidenceCell]
 
     @cached_property
@@ -338,29 +328,20 @@ def ran_at_all(measurements: Iterable[OtherMeasurement]) -> bool:
 
 @dataclass(frozen=True)
 class ModelEvidence:
-    """The evidence for a question, at any batch.
+    """The evidence for a question, at any batch."""
 
-    Attributes:
-        cells: those that answer it.
-        failures: of configurations that failed when they were last tried.
-        others: cells that do not answer: another question, no time of a step, an unknown batch.
-        inexact: quantised cells without a known error, which count only if they are asked for.
-        sizes: of the cells, else of the question.
-        context: sizes and circumstances of the cells.
-        precisions: of the question, in their stored spellings.
-        unusable: cells with unusable times.
-        passed_over: failures because of a machine or of the request.
-    """
-
-    cells: Sequence[EvidenceCell] = ()
-    failures: Sequence[Failure] = ()
+    cells: Sequence[EvidenceCell] = ()  # those that answer it
+    failures: Sequence[Failure] = ()  # of configurations that failed when they were last tried
+    #: cells that do not answer: another question, no time of a step, an unknown batch
     others: Sequence[EvidenceCell] = ()
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of the cells, else of the question
+    #: sizes and circumstances of the cells
     context: Mapping[str, object] = field(default_factory=dict)
+    #: quantised cells without a known error, which count only if they are asked for
     inexact: Sequence[EvidenceCell] = ()
-    precisions: Sequence[str] = ()
-    unusable: Sequence[EvidenceCell] = ()
-    passed_over: Sequence[Failure] = ()
+    precisions: Sequence[str] = ()  # of the question, in their stored spellings
+    unusable: Sequence[EvidenceCell] = ()  # cells with unusable times
+    passed_over: Sequence[Failure] = ()  # failures because of a machine or of the request
 
     def of(self, candidate: Candidate) -> ModelEvidence:
         has = candidate.has

@@ -78,13 +78,7 @@ class StoredModel(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Query:
-    """A question with every word looked up.
-
-    Attributes:
-        precision: by our name if there is one; None means any.
-        precisions: its spellings in stores; any if empty.
-        shapes: the named sizes, by the store's columns.
-    """
+    """A question with every word looked up."""
 
     model: str
     family: str
@@ -93,9 +87,10 @@ class Query:
     size: ModelSize
     spec: ModelSpec | None = None
     stored: tuple[str, ...] = ()
-    precision: str | None = None
-    precisions: tuple[str, ...] = ()
+    precision: str | None = None  # by our name if there is one; None means any
+    precisions: tuple[str, ...] = ()  # its spellings in stores; any if empty
     task: str | None = None
+    #: the named sizes, by the store's columns
     shapes: Mapping[str, int] = field(default_factory=dict)
     distributed: validation.Distributed | None = None
 

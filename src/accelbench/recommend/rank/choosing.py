@@ -446,22 +446,15 @@ Predict = Callable[
 
 @dataclass(frozen=True)
 class AnswerBasis:
-    """What an answer rests on next to the evidence.
-
-    Attributes:
-        matrices: the compatibility.
-        order: of equals.
-        prices: dollars per million items of a result.
-        present: returns which of some platforms this machine has, if that counts.
-        unasked: platforms that only count if they are named.
-    """
+    """What an answer rests on next to the evidence."""
 
     config: Config
-    matrices: Matrices
-    order: Encode
-    prices: Prices | None = None
+    matrices: Matrices  # the compatibility
+    order: Encode  # of equals
+    prices: Prices | None = None  # dollars per million items of a result
+    #: returns which of some platforms this machine has, if that counts
     present: Callable[[Sequence[str]], Container[str]] | None = None
-    unasked: Container[str] = ()
+    unasked: Container[str] = ()  # platforms that only count if they are named
     predict: Predict = lambda *_: PredictedCandidates()
 
 

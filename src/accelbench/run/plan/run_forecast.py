@@ -343,21 +343,15 @@ class CaseForecast:
 
 @dataclass(frozen=True)
 class PlanForecast:
-    """Forecasts of the cases of a plan.
+    """Forecasts of the cases of a plan."""
 
-    Attributes:
-        cases: by `Planned.key`.
-        ends: where sampling ended in earlier results.
-        learned_from: how many measured cases predictions rest on; 0 where nothing is predicted.
-        learned_imported: how many of them others measured.
-        why: nothing is, where nothing is.
-    """
-
-    cases: Mapping[tuple[str, str], CaseForecast] = field(default_factory=dict)
+    cases: Mapping[tuple[str, str], CaseForecast] = field(default_factory=dict)  # by `Planned.key`.
+    #: where sampling ended in earlier results
     ends: SamplingEnds = field(default_factory=SamplingEnds)
+    #: how many measured cases predictions rest on; 0 where nothing is predicted
     learned_from: int = 0
-    learned_imported: int = 0
-    why: str = ""
+    learned_imported: int = 0  # how many of them others measured
+    why: str = ""  # nothing is, where nothing is
 
 
 @dataclass(frozen=True)
