@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from accelbench.core.case import Option as Setting
 from accelbench.core.devices import sharing_of
 from accelbench.core.figures import Statistic, name_of
 from accelbench.core.precision import error_of, why_inexact
-from accelbench.core.rows import Json, number, text
+from accelbench.core.rows import number, text
 from accelbench.core.vocabulary import FAMILIES, SINGLE_STREAM, Mode, Provenance
 from accelbench.core.worth import launches_failed
 from accelbench.judge.costs import money
@@ -370,69 +369,8 @@ def _predicted_said(figures: PredictedFigures) -> str:
     )
 
 
-class CandidateAnswer(TypedDict, total=False):
-    """A candidate in an answer."""
-
-    score: float
-    rank: int
-    basis: str
-    provenance: str | None
-    rests_on: list[str]
-    sources: list[str]
-    compatible: bool
-    reason: str
-    performance_rating: str
-    rating_source: str
-    factors: dict[str, float]
-    reasons: list[str]
-    predictions: dict[str, object]
-    criteria: dict[str, float]
-    device: str | None
-    runtime: str | None
-    precision: str | None
-    compiled: bool | None
-    threads: int | None
-    options: dict[str, Setting]
-    engine_version: str | None
-    told_apart_by: list[str]
-    machine: str | None
-    device_fingerprint: str | None
-    present: bool
-    measured_at: str | None
-    run_id: str | None
-    ruled_out: list[dict[str, object]]
-    wrong_outputs: list[dict[str, object]]
-    note: str
-    measured_otherwise: bool
-    cost_per_million: float
-
-
-class Answer(TypedDict):
-    """An answer for Python and JSON."""
-
-    primary_recommendation: str | None
-    fallback_options: list[str]
-    all_scores: dict[str, CandidateAnswer]
-    clear_winner: bool
-    no_clear_winner_between: list[str]
-    compared: list[str]
-    explanation: str
-    question: dict[str, object]
-    sizes: dict[str, int]
-    weights: dict[str, float]
-    weights_left_out: dict[str, str]
-    left_out: list[dict[str, object]]
-    measured_otherwise: list[dict[str, object]]
-    set_aside: list[Json]
-    browsers_left_out: list[str]
-    remarks: list[str]
-    machines: dict[str, list[str]]
-    data_date: str | None
-    matrix_source: str
-    missing: list[dict[str, str | None]]
-    currency: NotRequired[str]
-    cost_notes: NotRequired[list[str]]
-    distributed: NotRequired[dict[str, object]]
+#: An answer for Python and JSON; docs/choosing.md has its keys.
+Answer = dict[str, Any]
 
 
 def told(
@@ -494,15 +432,15 @@ def _remedy(chosen: Choice, candidate: ScoredCandidate, beside: MeasurementTarge
 
 def _score_told(
     candidate: ScoredCandidate, rank: int, predicted: PredictedFigures | None
-) -> CandidateAnswer:
-    origin = candidate.figure.origin if candidate.figure else FigureOrigin()
-    fields: CandidateAnswer = {
+) -> dict[str, Any]:
+    figure = candidate.figure
+    origin = figure.origin if figure else FigureOrigin()
+    fields: dict[str, Any] = {
         "score": candidate.score,
         "rank": rank,
-        "basis": candidate.figure.basis if candidate.figure else "rule",
-        "provenance": candidate.figure.provenance if candidate.figure else None,
-        "rests_on": list(origin.rests_on),
-        "sources": list(origin.sources),
+        "basis": figure.basis if figure else "rule",
+        "provenance": figure.provenance if figure else None,
+        **origin.to_dict(),
         "compatible": True,
         "performance_rating": candidate.rating,
         "rating_source": candidate.entry.source if candidate.entry.rating else "the rules",
@@ -512,33 +450,29 @@ def _score_told(
         fields["ruled_out"] = [failure.to_dict() for failure in candidate.ruled_out]
     if candidate.wrong_outputs:
         fields["wrong_outputs"] = [failure.to_dict() for failure in candidate.wrong_outputs]
-    if candidate.figure is None:
+    if figure is None:
         fields["reasons"] = list(candidate.ruled.why)
         if predicted is not None:
             fields["predictions"] = _predicted_told(predicted)
-        if candidate.present is not None:
-            fields["present"] = candidate.present
-        if candidate.runs:
-            fields["measured_otherwise"] = True
-        return fields
-    row = candidate.figure.cell.row
-    figures = candidate.figure
-    told: dict[str, object] = {
-        "predictions": figures.to_dict()
-        if figures.predicted is None
-        else _predicted_told(figures.predicted),
-        "criteria": dict(candidate.criteria or {}),
-        **way_of(row),
-        "told_apart_by": list(candidate.apart),
-        "measured_at": row.get("moment"),
-        "run_id": row.get("run_id") if candidate.figure.measured else None,
-        "note": candidate.figure.note,
-    }
+    else:
+        row = figure.cell.row
+        predicted = figure.predicted
+        fields |= {
+            "predictions": figure.to_dict() if predicted is None else _predicted_told(predicted),
+            "criteria": dict(candidate.criteria or {}),
+            **way_of(row),
+            "told_apart_by": list(candidate.apart),
+            "measured_at": row.get("moment"),
+            "run_id": row.get("run_id") if figure.measured else None,
+            "note": figure.note,
+        }
     if candidate.present is not None:
-        told["present"] = candidate.present
-    if candidate.cost is not None:
-        told["cost_per_million"] = candidate.cost
-    return cast("CandidateAnswer", {**fields, **told})
+        fields["present"] = candidate.present
+    if figure is None and candidate.runs:
+        fields["measured_otherwise"] = True
+    if figure is not None and candidate.cost is not None:
+        fields["cost_per_million"] = candidate.cost
+    return fields
 
 
 _AS_PREDICTED = (
@@ -573,8 +507,8 @@ def _left_out_told(name: str, cell: EvidenceCell) -> dict[str, object]:
 
 def _impossible_told(
     candidate: ScoredCandidate, predicted: PredictedFigures | None
-) -> CandidateAnswer:
-    fields: CandidateAnswer = {
+) -> dict[str, Any]:
+    fields: dict[str, Any] = {
         "score": 0.0,
         "basis": "incompatible",
         "compatible": False,
