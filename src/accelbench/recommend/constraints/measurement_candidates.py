@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
-from accelbench.core.case import Option as Setting
 from accelbench.core.case import Shapes, runtimes_own
 from accelbench.core.devices import EITHER, FP32, default_precision, devices_in, sharing
 from accelbench.core.errors import AccelbenchError, UsageError
@@ -69,23 +68,8 @@ class MeasurementTarget:
     energy: bool = False  # whether energy is measured, as a limit requires
 
 
-class Words(TypedDict):
-    """A measurement in the words of `run`."""
-
-    model: str
-    hardware: str  # a platform, or "platform:device"
-    device: str | None
-    runtime: str | None
-    precision: str
-    batch_size: int
-    mode: str
-    shapes: dict[str, int]
-    options: dict[str, Setting]
-    weights: str
-    data: str | None
-    command: NotRequired[str | None]  # None if there is none
-    unmeasurable: NotRequired[str]  # why there is no command
-    energy: NotRequired[bool]
+#: A measurement in the words of `run`: its `command`, or why there is none as `unmeasurable`.
+Words = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from accelbench.core.rows import Row
 from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.core.worth import FAILED, LAUNCHED
 from accelbench.models.cost import memory_estimate_bytes
+from accelbench.recommend.estimate.platform_rules import LEANING
 from accelbench.recommend.evidence.cells import (
     SINGLE,
     EvidenceCell,
@@ -32,10 +33,6 @@ from accelbench.recommend.query.query import GENERATING, SIZES, Query
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
-
-
-#: Importance of the batch for a family → the power of bounds that are a guess.
-STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Bounds:
 
 def stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:
     """Return bounds that are stretched by the importance of the batch."""
-    by = STRETCH[importance]
+    by = LEANING[importance]
     return middle * (low / middle) ** by, middle * (high / middle) ** by
 
 

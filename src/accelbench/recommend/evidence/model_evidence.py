@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from accelbench.core.axes import AS_ASKED, axes_of
 from accelbench.core.figures import MEANS, RATES_FIRST, TAILS, name_of
@@ -344,16 +345,11 @@ class ModelEvidence:
     passed_over: Sequence[Failure] = ()  # failures because of a machine or of the request
 
     def of(self, candidate: Candidate) -> ModelEvidence:
-        has = candidate.has
-        return replace(
-            self,
-            cells=list(filter(has, self.cells)),
-            failures=list(filter(has, self.failures)),
-            others=list(filter(has, self.others)),
-            inexact=list(filter(has, self.inexact)),
-            unusable=list(filter(has, self.unusable)),
-            passed_over=list(filter(has, self.passed_over)),
-        )
+        parts = ("cells", "failures", "others", "inexact", "unusable", "passed_over")
+        own: dict[str, Any] = {
+            name: list(filter(candidate.has, getattr(self, name))) for name in parts
+        }
+        return replace(self, **own)
 
     def failed_since(self, cell: EvidenceCell) -> str:
         """Return why newer runs of a cell failed without affecting it; "" if none did."""
