@@ -36,7 +36,7 @@ from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute
 from accelbench.run.plan import expand
 from accelbench.run.plan.request import Plan, Planned, Request, apart
-from accelbench.run.process.worker_client import Observer, Progress, SilentObserver
+from accelbench.run.process.worker_client import Observer, SilentObserver
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.files import Scratch
 from accelbench.store.lake import store_at
@@ -44,7 +44,7 @@ from accelbench.store.lake import store_at
 _LINE = "=" * 60
 
 
-class Printed:
+class Printed(SilentObserver):
     """Prints a run as it goes."""
 
     def __init__(
@@ -59,12 +59,6 @@ class Printed:
         self._stream.write("".join(f"{visible(line)}\n" for line in lines))
         self._stream.flush()
 
-    def devices(self, entries: Sequence[Device | Absent]) -> None:
-        return None  # each banner has its own
-
-    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
-        return None
-
     def note(self, text: str) -> None:
         self.say(f"Note: {text}")
 
@@ -74,9 +68,6 @@ class Printed:
             self._banner = banner
             self.say(_LINE, banner, _LINE, *_device_lines(self._places[case.case_id]), "")
         self.say(f"Benchmarking batch size: {case.shapes.batch}")
-
-    def progress(self, progress: Progress) -> None:
-        return None
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
         if row["status"] != "ok":
@@ -96,14 +87,10 @@ class Printed:
 
 
 def _device_lines(place: Device | Absent) -> list[str]:
-    if isinstance(place, Device):
-        return [f"Device: {place.name}", f"  Type: {place.hardware.upper()}", "  Available: True"]
-    return [
-        f"Device: {place.hardware}",
-        f"  Type: {place.hardware.upper()}",
-        "  Available: False",
-        f"  Reason: {place.reason}",
-    ]
+    there = isinstance(place, Device)
+    name, why = (place.name, "") if isinstance(place, Device) else (place.hardware, place.reason)
+    lines = [f"Device: {name}", f"  Type: {place.hardware.upper()}", f"  Available: {there}"]
+    return lines if there else [*lines, f"  Reason: {why}"]
 
 
 def _figure_lines(row: Mapping[str, Any]) -> list[str]:

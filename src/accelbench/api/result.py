@@ -186,10 +186,6 @@ def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
     ]
 
 
-def _figure(value: float | None) -> str:
-    return NO_DATA if value is None else four_digits(value)
-
-
 Row = Mapping[str, Any]
 
 

@@ -26,6 +26,7 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.core.worth import THIS_ARM
 from accelbench.fleet.dispatch import CaseKey, WorkUnit, is_tried
@@ -323,19 +324,24 @@ def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
     return begun
 
 
+def bodies_not_run(
+    run_id: str, arm: str, settings: RunSettings, cases: Iterable[Planned], outcome: Outcome
+) -> Iterator[dict[str, Any]]:
+    """Yield results of cases that no node measured, one a launch."""
+    for launch in launch_numbers(settings.launches):
+        facts = LaunchFacts(run_id, launch, arm, settings)
+        for planned in cases:
+            now = utc_now()
+            yield compose(facts, planned, outcome, Provenance.MEASURED, None, now, now)
+
+
 def refused_bodies(spec: PlannedRun) -> Iterator[dict[str, Any]]:
     """Yield results of cases that the plan refuses on every node."""
-    this = THIS_ARM if spec.other else ""
+    this, settings = THIS_ARM if spec.other else "", spec.settings
     for planned in spec.plan.cases:
-        refusal = planned.refusal
-        if refusal is None or is_tried(planned):
-            continue
-        outcome = Outcome(refusal.status, refusal.reason, refusal.message, refusal.advice)
-        for launch in launch_numbers(spec.settings.launches):
-            facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings)
-            moment = utc_now()
-            entry = _anywhere(planned)
-            yield compose(facts, entry, outcome, Provenance.MEASURED, None, moment, moment)
+        if planned.refusal is not None and not is_tried(planned):
+            outcome, cases = planned.refusal.outcome, [_anywhere(planned)]
+            yield from bodies_not_run(settings.run_id, this, settings, cases, outcome)
 
 
 def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:

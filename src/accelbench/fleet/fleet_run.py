@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.core.facts import RESULT, Fact, part_id, utc_now
+from accelbench.core.facts import RESULT, Fact, part_id
 from accelbench.core.run_options import RunSettings
-from accelbench.core.vocabulary import Outcome, Provenance, Status
+from accelbench.core.vocabulary import Outcome, Status
 from accelbench.core.worth import THIS_ARM
 from accelbench.fleet.dispatch import (
     BUDGET,
@@ -57,6 +58,7 @@ from accelbench.fleet.fleet_record import (
     FleetRecord,
     begin,
     begun_of,
+    bodies_not_run,
     ended_in,
     facts_of,
     finish_parts,
@@ -68,7 +70,6 @@ from accelbench.fleet.fleet_record import (
 from accelbench.hardware.environment import environment
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, RunResult
-from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import (
     arm_settled,
     arm_to_json,
@@ -167,7 +168,15 @@ class FleetJob:
         ]
 
     def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
-        return unmeasured_bodies(self, unit, reason, message)
+        """Return results of cases that no node measured, one a launch."""
+        status = _STATUSES.get(reason, Status.FAILED)
+        outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
+        this = THIS_ARM if self.other else ""
+        bodies = bodies_not_run(self.fleet, this, self.settings, unit.cases, outcome)
+        if self.other is None:
+            return bodies
+        theirs = self.other.settings
+        return chain(bodies, bodies_not_run(self.fleet, self.against, theirs, unit.others, outcome))
 
 
 class FleetRun:
@@ -330,24 +339,6 @@ _ADVICE = {
     " measure the case anew.",
 }
 _LOST_ADVICE = "Look at that node, and measure the case anew once it is well."
-
-
-def unmeasured_bodies(
-    job: FleetJob, unit: WorkUnit, reason: str, message: str
-) -> Iterable[dict[str, Any]]:
-    """Yield results of cases that no node measured, one a launch."""
-    status = _STATUSES.get(reason, Status.FAILED)
-    outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
-    this = THIS_ARM if job.other else ""
-    arms = [(this, unit.cases, job.settings)]
-    if job.other is not None:
-        arms.append((job.against, unit.others, job.other.settings))
-    for arm, cases, settings in arms:
-        for launch in launch_numbers(settings.launches):
-            facts = LaunchFacts(job.fleet, launch, arm, settings)
-            for planned in cases:
-                moment = utc_now()
-                yield compose(facts, planned, outcome, Provenance.MEASURED, None, moment, moment)
 
 
 @dataclass

@@ -85,9 +85,8 @@ def simulate_group(
 
 
 def _outcome(context: LaunchContext, planned: Planned, room: MemoryGuard) -> Outcome:
-    no = planned.refusal
-    if no is not None:
-        return Outcome(no.status, no.reason, no.message, no.advice)
+    if planned.refusal is not None:
+        return planned.refusal.outcome
     room.look(planned)
     refused = room.refused(planned)
     if refused is not None:

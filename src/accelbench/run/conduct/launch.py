@@ -365,8 +365,7 @@ class GroupLaunch:
 
     def _refused(self, planned: Planned) -> Outcome | None:
         if planned.refusal is not None:
-            no = planned.refusal
-            return Outcome(no.status, no.reason, no.message, no.advice)
+            return planned.refusal.outcome
         if self._context.budget.exhausted:
             return out_of_budget(self._settings.budget)
         try:

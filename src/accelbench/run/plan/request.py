@@ -32,7 +32,7 @@ from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes
-from accelbench.core.vocabulary import Mode, Status
+from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
 
@@ -175,6 +175,10 @@ class Refusal:
     reason: str
     message: str
     advice: str
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self.status, self.reason, self.message, self.advice)
 
 
 @dataclass(frozen=True)
