@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +22,14 @@ from accelbench.cli.arguments.lists import NamedCommands
 from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
-from accelbench.core.nouns import seconds
+from accelbench.core.nouns import counted, seconds
 from accelbench.core.visible import in_quotes
+from accelbench.present.terminal.terminal import print_line
 
 if TYPE_CHECKING:
     from accelbench.cli.services.asked import AskedRun
     from accelbench.core.run_options import RunSpec
+    from accelbench.fleet.fleet_nodes import FleetNode
 
 
 _, option = parameters_of("fleet")
@@ -159,9 +163,18 @@ def start(
     Who joins, or has it measure, needs the token that is written into a file which only this user
     can read. Without --host nobody but this machine reaches it.
     """
-    from accelbench.cli.services import fleet_running
+    from accelbench.fleet import session
+    from accelbench.fleet.ray_cluster import is_loopback
+    from accelbench.hardware.detect import Detected
 
-    fleet_running.start(host, port, measures=not coordinator)
+    node = session.start(host, port, Detected(), measures=not coordinator)
+    print_line(f"A fleet is at {node.address}. Its token is in {node.token_file}.")
+    alone = is_loopback(host)
+    who = "Another node of this machine" if alone else "Another machine, with a copy of that file,"
+    file = node.token_file if alone else Path(node.token_file).name
+    words = ["accelbench", "fleet", "join", node.address, "--token-file", file]
+    print_line(f"{who} joins with: {shlex.join(words)}")
+    print_line("Measure with: accelbench fleet run MODEL …")
 
 
 @app.command()
@@ -175,9 +188,12 @@ def join(
     ),
 ) -> None:
     """Let this machine measure for a fleet, until accelbench fleet stop."""
-    from accelbench.cli.services import fleet_running
+    from accelbench.fleet import session
+    from accelbench.hardware.detect import Detected
 
-    fleet_running.join(address, token_file, host)
+    node = session.join(address, token_file, host, Detected())
+    print_line(f"This machine measures for the fleet at {node.address}.")
+    print_line("It leaves with: accelbench fleet stop")
 
 
 @app.command()
@@ -186,9 +202,15 @@ def stop(keep_logs: bool = option(False, "--keep-logs")) -> None:
 
     Ray's logs go with it, but for those of a fleet in which a process of Ray had ended by itself.
     """
-    from accelbench.cli.services import fleet_running
+    from accelbench.fleet import session
 
-    fleet_running.stop(keep_logs=keep_logs)
+    stopped = session.stop(keep_logs=keep_logs)
+    ended = counted(stopped.processes, "process", "processes")
+    fleet = stopped.processes
+    print_line(f"Ended {ended}." if fleet else "No fleet was started on this machine.")
+    for folder in stopped.logs:
+        why = "A process of Ray had ended before: its" if stopped.failed else "Ray's"
+        print_line(f"{why} logs are in {folder}.")
 
 
 @app.command()
@@ -196,11 +218,45 @@ def status(
     address: str | None = ADDRESS, token_file: Path | None = TOKEN_FILE, as_json: bool = AS_JSON
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
-    from accelbench.cli.services import fleet_running
+    from accelbench.fleet.fleet_nodes import differences, shared_machines
     from accelbench.fleet.session import FleetAddress
+    from accelbench.present.terminal.fleet import print_nodes
 
     where = FleetAddress.of(address, token_file)
-    fleet_running.show_status(where, sys.stdout, as_json=as_json)
+    cluster = where.connected()
+    nodes = cluster.all_nodes()
+    at = cluster.busy(nodes)
+    if as_json:
+        document = {
+            "address": where.address,
+            "nodes": [_entry(node, at.get(node.id, "")) for node in nodes],
+            "differences": [
+                {"what": each.what, "values": {v: list(n) for v, n in each.values.items()}}
+                for each in differences(nodes)
+            ],
+            "notes": shared_machines(nodes),
+        }
+        sys.stdout.write(json.dumps(document) + "\n")
+        return
+    print_line(f"Fleet at {where.address}")
+    print_nodes(nodes, at, sys.stdout)
+
+
+def _entry(node: FleetNode, at: str) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "id": node.id,
+        "broken": node.broken or None,
+        "accelbench": node.version,
+        "python": node.environment.get("python"),
+        "devices": [
+            {"device": str(d), "name": d.name, "driver": d.driver or None}
+            for found in node.devices.values()
+            for d in found
+        ],
+        "packages": node.environment.get("packages") or {},
+        "measures": at or None,
+    }
 
 
 @app.command()
@@ -245,9 +301,11 @@ def validate(
         )
     platforms = resolved_values.platforms(words(hardware)) if probes else None
     only_probes = probes and plan is None and not models
-    work = fleet_running.ValidationWork(None if only_probes else asked, platforms)
+    work = None if only_probes else asked
     with termination_as_interrupt():
-        verdict = fleet_running.validate(where, db, work, threshold, as_json=as_json, quiet=quiet)
+        verdict = fleet_running.validate(
+            where, db, work, platforms, threshold, as_json=as_json, quiet=quiet
+        )
     if verdict.bad:
         raise typer.Exit(EXIT_NO)
     if verdict.open:
