@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +22,7 @@ from accelbench.cli.arguments.shared_options import (
 )
 from accelbench.cli.services.against import exit_code
 from accelbench.cli.services.measuring import measured
-from accelbench.cli.services.opening import filled
+from accelbench.cli.services.opening import filled, typed_command
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_OK, UsageError
 from accelbench.core.facts import new_run_id
 from accelbench.core.figures import FEWEST_LAUNCHES
@@ -176,7 +174,7 @@ def _measured(database: Database, filters: Filters, launches: int) -> str:
         modes=tuple(Mode(mode) for mode in words_of(filters, "mode") or (Mode.INFERENCE,)),
     )
     settings = RunSettings(run_id=new_run_id(), launches=launches)
-    about = {"command": shlex.join(["accelbench", *sys.argv[1:]]), "label": NOISE}
+    about = {"command": typed_command(), "label": NOISE}
 
     def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[PlannedRun]:
         plan = expand.plan_for(request, inventory, runtimes)

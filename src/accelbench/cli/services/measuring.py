@@ -7,13 +7,13 @@ other, so that a slow moment of the machine affects all of them.
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from accelbench.cli.services.opening import typed_command
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
 from accelbench.core.worth import reason_unusable, why_unusable
@@ -98,7 +98,6 @@ def _measured(database: Database, questions: Sequence[CheckedQuestion], launches
     by_run: dict[str, set[str]] = {}
     for question in questions:
         by_run.setdefault(str(question.row["run_id"]), set()).add(str(question.row["case_id"]))
-    command = shlex.join(["accelbench", *sys.argv[1:]])
     return measured(
         database,
         lambda hardware, _: (
@@ -106,7 +105,7 @@ def _measured(database: Database, questions: Sequence[CheckedQuestion], launches
                 _begun(database, run),
                 cases,
                 launches,
-                {"command": command, "label": f"{RERUN_OF}{run}"},
+                {"command": typed_command(), "label": f"{RERUN_OF}{run}"},
                 hardware,
             )
             for run, cases in by_run.items()

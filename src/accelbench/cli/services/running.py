@@ -16,6 +16,7 @@ import typer
 from accelbench.cli.services.against import against_of, exit_code, held, other_of
 from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
+from accelbench.cli.services.opening import typed_command
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
@@ -211,7 +212,7 @@ def prepare(
     plan, settings = planned(requests), asked.spec.with_values(run_id=new_run_id())
     other = other_of(against, requests, settings, plan, planned)
     about = {
-        "command": _typed(),
+        "command": typed_command(),
         "label": asked.spec.label,
         "names": dict(asked.names),
         NAMED: named_by(requests, asked.precisions, inventory, runtimes),
@@ -226,7 +227,7 @@ def new_run(asked: AskedRun, places: OutputPlaces, stream: IO[str], quiet: bool)
 
         def observe(spec: PlannedRun, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
             run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
-            watch = log.of_run(places.journals(), run_id, shown, here, _typed())
+            watch = log.of_run(places.journals(), run_id, shown, here, typed_command())
             watch.devices(_concerned(asked.parts, spec.plan, inventory))
             for note in spec.plan.notes:
                 watch.note(note)
@@ -260,13 +261,9 @@ def resume_run(run_id: str, places: OutputPlaces, stream: IO[str], quiet: bool) 
     with recorded() as log:
 
         def observe(here: Mapping[str, Any]) -> Observer:
-            return log.of_run(folder, run_id, shown, here, _typed())
+            return log.of_run(folder, run_id, shown, here, typed_command())
 
         return go_on(run_id, places, observe, simulated)
-
-
-def _typed() -> str:
-    return shlex.join(["accelbench", *sys.argv[1:]])
 
 
 def deliver(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.services.measuring import measured, rows_of, step, why_failed, why_no_time
+from accelbench.cli.services.opening import typed_command
 from accelbench.core.case import runtimes_own
 from accelbench.core.devices import default_precision
 from accelbench.core.errors import SurroundingsError, UsageError
@@ -197,13 +196,16 @@ def _planned(
             if _is_absent(cases, inventory)
             else "",
         )
-    command = shlex.join(["accelbench", *sys.argv[1:]])
+    return _runs(plans, runtimes)
+
+
+def _runs(
+    plans: Mapping[RunSettings, Sequence[Plan]], runtimes: Mapping[str, Runtime], **more: Any
+) -> list[PlannedRun]:
+    about = {"command": typed_command(), "label": "recommend --verify"}
     return [
         PlannedRun(
-            joined(several),
-            settings.with_values(run_id=new_run_id()),
-            runtimes,
-            {"command": command, "label": "recommend --verify"},
+            joined(several), settings.with_values(run_id=new_run_id(), **more), runtimes, about
         )
         for settings, several in plans.items()
     ]
@@ -360,7 +362,7 @@ class BatchSearch:
 
     def _round(self, ways: Sequence[SearchedConfiguration]) -> bool:
         """Measure what is next of each way; whether there was anything."""
-        plans: dict[Any, list[Plan]] = {}
+        plans: dict[RunSettings, list[Plan]] = {}
         batches: dict[Key, tuple[SearchedConfiguration, int]] = {}
         for way in ways:
             batch = None if way.ended else next_batch(way.tried, way.first, self._among)
@@ -385,17 +387,7 @@ class BatchSearch:
         if not plans:
             return False
         left = max(self._end - self._now(), 1.0)
-        command = shlex.join(["accelbench", *sys.argv[1:]])
-        about = {"command": command, "label": "recommend --verify"}
-        journeys = [
-            PlannedRun(
-                joined(several),
-                settings.with_values(run_id=new_run_id(), budget=left),
-                self._runtimes,
-                about,
-            )
-            for settings, several in plans.items()
-        ]
+        journeys = _runs(plans, self._runtimes, budget=left)
         self._judge(measured(self._database, lambda *_: journeys), batches)
         return True
 
