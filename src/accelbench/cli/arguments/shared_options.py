@@ -6,7 +6,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,16 +40,26 @@ _FILTERS = {
 FILTERS: Filters = {}
 
 
+def help_of(command: str) -> dict[str, str]:
+    """Return the texts that help.toml has for a command, or for all `commands`."""
+    texts: dict[str, str] = _help_texts()[command]
+    return texts
+
+
+@cache
+def _help_texts() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
+
+
 def parameters_of(command: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return typer's Argument and Option with the help that help.toml has for a command."""
-    file = Path(__file__).with_name("help.toml")
-    help_of: dict[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))[command]
+    helps = help_of(command)
 
     def declare(kind: Callable[..., Any], *names: Any, **more: Any) -> Any:
         flags = (name for name in names if isinstance(name, str) and name.startswith("--"))
         shown = next(flags, None) or str(more["metavar"])
         key = re.sub(r"\W+", "-", shown.partition("/")[0]).strip("-").lower()
-        return kind(*names, help=help_of[key], **more)
+        return kind(*names, help=helps[key], **more)
 
     return partial(declare, typer.Argument), partial(declare, typer.Option)
 
