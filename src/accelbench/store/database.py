@@ -155,38 +155,27 @@ def contents(con: DuckDBPyConnection) -> dict[str, object]:
     def scalar(sql: str) -> object:
         return con.execute(sql).fetchall()[0][0]
 
-    by_status = con.execute(
-        "SELECT coalesce(status, 'unknown'), count(*) FROM benchmark_results GROUP BY 1 ORDER BY 1"
-    ).fetchall()
-    by_provenance = con.execute(
-        "SELECT coalesce(provenance, 'unknown'), count(*) FROM benchmark_results"
-        " GROUP BY 1 ORDER BY 1"
-    ).fetchall()
-    unusable = con.execute(
-        "SELECT unusable_reason, count(*) FROM launches WHERE unusable_reason <> ?"
-        " GROUP BY 1 ORDER BY 1",
-        [UnusableReason.FAILED.value],  # the status names what happened
-    ).fetchall()
+    def counts(column: str, table: str, where: str = "true") -> dict[str, int]:
+        query = f"SELECT {column}, count(*) FROM {table} WHERE {where} GROUP BY 1 ORDER BY 1"  # noqa: S608
+        return dict(con.execute(query).fetchall())
+
+    def names(column: str) -> list[str]:
+        known = f"benchmark_results WHERE {column} IS NOT NULL"
+        query = f"SELECT DISTINCT {column} FROM {known} ORDER BY 1"  # noqa: S608 — our words
+        return [name for (name,) in con.execute(query).fetchall()]
+
     first, last = con.execute(
         "SELECT min(started_at), max(coalesce(finished_at, started_at)) FROM benchmark_results"
     ).fetchall()[0]
-    models = con.execute("SELECT DISTINCT model FROM benchmark_results ORDER BY 1").fetchall()
-    runs = con.execute("SELECT status, count(*) FROM benchmark_runs GROUP BY 1 ORDER BY 1")
-    runs_by_status = dict(runs.fetchall())
+    failed = quoted(UnusableReason.FAILED.value)  # the status names what happened
     return {
         "tables": {name: scalar(f"SELECT count(*) FROM {name}") for name in TABLES},  # noqa: S608
-        "results_by_status": dict(by_status),
-        "results_by_provenance": dict(by_provenance),
-        "unusable_by_reason": dict(unusable),
-        "runs_by_status": runs_by_status,
-        "models": [name for (name,) in models if name is not None],
-        "hardware": [
-            name
-            for (name,) in con.execute(
-                "SELECT DISTINCT hardware FROM benchmark_results ORDER BY 1"
-            ).fetchall()
-            if name is not None
-        ],
+        "results_by_status": counts("coalesce(status, 'unknown')", "benchmark_results"),
+        "results_by_provenance": counts("coalesce(provenance, 'unknown')", "benchmark_results"),
+        "unusable_by_reason": counts("unusable_reason", "launches", f"unusable_reason <> {failed}"),
+        "runs_by_status": counts("status", "benchmark_runs"),
+        "models": names("model"),
+        "hardware": names("hardware"),
         "first_result_at": spell_time(first) if first else None,
         "last_result_at": spell_time(last) if last else None,
         "refused": _refused(con),
