@@ -36,7 +36,7 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
     from accelbench.hardware.detect import detect_all
     from accelbench.models.find import find
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.plan import planning
+    from accelbench.run.plan import expand
     from accelbench.run.plan.request import Request
     from accelbench.run.process.worker_client import Progress, SilentObserver
 
@@ -59,14 +59,14 @@ def run_matrix(hardware: str, models: str, batches: tuple[int, ...]) -> list[dic
             self.rows.append({**row, "wall_s": now - self._from})
             self._from = now
 
-    runtimes = planning.installed_runtimes()
+    runtimes = expand.installed_runtimes()
     request = Request(
         models=tuple(find(name) for name in models.split(",")),
         hardware=(hardware,),
         batch_sizes=batches,
         options={"threads": 1},
     )
-    plan = planning.plan_for(request, detect_all(), runtimes)
+    plan = expand.plan_for(request, detect_all(), runtimes)
     watch = Stopwatch()
     settings = RunSettings(run_id=new_run_id(), threads=1)
     with tempfile.TemporaryDirectory() as folder:

@@ -26,11 +26,10 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import RESULT, Fact
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
-from accelbench.fleet.dispatch import DispatchRules
+from accelbench.fleet.dispatch import DispatchRules, WorkUnit, units_of
 from accelbench.fleet.fleet_nodes import FleetNode
 from accelbench.fleet.fleet_record import FleetRecord
 from accelbench.fleet.fleet_run import FleetJob, FleetRun
-from accelbench.fleet.work_units import WorkUnit, units_of
 from accelbench.models.find import find
 from accelbench.run.plan.request import Plan, Planned
 from keeping import keep, verdict

@@ -55,12 +55,12 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
     from accelbench.hardware.detect import detect_all
     from accelbench.models.find import find
     from accelbench.run.conduct import lifecycle
-    from accelbench.run.plan import planning
+    from accelbench.run.plan import expand
     from accelbench.run.plan.request import Request
     from accelbench.run.process.worker_client import SilentObserver
 
     hardware, frameworks, models, precision = cell
-    runtimes = planning.installed_runtimes()
+    runtimes = expand.installed_runtimes()
     request = Request(
         models=tuple(find(name) for name in models.split(",")),
         hardware=(hardware,),
@@ -69,7 +69,7 @@ def launched(cell: tuple[str, tuple[str, ...], str, str], launches: int) -> list
         batch_sizes=(1, 8),
         options={"threads": 1},
     )
-    plan = planning.plan_for(request, detect_all(), runtimes)
+    plan = expand.plan_for(request, detect_all(), runtimes)
     settings = RunSettings(
         run_id=new_run_id(), threads=1, iterations=20, warmup=3, launches=launches
     )

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from accelbench.measure.launch_verdicts import aa_noise, abba, paired_interval
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from keeping import keep, verdict
 
 LIMIT = 0.93
@@ -31,18 +31,17 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
     from accelbench.models.find import find
     from accelbench.run.conduct.conductor import asked_of
     from accelbench.run.conduct.launch import GroupLaunch
-    from accelbench.run.conduct.launch_context import LaunchContext
-    from accelbench.run.conduct.surroundings import Surroundings
-    from accelbench.run.plan import estimates
+    from accelbench.run.conduct.launch_context import LaunchContext, Surroundings
+    from accelbench.run.plan import run_forecast
     from accelbench.run.plan.request import Request
     from accelbench.run.plan.run_forecast import Budget
     from accelbench.run.process.worker_client import SilentObserver
     from accelbench.run.process.worker_pool import WorkerPool
     from accelbench.store.journal import Journal
 
-    runtimes = planning.installed_runtimes()
+    runtimes = expand.installed_runtimes()
     request = Request((find(model),), ("cpu",), batch_sizes=(batch,), options={"threads": 1})
-    plan = planning.plan_for(request, detect_all(), runtimes)
+    plan = expand.plan_for(request, detect_all(), runtimes)
     workshop = WorkerPool()
     found: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -61,8 +60,8 @@ def launches(model: str, batch: int, count: int, renew: int) -> Iterator[float]:
             observer=SilentObserver(),
             budget=Budget(None, count),
             surroundings=Surroundings(),
-            estimate=estimates.memory,
-            free=estimates.free,
+            estimate=run_forecast.memory,
+            free=run_forecast.free,
             cost=lambda _: None,
             conditions={},
         )

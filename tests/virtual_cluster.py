@@ -18,6 +18,7 @@ from accelbench.core.facts import FACT_VERSION, RESULT, RUN_STARTED, part_id
 from accelbench.core.identity import digest
 from accelbench.core.serial import case_from_json
 from accelbench.core.worth import THIS_ARM
+from accelbench.fleet.dispatch import Need
 from accelbench.fleet.fleet_nodes import (
     ClusterEvent,
     FleetNode,
@@ -29,7 +30,6 @@ from accelbench.fleet.fleet_nodes import (
     UnitFailed,
     UnitHeard,
 )
-from accelbench.fleet.work_units import Need
 from accelbench.run.conduct.results import launch_numbers
 
 #: How long a cluster takes to see that a node is cut off.

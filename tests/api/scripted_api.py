@@ -18,7 +18,7 @@ import pytest
 from accelbench.core.protocols import Absent, Device, Runtime
 from accelbench.engines.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.run import execute
-from accelbench.run.plan import estimates, planning
+from accelbench.run.plan import expand, run_forecast
 from accelbench.store.database import ENVIRONMENT
 from warm_start import warm_templates
 
@@ -64,9 +64,9 @@ def scripted_machine(folder: Path) -> Iterator[Machine]:
         patch.chdir(work)
         patch.delenv(ENVIRONMENT, raising=False)
         patch.setenv(SCRIPT_VARIABLE, str(folder / "script.json"))
-        patch.setattr(planning, "installed_runtimes", lambda: {"pytorch": _scripted()})
+        patch.setattr(expand, "installed_runtimes", lambda: {"pytorch": _scripted()})
         # What else happens on the machine must not decide whether batch 128 is tried.
-        patch.setattr(estimates, "memory", lambda case: None)
+        patch.setattr(run_forecast, "memory", lambda case: None)
         git = {"git": {"commit": COMMIT, "branch": "b"}}
         patch.setattr(execute, "environment", lambda: git)
         machine = Machine(folder, patch)

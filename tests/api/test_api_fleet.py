@@ -16,7 +16,7 @@ from accelbench.core.errors import UsageError
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.fleet.fleet_nodes import node_name
 from accelbench.fleet.session import FleetAddress
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.store.database import Database
 from here_cluster import NODE, HereCluster, here_cluster
 
@@ -36,7 +36,7 @@ def asked(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fl
 
     with here_cluster(machine.folder / "state", monkeypatch) as cluster:
         monkeypatch.setattr(FleetAddress, "connected", connected)
-        monkeypatch.setattr(planning, "installed_runtimes", lambda: {"scripted": ScriptedRuntime()})
+        monkeypatch.setattr(expand, "installed_runtimes", lambda: {"scripted": ScriptedRuntime()})
         yield addresses
 
 

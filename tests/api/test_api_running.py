@@ -17,7 +17,7 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.exchange.guide_csv import FIGURES, GUIDE
 from accelbench.run.conduct import lifecycle
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.store.database import ENVIRONMENT, Database
 from accelbench.store.journal import read
 
@@ -126,8 +126,8 @@ def test_a_framework_that_is_not_installed_is_unsupported(machine: Machine) -> N
 def test_a_framework_works_once_it_is_installed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = {**planning.installed_runtimes(), "jax": planning.installed_runtimes()["pytorch"]}
-    monkeypatch.setattr(planning, "installed_runtimes", lambda: both)
+    both = {**expand.installed_runtimes(), "jax": expand.installed_runtimes()["pytorch"]}
+    monkeypatch.setattr(expand, "installed_runtimes", lambda: both)
     (result,) = run(framework="jax")
     assert (result["framework"], result["status"]) == ("jax", "ok")
 

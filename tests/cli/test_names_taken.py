@@ -18,7 +18,7 @@ from accelbench.engines.shared.names import runtime_named, runtimes_named
 from accelbench.hardware import detect as names
 from accelbench.hardware.detect import gpu_here, platform_named
 from accelbench.judge.filters import filters_of
-from accelbench.run.plan.planning import installed_runtimes
+from accelbench.run.plan.expand import installed_runtimes
 
 Found = Callable[[str], Sequence[Device | Absent]]
 

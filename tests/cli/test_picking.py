@@ -14,8 +14,8 @@ import pytest
 from shells import Command
 from stored_rows import store
 
-from accelbench.cli.services import picking
-from accelbench.cli.services.picking import ModelChoice, answer_of, search
+from accelbench.cli.commands import run
+from accelbench.cli.commands.run import ModelChoice, answer_of, search
 
 CHOICES = [
     ModelChoice("mine.onnx", "file here"),
@@ -141,9 +141,9 @@ def test_what_was_measured_stands_before_the_catalogue(
     store(path, {"model": "whisper-tiny"}, {"model": "unknown-to-the-catalogue"})
     monkeypatch.setenv("ACCELBENCH_DB", str(path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(picking.sys, "stdin", Terminal("1\n"))
-    monkeypatch.setattr(picking.sys.stdout, "isatty", lambda: True)
-    assert picking.picked_models({}, Sources()) == ["whisper-tiny"]
+    monkeypatch.setattr(run.sys, "stdin", Terminal("1\n"))
+    monkeypatch.setattr(run.sys.stdout, "isatty", lambda: True)
+    assert run.picked_models({}, Sources()) == ["whisper-tiny"]
     out = capsys.readouterr().out
     assert "   1  whisper-tiny" in out
     assert "measured before" in out
@@ -163,6 +163,6 @@ def test_what_was_measured_stands_before_the_catalogue(
 def test_who_says_which_models_is_not_asked(
     typed: dict[str, object], source: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picking.sys, "stdin", Terminal("1\n"))
-    monkeypatch.setattr(picking.sys.stdout, "isatty", lambda: True)
-    assert picking.picked_models(typed, Sources(*source)) == []
+    monkeypatch.setattr(run.sys, "stdin", Terminal("1\n"))
+    monkeypatch.setattr(run.sys.stdout, "isatty", lambda: True)
+    assert run.picked_models(typed, Sources(*source)) == []

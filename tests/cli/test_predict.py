@@ -14,8 +14,8 @@ import typer
 from shells import Command
 from stored_rows import store
 
+from accelbench.cli.commands import predict as predicting
 from accelbench.cli.commands.run import app as run_app
-from accelbench.cli.services import predicting
 from accelbench.core.nouns import digits
 from accelbench.core.protocols import Device
 from accelbench.predict import traces

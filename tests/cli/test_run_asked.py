@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shells import SCRIPTED, Command, Shell
 
-from accelbench.cli.services import dry_run as planned_module
+from accelbench.cli.commands import run
 from accelbench.store.database import Database
 
 
@@ -76,7 +76,7 @@ def test_a_dry_run_ends_as_the_run_would(
 def test_a_dry_run_says_that_a_busy_machine_takes_longer(
     command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(planned_module, "busy_warning", lambda now: "The machine is busy.")
+    monkeypatch.setattr(run, "busy_warning", lambda now: "The machine is busy.")
     (tmp_path / "script.json").write_text("{}", encoding="utf-8")
     monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))
     words = ("bert-tiny", "--batch-sizes", "1", "--dry-run", *SCRIPTED)

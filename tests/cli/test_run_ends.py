@@ -12,7 +12,7 @@ from shells import QUICK, Shell, ended
 
 from accelbench.core.protocols import Support
 from accelbench.engines.scripted import ScriptedRuntime
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_where_no_engine_can_start_it_is_the_surroundings_that_are_at_fault(
     runtime = ScriptedRuntime({})
     runtime.info = dataclasses.replace(runtime.info, name="never-registered")
     monkeypatch.chdir(shell.work)
-    monkeypatch.setattr(planning, "installed_runtimes", lambda: {"scripted": runtime})
+    monkeypatch.setattr(expand, "installed_runtimes", lambda: {"scripted": runtime})
     code = ended(monkeypatch, "run", "bert-tiny", "--no-database", *QUICK)
     assert code == 3
     out = capfd.readouterr().out
@@ -100,7 +100,7 @@ def test_a_precision_that_was_named_and_gave_nothing_ends_with_3(
 ) -> None:
     runtime = Refusing({})
     runtime.refused = ("bf16",)
-    monkeypatch.setattr(planning, "installed_runtimes", lambda: {"scripted": runtime})
+    monkeypatch.setattr(expand, "installed_runtimes", lambda: {"scripted": runtime})
     words = ("bert-tiny", "--batch-sizes", "1", "--precision", "fp32,bf16", "--json", *QUICK)
     done = shell(*words, code=3)
     assert absent(json.loads(done.stdout)) == [("precision", "bf16")]
@@ -123,14 +123,14 @@ def test_a_run_that_measured_nothing_at_all_ends_with_3(
     runtime.refused = ("fp32",)
     runtime.info = dataclasses.replace(runtime.info, default_for=("cpu",))
     monkeypatch.chdir(shell.work)
-    monkeypatch.setattr(planning, "installed_runtimes", lambda: {"scripted": runtime})
+    monkeypatch.setattr(expand, "installed_runtimes", lambda: {"scripted": runtime})
     words = ("run", "bert-tiny", "--batch-sizes", "1,2", "--no-database")
     assert ended(monkeypatch, *words) == 3
     out, err = capfd.readouterr()
     assert "2 unsupported" in out
     assert err == "accelbench: Nothing was measured: no engine is here. Install one.\n"
     assert ended(monkeypatch, *words, "--hardware", "all") == 3
-    monkeypatch.setattr(planning, "installed_runtimes", dict)
+    monkeypatch.setattr(expand, "installed_runtimes", dict)
     assert ended(monkeypatch, *words) == 3
     assert "Nothing was measured: the plan has no such case." in capfd.readouterr().err
 

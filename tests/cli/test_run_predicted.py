@@ -10,8 +10,8 @@ import pytest
 from shells import QUICK, SCRIPTED, Command, Shell
 from stored_rows import store
 
+from accelbench.cli.commands.predict import device_here
 from accelbench.cli.services import forecasting
-from accelbench.cli.services.predicting import device_here
 from accelbench.core.errors import StoreError
 from accelbench.store.database import Database
 

@@ -17,7 +17,7 @@ from accelbench.core.errors import EXIT_ENVIRONMENT
 from accelbench.core.plugins import ENGINES, HARDWARE, PluginError, load_all
 from accelbench.core.protocols import Inventory
 from accelbench.hardware.detect import Detected, detect, is_broken
-from accelbench.run.plan.planning import installed_runtimes, plan_for
+from accelbench.run.plan.expand import installed_runtimes, plan_for
 from accelbench.run.plan.request import Request
 
 #: What each module does, and the exception that is reported of it.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from accelbench.cli.arguments.resolved_values import modes
-from accelbench.cli.services.predicting import question_of
+from accelbench.cli.commands.predict import question_of
 from accelbench.core.errors import UsageError
 from accelbench.core.vocabulary import Mode, parse_mode
 from accelbench.judge.filters import filters_of

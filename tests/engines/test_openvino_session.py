@@ -35,9 +35,8 @@ from accelbench.engines.openvino.session import (
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.models.find import find
 from accelbench.models.inputs import settle
-from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.agreement import agree, pick
 from accelbench.run.verify.precision_proof import refuse_other_precision
-from accelbench.run.verify.reference_outputs import pick
 
 #: Exported in a process of its own, as in a run: nncf changes what it is imported beside.
 EXPORT = """

@@ -27,13 +27,12 @@ from foreign_files import (
 
 from accelbench.core.errors import UsageError
 from accelbench.evidence.launches import launches_of
-from accelbench.exchange.imports.formats import KINDS, files_of, kind_of
-from accelbench.exchange.imports.reading import read_import
+from accelbench.exchange.imports.reading import KINDS, files_of, kind_of, read_import
 from accelbench.exchange.imports.records import MalformedError, Record
 from accelbench.exchange.imports.result_row import Source, imported
 from accelbench.exchange.result_file import document, row_of
 from accelbench.store.database import Database
-from accelbench.store.samples import step_samples
+from accelbench.store.fit import step_samples
 from exported import export
 
 

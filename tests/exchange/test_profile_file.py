@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from accelbench.exchange import profile_file
+from accelbench.exchange import profile_schema as profile_file
 from accelbench.exchange.profile_schema import CASE_COLUMNS, profile_schema, text
 
 WHEN = datetime(2026, 3, 1, 12, 30, 5, tzinfo=UTC)

@@ -40,8 +40,8 @@ LEFT: dict[str, int] = {
     "api/running.py": 1,
     "cli/commands/matrix.py": 1,
     "cli/services/measuring.py": 1,
-    "cli/services/predicting.py": 1,
-    "cli/services/recommending.py": 1,
+    "cli/commands/predict.py": 1,
+    "cli/commands/recommend.py": 1,
     "cli/services/searching.py": 4,
     "engines/pytorch/distributed/group.py": 1,
     "exchange/aggregate.py": 2,
@@ -98,14 +98,12 @@ LEFT: dict[str, int] = {
     "present/terminal/watch.py": 1,
     "present/terminal/words.py": 1,
     "recommend/answer/local_selector.py": 1,
-    "recommend/constraints/measure_command.py": 1,
-    "recommend/constraints/measurement_candidates.py": 2,
-    "recommend/evidence/cells.py": 2,
-    "recommend/evidence/failures.py": 3,
+    "recommend/constraints/measurement_candidates.py": 3,
+    "recommend/evidence/cells.py": 5,
     "recommend/evidence/reader.py": 1,
     "recommend/evidence/sql.py": 5,
     "recommend/rank/pricing.py": 1,
-    "recommend/rank/ranking.py": 1,
+    "recommend/selector.py": 1,
 }
 
 

@@ -13,7 +13,7 @@ from accelbench.hardware.rooflines import Roofline
 from accelbench.models.cost import Work, cost, parts
 from accelbench.models.find import find
 from accelbench.predict.roofline import bounds, simulated, work_of
-from accelbench.run.plan import estimates
+from accelbench.run.plan import run_forecast
 
 #: 2e9 operations and 1e7 bytes a second in fp32: no figures of any maker.
 CARD = Roofline(
@@ -153,8 +153,10 @@ def test_what_is_not_counted_is_refused_never_guessed(asked: Case) -> None:
 
 @pytest.mark.parametrize("option", [{"optimizer": "sgd"}, {"gradient_checkpointing": True}])
 def test_nor_is_another_steps_work_told_of_what_is_measured(option: dict[str, Any]) -> None:
-    assert estimates.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING)) is not None
-    assert estimates.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING, options=option)) is None
+    assert run_forecast.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING)) is not None
+    assert (
+        run_forecast.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING, options=option)) is None
+    )
 
 
 def test_training_counts_the_whole_step() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector, stored
 
-from accelbench.cli.services.predicting import Predicting
+from accelbench.cli.commands.predict import Predicting
 from accelbench.core.facts import HARDWARE_MEASURED, Fact
 from accelbench.models.find import find
 from accelbench.predict import answers

@@ -9,7 +9,7 @@ import pytest
 from choosing_world import result, selector
 
 from accelbench.core.errors import UsageError
-from accelbench.recommend.rank.ranking import ranked
+from accelbench.recommend.selector import ranked
 
 EUROS = '{"currency": "EUR", "per_hour": {"A card": 3.6, "cpu": 0.36}}'
 

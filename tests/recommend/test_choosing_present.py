@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from choosing_world import result, selector
 
-from accelbench.recommend.query.model_size import BROWSERS
+from accelbench.recommend.query.config import BROWSERS
 from accelbench.recommend.selector import Knowledge
 
 IN_A_PAGE = result(hardware="webgpu", runtime="browser", device_name="Chromium", latency_p50_ms=1.0)

@@ -14,14 +14,11 @@ from hypothesis import strategies as st
 from accelbench.judge.run_noise import Histories
 from accelbench.recommend.answer.answers import told
 from accelbench.recommend.evidence.candidates import Candidate
-from accelbench.recommend.evidence.cells import EvidenceCell
-from accelbench.recommend.evidence.failures import Failure
-from accelbench.recommend.query.config import defaults
-from accelbench.recommend.query.model_size import ModelSize
+from accelbench.recommend.evidence.cells import EvidenceCell, Failure
+from accelbench.recommend.query.config import ModelSize, defaults
 from accelbench.recommend.query.query import RawQuery
-from accelbench.recommend.rank.choosing import AnswerBasis, choose
+from accelbench.recommend.rank.choosing import AnswerBasis, _rounded, choose
 from accelbench.recommend.rank.matrices import Matrices
-from accelbench.recommend.rank.scoring import _rounded
 
 PLATFORMS = ("cpu", "cuda", "rocm", "openvino")
 

@@ -12,7 +12,7 @@ from accelbench.recommend.constraints.best_under import Limits, under
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import EvidenceCell
 from accelbench.recommend.evidence.model_evidence import ModelEvidence
-from accelbench.recommend.query.model_size import ModelSize
+from accelbench.recommend.query.config import ModelSize
 from accelbench.recommend.query.query import RawQuery
 
 ASKED = RawQuery("vision", "ours", 1, "inference").understood(

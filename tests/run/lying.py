@@ -28,7 +28,7 @@ from accelbench.engines.shared.sketches import Sketch, sketch
 from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.hostmemory import HostMemory, PageUse
 from accelbench.models.inputs import make_inputs
-from accelbench.run.worker.load_checks import ReadTimes
+from accelbench.run.worker.case_checks import ReadTimes
 from accelbench.run.worker.worker import CaseBench
 
 ITEM_NS, LAUNCH_NS, LINK_NS = 6_000_000, 20_000, 1_500_000

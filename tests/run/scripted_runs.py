@@ -20,7 +20,7 @@ from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import SCRIPT_VARIABLE, ScriptedRuntime
 from accelbench.run.conduct import lifecycle as journey
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import Progress, SilentObserver
 from accelbench.store.journal import read
@@ -111,7 +111,7 @@ class Scripted:
             runtimes=tuple(runtimes),
             batch_sizes=tuple(batches),
         )
-        plan = planning.plan_for(request, FOUND, self.runtimes)
+        plan = expand.plan_for(request, FOUND, self.runtimes)
         return PlannedRun(
             plan, RunSettings.from_dict({"run_id": new_run_id(), **settings}), self.runtimes
         )

@@ -19,7 +19,7 @@ from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.predict.roofline import simulated
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Plan, Request
 
 NO_CARD = Absent("cuda", "no driver is loaded", "get one")
@@ -52,7 +52,7 @@ def planned(*names: str, found: Inventory = FOUND, simulate: bool = True, **aske
         models(*(names or ("bert-tiny",))),
         **{"batch_sizes": (1,), "hardware": ("cuda",), "simulate": simulate, **asked},
     )
-    return planning.plan_for(request, found, RUNTIMES)
+    return expand.plan_for(request, found, RUNTIMES)
 
 
 def run(

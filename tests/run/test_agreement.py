@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.run.verify.agreement import Agreement, agree
-from accelbench.run.verify.reference_outputs import Batches, pick
+from accelbench.run.verify.agreement import Agreement, Batches, agree, pick
 from accelbench.run.verify.verdicts import (
     NOT_FINITE,
     NOT_TELLING,

@@ -26,16 +26,16 @@ from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.facts import RESULT, RUN_STARTED
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
-from accelbench.run.plan import planning
-from accelbench.run.plan.against import (
+from accelbench.run.plan import expand
+from accelbench.run.plan.request import (
     FORMS,
     Against,
     AgainstKind,
     OtherArm,
+    Request,
     asked_otherwise,
     meant,
 )
-from accelbench.run.plan.request import Request
 from accelbench.run.process import introduction, other_interpreter
 from accelbench.run.process.other_interpreter import Interpreter, introduced
 from accelbench.run.process.worker_client import Progress
@@ -52,7 +52,7 @@ def with_arm(planned: PlannedRun, what: Against = SETTING) -> PlannedRun:
         models("bert-tiny"), hardware=("cpu",), runtimes=("scripted",), batch_sizes=batches
     )
     otherwise, settings = asked_otherwise(request, planned.settings, "threads", 1)
-    plan = planning.plan_for(otherwise, FOUND, planned.runtimes)
+    plan = expand.plan_for(otherwise, FOUND, planned.runtimes)
     return replace(planned, other=OtherArm(what, plan, settings))
 
 

@@ -20,7 +20,7 @@ from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.model import InputSpec
 from accelbench.core.serial import case_to_json
 from accelbench.models.inputs import make_inputs
-from accelbench.run.verify.references import OwnRounding
+from accelbench.run.verify.reference import OwnRounding
 from accelbench.run.verify.verdicts import FAILED, NOT_DONE, judged
 from accelbench.run.verify.verification import undetermined
 from accelbench.run.worker import output_comparison

@@ -28,7 +28,7 @@ from accelbench.run.verify.block_lengths import (
     refuse_thinned,
     single_steps,
 )
-from accelbench.run.verify.long_steps import FreshSteps, refuse_unfinished
+from accelbench.run.verify.timing_plausibility import FreshSteps, refuse_unfinished
 
 MS = 1_000_000
 CASE = Case(models("bert-tiny")[0], Target("scripted", "cpu"), "fp32", Shapes(2, 16))

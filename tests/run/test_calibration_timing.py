@@ -8,8 +8,7 @@ import pytest
 
 from accelbench.core.calibration import ProbeKind, ProbeSpec
 from accelbench.core.protocols import Device
-from accelbench.run.calibrate.block_timing import FEWEST_BLOCKS, ProbeBlocks, time_probe
-from accelbench.run.calibrate.calibrating import figure_of
+from accelbench.run.calibrate.calibrating import FEWEST_BLOCKS, ProbeBlocks, figure_of, time_probe
 from accelbench.run.calibrate.calibration_worker import DeviceSizes, probes_for, sizes_of, time_all
 
 MIB = 2**20

@@ -16,7 +16,7 @@ from accelbench.engines.pytorch.distributed.rank_session import Exchange, opened
 from accelbench.present.terminal.hardware import collective_rows, rows_of
 from accelbench.run.calibrate import calibrating
 from accelbench.run.calibrate.calibrating import collective_specs, timed_on
-from accelbench.run.conduct.surroundings import Surroundings
+from accelbench.run.conduct.launch_context import Surroundings
 from accelbench.store.database import Database
 from made_up_calibration import PROCESSOR, calibrated_store, made_calibration
 

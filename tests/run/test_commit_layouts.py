@@ -9,7 +9,7 @@ import pytest
 from tests.committed_code import BENCH, answer_of, git, looked_at, plan_of
 
 from accelbench.core.errors import SurroundingsError
-from accelbench.run.plan.against import meant
+from accelbench.run.plan.request import meant
 from accelbench.run.process.other_interpreter import as_committed, interpreter_of, shared_by_both
 
 #: What a benchmark of a folder of its own begins with.

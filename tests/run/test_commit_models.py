@@ -13,7 +13,7 @@ from accelbench.core.errors import SurroundingsError
 from accelbench.core.model import FileFormat, ModelFile
 from accelbench.models.file_models.unchanged import digest_of
 from accelbench.run.conduct import artifacts
-from accelbench.run.plan.against import meant
+from accelbench.run.plan.request import meant
 from accelbench.run.process.other_interpreter import (
     Checkout,
     as_committed,

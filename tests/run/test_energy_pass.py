@@ -18,9 +18,9 @@ from accelbench.hardware.common import NotAvailable
 from accelbench.hardware.telemetry import energy
 from accelbench.hardware.telemetry.rapl import NO_POWERCAP, POWERCAP_VARIABLE
 from accelbench.measure.energy import ENERGY_FIGURES, EnergyRules
-from accelbench.run.plan import estimates
-from accelbench.run.worker import energy_pass
-from accelbench.run.worker.energy_pass import MeterThread, devices_of, measured_energy
+from accelbench.run.plan import run_forecast
+from accelbench.run.worker import case_checks
+from accelbench.run.worker.case_checks import MeterThread, devices_of, measured_energy
 
 
 class SteppedMeter:
@@ -104,7 +104,7 @@ def ranks(hardware: str, count: int) -> Case:
 
 def test_each_process_s_gpu_is_metered(monkeypatch: pytest.MonkeyPatch) -> None:
     present = [Absent("cuda", "GPU 9 is lost", ""), *GPUS]
-    monkeypatch.setattr(energy_pass, "detect", lambda hardware: present)
+    monkeypatch.setattr(case_checks, "detect", lambda hardware: present)
     assert devices_of(ranks("cuda", 3), GPUS[0], 1) == GPUS[:3]
     assert devices_of(ranks("cuda", 1), GPUS[2], 1) == [GPUS[2]]
     assert devices_of(ranks("cuda", 5), GPUS[0], 1) == NotAvailable(
@@ -123,8 +123,8 @@ def test_processes_that_share_a_cpu_are_metered_once_and_other_machines_not() ->
 def test_a_dry_run_counts_the_pass_where_there_is_a_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     group: Any = [type("P", (), {"device": CPU}), type("P", (), {"device": CPU})]
     settings = RunSettings(run_id="", energy=True, launches=3)
-    monkeypatch.setattr(estimates, "_has_meter", lambda device: True)
-    assert estimates.energy_seconds([group], settings) == 6 * EnergyRules().seconds
-    assert estimates.energy_seconds([group], settings.with_values(energy=False)) == 0
-    monkeypatch.setattr(estimates, "_has_meter", lambda device: False)
-    assert estimates.energy_seconds([group], settings) == 0
+    monkeypatch.setattr(run_forecast, "_has_meter", lambda device: True)
+    assert run_forecast.energy_seconds([group], settings) == 6 * EnergyRules().seconds
+    assert run_forecast.energy_seconds([group], settings.with_values(energy=False)) == 0
+    monkeypatch.setattr(run_forecast, "_has_meter", lambda device: False)
+    assert run_forecast.energy_seconds([group], settings) == 0

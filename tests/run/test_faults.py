@@ -11,7 +11,7 @@ from fixed_machine import CPU, models
 from scripted_runs import Scripted, Watcher
 
 from accelbench.core.case import Case
-from accelbench.run.plan import estimates
+from accelbench.run.plan import run_forecast
 
 #: how → (status, reason, a part of the message)
 ENDINGS = {
@@ -126,8 +126,8 @@ def test_what_cannot_fit_is_refused_before_anything_is_allocated(
     scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = models("bert-base")[0]
-    fits = estimates.memory(case_like(base, 8))
-    monkeypatch.setattr(estimates, "free", lambda device: fits)
+    fits = run_forecast.memory(case_like(base, 8))
+    monkeypatch.setattr(run_forecast, "free", lambda device: fits)
     watcher = Watcher()
     rows = scripted.run("bert-base", batches=[4096, 10**9], watcher=watcher)
     assert [outcome(r) for r in rows] == [("out_of_memory", "out_of_memory_estimated")] * 2
@@ -149,7 +149,7 @@ def case_like(model: Any, batch: int) -> Case:
 def test_memory_is_judged_by_what_was_free_before_the_worker_took_any(
     scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need = estimates.memory(case_like(models("bert-base")[0], 4))
+    need = run_forecast.memory(case_like(models("bert-base")[0], 4))
     assert need is not None
     looks: list[int] = []
 
@@ -157,7 +157,7 @@ def test_memory_is_judged_by_what_was_free_before_the_worker_took_any(
         looks.append(1)
         return need if len(looks) == 1 else need // 2  # what the first batch has taken is gone
 
-    monkeypatch.setattr(estimates, "free", free)
+    monkeypatch.setattr(run_forecast, "free", free)
     rows = scripted.run("bert-base", batches=[1, 4])
     assert [row["status"] for row in rows] == ["ok", "ok"]
 

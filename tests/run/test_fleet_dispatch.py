@@ -11,17 +11,21 @@ from virtual_fleets import node, random_faults, run_on, units
 from accelbench.core.run_options import RunSettings
 from accelbench.engines.pytorch.distributed.group import MachinePart
 from accelbench.fleet.dispatch import (
+    PART_IN_STEPS,
     Cancel,
     Dispatcher,
     DispatchRules,
     GiveUp,
+    Need,
     NodeOffer,
     PassOver,
     Submit,
+    WorkUnit,
+    meeting_at,
+    units_of,
 )
 from accelbench.fleet.fleet_nodes import ClusterEvent, Submission, UnitEnded, UnitFailed
 from accelbench.fleet.fleet_run import FleetJob
-from accelbench.fleet.work_units import PART_IN_STEPS, Need, WorkUnit, meeting_at, units_of
 from accelbench.run.plan.request import Plan
 from virtual_cluster import NodeFault, VirtualCluster
 
@@ -265,7 +269,7 @@ def test_the_longest_goes_first_and_only_so_many_at_once() -> None:
 
 
 def test_the_spread_between_machines_has_every_case_on_every_node() -> None:
-    from accelbench.fleet.work_units import on_each
+    from accelbench.fleet.dispatch import on_each
 
     pinned = on_each(units(2, 2), {"a": frozenset({"cpu"}), "b": frozenset({"cpu"})})
     assert [unit.need for unit in pinned] == [Need("cpu", node=n) for n in ("a", "b", "a", "b")]

@@ -17,18 +17,18 @@ from accelbench.core.facts import RESULT, RUN_EXTENDED, RUN_STARTED, Fact, new_r
 from accelbench.core.protocols import Runtime
 from accelbench.core.run_options import RunSettings
 from accelbench.engines.scripted import ScriptedRuntime
-from accelbench.fleet.fleet_execute import FleetOptions, execute_on, nodes_of, resume_on
+from accelbench.fleet.dispatch import WorkUnit
 from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, node_from_json
 from accelbench.fleet.fleet_record import FleetRecord, last_unfinished, rows_of
+from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on
 from accelbench.fleet.unit_runner import described
-from accelbench.fleet.work_units import WorkUnit
 from accelbench.hardware.machine import boot
 from accelbench.judge.run_names import runs_meant
 from accelbench.present.dashboard.runs.live import Journals
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import SilentObserver
 from accelbench.store.database import Database
@@ -47,7 +47,7 @@ def planner(*hardware: str, launches: int = 1, label: str = "night") -> Any:
         request = Request(
             models(*MODELS), hardware=hardware, runtimes=("scripted",), batch_sizes=(1, 2)
         )
-        plan = planning.plan_for(request, inventory, RUNTIMES)
+        plan = expand.plan_for(request, inventory, RUNTIMES)
         settings = RunSettings(run_id=new_run_id(), launches=launches)
         return [PlannedRun(plan, settings, RUNTIMES, {"label": label, "names": {}})]
 

@@ -20,8 +20,8 @@ from accelbench.core.vocabulary import Outcome, Status
 from accelbench.engines.onnxruntime import OnnxruntimeRuntime
 from accelbench.models.selection import choose
 from accelbench.run.conduct import lifecycle
+from accelbench.run.conduct.launch_context import FloatComputations
 from accelbench.run.conduct.lifecycle import PlannedRun
-from accelbench.run.conduct.proven_outcome import FloatComputations
 from accelbench.run.conduct.results import LaunchFacts, identities_of, identity_of
 from accelbench.run.conduct.run_record import _planned_from_json, planned_to_json
 from accelbench.run.plan.request import Plan, Planned

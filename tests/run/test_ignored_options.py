@@ -13,8 +13,7 @@ from accelbench.core.errors import UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Mode
 from accelbench.models.selection import choose
-from accelbench.run.plan.ignored_options import find_unused, refuse_unused
-from accelbench.run.plan.request import Request, apart
+from accelbench.run.plan.request import Request, apart, find_unused, refuse_unused
 from own_onnx import renamed
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.run.verify.reference_outputs import Batches, pick
+from accelbench.run.verify.agreement import Batches, pick
 from accelbench.run.verify.timed_steps import MOST_DOUBTED, copied_items, moved_items
 
 BATCH = 16

@@ -16,8 +16,7 @@ from accelbench.core.vocabulary import Timing
 from accelbench.engines.pytorch.procedures import generate
 from accelbench.engines.pytorch.procedures.generate import Request
 from accelbench.engines.shared.sketches import DECODE_LOGITS
-from accelbench.run.verify.agreement import agree
-from accelbench.run.verify.reference_outputs import Batches, pick
+from accelbench.run.verify.agreement import Batches, agree, pick
 
 LONG = 12
 

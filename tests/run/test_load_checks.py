@@ -6,7 +6,7 @@ import pytest
 
 from accelbench.hardware.hostmemory import PageUse, has_glibc, read_page_use
 from accelbench.hardware.thread_times import ThreadUse
-from accelbench.run.worker.load_checks import KEEP_MEMORY, judge, judge_pages
+from accelbench.run.worker.case_checks import KEEP_MEMORY, judge, judge_pages
 
 S = 1_000_000_000
 

@@ -20,7 +20,7 @@ from accelbench.measure.summary import PERCENTILES, Resolution, fewest_samples, 
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.results import why_null
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 
 
@@ -56,7 +56,7 @@ def test_every_null_of_real_runs_is_explained(tmp_path: Path, names: tuple[str, 
         modes=(Mode.INFERENCE, Mode.TRAINING),
     )
     runtimes = {"pytorch": PytorchRuntime()}
-    plan = planning.plan_for(request, FOUND, runtimes)
+    plan = expand.plan_for(request, FOUND, runtimes)
     settings = RunSettings(run_id=new_run_id(), threads=1, iterations=3, warmup=1)
     ended = lifecycle.start(PlannedRun(plan, settings, runtimes), tmp_path, Watcher(), {})
     assert {row["status"] for row in ended.rows} == {Status.OK}
@@ -108,7 +108,7 @@ def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path: 
         modes=(Mode.TRAINING,),
     )
     runtimes = {"jax": JaxRuntime()}
-    plan = planning.plan_for(request, FOUND, runtimes)
+    plan = expand.plan_for(request, FOUND, runtimes)
     settings = RunSettings(run_id=new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
     (row,) = lifecycle.start(PlannedRun(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
     assert (row["status"], row["compiled"]) == (Status.OK, True)

@@ -17,8 +17,7 @@ from accelbench.core.errors import UnsupportedError
 from accelbench.core.nouns import naming
 from accelbench.engines.onnxruntime.rounded_graph import converted
 from accelbench.run.plan.request import Planned
-from accelbench.run.verify.reference import NoReferenceError, held_against, otherwise
-from accelbench.run.verify.references import CellReference
+from accelbench.run.verify.reference import CellReference, NoReferenceError, held_against, otherwise
 from accelbench.run.verify.verification import Verifications
 
 Array = np.ndarray[Any, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.run.conduct.surroundings import slowed
+from accelbench.run.conduct.launch_context import slowed
 from accelbench.run.verify.plausibility import LIMIT, look, share
 
 TRAINED = {"mode": "training", "latency_p50_ms": 10.0}

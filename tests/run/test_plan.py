@@ -18,7 +18,7 @@ from accelbench.core.vocabulary import Mode, Status
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.engines.scripted import ScriptedRuntime
 from accelbench.run.conduct import run_record
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand as planning
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Plan, Request, apart
 from accelbench.run.plan.targets import places
@@ -192,7 +192,7 @@ def test_a_file_that_a_platform_does_not_open_is_told_of_those_that_do() -> None
     wanted = SimpleNamespace(
         hardware=("cpu",), runtimes=(), file_format=FileFormat.OPENVINO, simulate=False
     )
-    (place,), _ = places(cast(Any, wanted), FOUND, cast(Any, there))
+    (place,), _ = places(cast("Any", wanted), FOUND, cast("Any", there))
     assert place.refusal is not None
     assert place.refusal.advice == (
         "This installation opens OpenVINO graphs on openvino: name one by --hardware."

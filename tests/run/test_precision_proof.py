@@ -12,7 +12,7 @@ from lying import CASE
 from accelbench.core.case import Case
 from accelbench.core.errors import CaseError
 from accelbench.core.vocabulary import Mode, Outcome, PrecisionWord, Provenance, Status
-from accelbench.run.conduct.proven_outcome import with_proof
+from accelbench.run.conduct.launch import with_proof
 from accelbench.run.verify.precision_proof import PrecisionProof, prove_precision
 from accelbench.run.verify.verdicts import NOT_DONE, OK, Verdict, is_unrounded
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.run.verify.agreement import agree
-from accelbench.run.verify.reference_outputs import (
+from accelbench.run.verify.agreement import (
     Batches,
     ReferenceOutputs,
+    agree,
     fits,
     load,
     pairs,

@@ -12,9 +12,8 @@ from fixed_machine import CPU, models
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.run_options import RunSettings
 from accelbench.run.plan.request import Planned
-from accelbench.run.verify import references
-from accelbench.run.verify.reference import NoReferenceError
-from accelbench.run.verify.references import ITEMS
+from accelbench.run.verify import reference
+from accelbench.run.verify.reference import ITEMS, NoReferenceError
 from accelbench.run.verify.verdicts import FAILED, NOT_DONE, OK
 from accelbench.run.verify.verification import Verifications
 
@@ -43,7 +42,7 @@ class Conducted:
             cost=lambda planned: flops,
             runtimes={},
         )
-        monkeypatch.setattr(references, "ask", self._ask)
+        monkeypatch.setattr(reference, "ask", self._ask)
 
     def _ask(self, context: Any, case: Case, steps: int, requests: Any, **_: Any) -> Any:
         (request,) = requests

@@ -14,10 +14,9 @@ from accelbench.core.protocols import Job
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.models.inputs import settle
 from accelbench.run.plan.request import Planned
-from accelbench.run.verify import references
-from accelbench.run.verify.agreement import agree
+from accelbench.run.verify import reference
+from accelbench.run.verify.agreement import agree, pick
 from accelbench.run.verify.reference import NoReferenceError
-from accelbench.run.verify.reference_outputs import pick
 from accelbench.run.verify.verdicts import FAILED, NOT_DONE, OK
 from accelbench.run.verify.verification import Verifications
 
@@ -50,7 +49,7 @@ class Asked:
             settings=SimpleNamespace(verify="auto"),
             runtimes={},
         )
-        monkeypatch.setattr(references, "ask", self._ask)
+        monkeypatch.setattr(reference, "ask", self._ask)
 
     def _ask(self, *asked: Any, wide: bool = False) -> list[dict[str, Any]]:
         (request,) = asked[-1]

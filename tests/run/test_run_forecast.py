@@ -10,7 +10,7 @@ import pytest
 from simulated_runs import planned
 
 from accelbench.core.run_options import RunSettings
-from accelbench.run.plan import estimates
+from accelbench.run.plan import run_forecast
 from accelbench.run.plan.request import Plan
 from accelbench.run.plan.run_forecast import (
     CaseForecast,
@@ -54,18 +54,18 @@ def exactly(step: float) -> SecondsRange:
 def test_a_sure_step_gives_its_steps() -> None:
     # One first, two to warm up, ten samples, one for memory: 14 of two seconds.
     taken = seconds(cases("bert-tiny"), exactly(2.0))
-    assert taken.low == pytest.approx(28 + estimates.START_SECONDS, rel=1e-3)
+    assert taken.low == pytest.approx(28 + run_forecast.START_SECONDS, rel=1e-3)
     assert taken.high == pytest.approx(taken.low, rel=1e-3)
     assert (taken.predicted, taken.counted) == (1, 0)
     assert seconds(cases("bert-tiny"), exactly(2.0), launches=3).low == pytest.approx(
-        3 * 28 + estimates.START_SECONDS, rel=1e-3
+        3 * 28 + run_forecast.START_SECONDS, rel=1e-3
     )
 
 
 def test_a_case_takes_no_longer_than_its_timeout_and_a_run_than_its_budget() -> None:
     long = exactly(100.0)
     timed_out = seconds(cases("bert-tiny"), long, timeout=60.0)
-    assert timed_out.high == pytest.approx(60 + estimates.START_SECONDS, rel=1e-3)
+    assert timed_out.high == pytest.approx(60 + run_forecast.START_SECONDS, rel=1e-3)
     assert seconds(cases("bert-tiny"), long, budget=30.0).high == 30.0
 
 
@@ -83,7 +83,7 @@ def test_what_one_model_is_off_by_adds_up_and_what_several_are_off_by_partly_can
     step = SecondsRange(2.0 / factor, 2.0, 2.0 * factor)
 
     def width(taken: RunSeconds) -> float:
-        start = estimates.START_SECONDS
+        start = run_forecast.START_SECONDS
         return math.log((taken.high - start) / (taken.low - start))
 
     alone = width(seconds(cases("bert-tiny"), step))
@@ -102,7 +102,7 @@ def test_how_noisy_the_machine_is_counts_for_all_cases_together() -> None:
 
     def width(plan: Plan) -> float:
         taken = run_seconds([(plan, how)], forecast(plan, short))
-        start = estimates.START_SECONDS
+        start = run_forecast.START_SECONDS
         return math.log((taken.high - start) / (taken.low - start))
 
     assert width(cases(*names)) == pytest.approx(width(cases("bert-tiny")), rel=0.03)
@@ -121,7 +121,7 @@ def test_opening_is_what_was_measured_else_what_weights_say() -> None:
     plan, how = cases("bert-tiny", batches=(1, 2, 4)), RunSettings(run_id="r", **FIXED)
     known = forecast(plan, exactly(0.01), opening=exactly(20.0), again=exactly(3.0))
     taken = run_seconds([(plan, how)], known)
-    assert taken.low == pytest.approx(estimates.START_SECONDS + 26 + 3 * 0.19, rel=0.01)
+    assert taken.low == pytest.approx(run_forecast.START_SECONDS + 26 + 3 * 0.19, rel=0.01)
     assumed = run_seconds([(plan, how)], forecast(plan, exactly(0.01), opening=None, again=None))
     assert assumed.high < 13.0
 
@@ -135,5 +135,5 @@ def test_cases_without_a_prediction_rest_on_their_operations() -> None:
     assert (taken.predicted, taken.counted) == (1, 1)
     assert taken.high > run_seconds([(plan, how)], known).high
     nothing = run_seconds([(plan, how)], PlanForecast())
-    assert (nothing.low, nothing.high) == estimates.seconds(plan, how)
+    assert (nothing.low, nothing.high) == run_forecast.seconds(plan, how)
     assert nothing.predicted == 0

@@ -6,7 +6,7 @@ from fixed_machine import FOUND, models
 from scripted_runs import Scripted
 
 from accelbench.core.case import Case, Option
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 
 
@@ -21,7 +21,7 @@ def planned(
         options={"threads": 1},
         runtime_options=options,
     )
-    plan = planning.plan_for(request, FOUND, scripted.runtimes)
+    plan = expand.plan_for(request, FOUND, scripted.runtimes)
     return [one.case for one in plan.cases], plan.notes
 
 

@@ -23,9 +23,8 @@ from accelbench.engines.shared.sketches import outputs_digest, sketch
 from accelbench.models.build import build
 from accelbench.models.find import find
 from accelbench.models.inputs import make_inputs, named_tensors, settle
-from accelbench.run.verify.agreement import agree
-from accelbench.run.verify.launch_repeats import Repeats
-from accelbench.run.verify.reference_outputs import pick
+from accelbench.run.conduct.launch_context import Repeats
+from accelbench.run.verify.agreement import agree, pick
 from accelbench.run.verify.self_check import self_check
 from accelbench.run.verify.verdicts import TOLERANCES
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from accelbench.cli.services import fleet_running
+from accelbench.cli.commands import fleet
 from accelbench.fleet.session import StartedNode, record_path, stop
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a process is renamed")
@@ -78,7 +78,7 @@ def test_logs_are_kept_where_that_is_asked_for(
     start: Start, ray: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start()
-    fleet_running.stop(keep_logs=True)
+    fleet.stop(keep_logs=True)
     logs = ray / SESSION / "logs"
     assert capsys.readouterr().out == f"Ended 1 process.\nRay's logs are in {logs}.\n"
     assert (logs / "raylet.out").is_file()
@@ -91,7 +91,7 @@ def test_logs_of_a_node_that_failed_are_left_and_named(
     failed = start()
     failed.kill()
     failed.wait(30)
-    fleet_running.stop(keep_logs=False)
+    fleet.stop(keep_logs=False)
     said = capsys.readouterr().out
     assert f"A process of Ray had ended before: its logs are in {ray / SESSION / 'logs'}." in said
     assert (ray / SESSION / "logs" / "raylet.out").is_file()

@@ -15,10 +15,10 @@ from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.onnxruntime import OnnxruntimeRuntime
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.hardware.machine import threads_of_each
-from accelbench.run.conduct.scaling import COLUMN, OneProcessTimes
-from accelbench.run.plan.estimates import memory
+from accelbench.run.conduct.launch_context import COLUMN, OneProcessTimes
 from accelbench.run.plan.expand import expand
 from accelbench.run.plan.request import Distribution, Plan, Planned, Request
+from accelbench.run.plan.run_forecast import memory
 
 CPU = Device("cpu", "a processor")
 MIB = 2**20

@@ -24,7 +24,7 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import LaunchTally
 from accelbench.run.conduct.lifecycle import RunResult
 from accelbench.run.messages import NO_WORKER
-from accelbench.run.plan import estimates
+from accelbench.run.plan import run_forecast
 from accelbench.run.plan.run_forecast import Budget
 
 BOTH = {"hardware": ("cpu", "cuda:a100-80gb"), "batch_sizes": (1, 4)}
@@ -125,10 +125,10 @@ def test_the_shares_of_a_budget_are_those_of_what_is_measured(
 
 def test_it_takes_no_part_of_the_estimated_time() -> None:
     settings = RunSettings(run_id="r")
-    assert estimates.seconds(planned(**BOTH), settings) == estimates.seconds(
+    assert run_forecast.seconds(planned(**BOTH), settings) == run_forecast.seconds(
         planned(**{**BOTH, "hardware": ("cpu",)}), settings
     )
-    assert estimates.seconds(planned(), settings) == (0.0, 0.0)
+    assert run_forecast.seconds(planned(), settings) == (0.0, 0.0)
 
 
 def test_it_has_no_profile(scripted: Scripted) -> None:

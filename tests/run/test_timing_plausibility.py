@@ -18,12 +18,10 @@ from accelbench.core.vocabulary import Mode, Timing
 from accelbench.engines.scripted import VirtualClock
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.inputs import input_bytes
-from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.agreement import agree, pick
 from accelbench.run.verify.block_lengths import SingleStep
-from accelbench.run.verify.cached_outputs import CacheTrials, refuse_cached
 from accelbench.run.verify.plausibility import fastest, refuse_implausible
-from accelbench.run.verify.reference_outputs import pick
-from accelbench.run.verify.self_check import self_check
+from accelbench.run.verify.self_check import CacheTrials, refuse_cached, self_check
 from accelbench.run.verify.timed_steps import CHANCE
 from accelbench.run.verify.timing_plausibility import (
     LONGEST_STEP_NS,

@@ -23,12 +23,12 @@ from accelbench.engines.scripted import VirtualClock
 from accelbench.engines.shared.sketches import Glance, Sketch, sketch
 from accelbench.models.cost import flops
 from accelbench.models.find import find
+from accelbench.run.conduct.launch_context import Repeats
 from accelbench.run.plan.request import Planned
 from accelbench.run.verify import reference
-from accelbench.run.verify.agreement import agree
+from accelbench.run.verify.agreement import agree, pick
 from accelbench.run.verify.block_lengths import warn_of_slower_steps
 from accelbench.run.verify.convergence import are_frozen
-from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.plausibility import (
     KnownFacts,
     fastest,
@@ -36,9 +36,13 @@ from accelbench.run.verify.plausibility import (
     remove_implausible,
 )
 from accelbench.run.verify.precision_proof import proved
-from accelbench.run.verify.reference import NoReferenceError, is_own, otherwise, reference_of
-from accelbench.run.verify.reference_outputs import pick
-from accelbench.run.verify.references import OwnRounding
+from accelbench.run.verify.reference import (
+    NoReferenceError,
+    OwnRounding,
+    is_own,
+    otherwise,
+    reference_of,
+)
 from accelbench.run.verify.self_check import (
     SelfCheck,
     _has_telling_weights,

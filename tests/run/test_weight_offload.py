@@ -20,7 +20,7 @@ from accelbench.engines.onnxruntime import OnnxruntimeRuntime
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.run.conduct import artifacts, lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
-from accelbench.run.plan import estimates
+from accelbench.run.plan import run_forecast
 from accelbench.run.plan.request import Plan, Planned
 from accelbench.run.process import memory_guard
 from accelbench.run.process.memory_guard import advice, spill_to, weights_bytes
@@ -44,7 +44,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for the model in bf16 (16.5 MiB by estimate), and none for it in fp32 (24.9)."""
-    monkeypatch.setattr(estimates, "free", lambda _: 20 * MB)
+    monkeypatch.setattr(run_forecast, "free", lambda _: 20 * MB)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from accelbench.core.plugins import ENGINES, load, registered
 from accelbench.core.run_options import RunSettings
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.lifecycle import PlannedRun
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 from accelbench.run.process.worker_client import SilentObserver
 
@@ -37,7 +37,7 @@ def main(what: str, folder: str, more: str) -> None:
         request = Request(
             models("bert-tiny", "vit-tiny"), ("cpu",), ("scripted",), batch_sizes=(1, 2, 3)
         )
-        plan = planning.plan_for(request, FOUND, runtimes)
+        plan = expand.plan_for(request, FOUND, runtimes)
         steps = {"fast": (3, 1), "slow": (200, 1)}[more]
         settings = RunSettings(
             run_id=new_run_id(), launches=2, iterations=steps[0], warmup=steps[1]

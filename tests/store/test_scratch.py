@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from accelbench.store import scratch
-from accelbench.store.scratch import ALIVE, Scratch, sweep
+from accelbench.store import files
+from accelbench.store.files import ALIVE, Scratch, sweep
 
 
 def test_closing_removes_it_with_everything_in_it(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_folders_that_are_not_of_this_kind_are_left_alone(tmp_path: Path) -> Non
 def test_a_place_too_long_for_a_socket_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path / ("x" * 100)))
-    assert scratch._base() == Path("/tmp")
-    monkeypatch.setattr(scratch.tempfile, "tempdir", "/var/tmp")
-    assert scratch._base() == Path("/var/tmp")
+    monkeypatch.setattr(files.tempfile, "tempdir", str(tmp_path / ("x" * 100)))
+    assert files._base() == Path("/tmp")
+    monkeypatch.setattr(files.tempfile, "tempdir", "/var/tmp")
+    assert files._base() == Path("/var/tmp")

@@ -34,23 +34,17 @@ from accelbench.models.file_models.given_inputs import given_inputs
 from accelbench.models.selection import choose
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Plan, Planned, Request, apart
-from accelbench.run.process.worker_client import Observer, Progress, SilentObserver
+from accelbench.run.process.worker_client import Observer, SilentObserver
 from accelbench.store.database import ENVIRONMENT, Database, store_at
-from accelbench.store.scratch import Scratch
+from accelbench.store.files import Scratch
 
 _LINE = "=" * 60
 
 
-class Printed:
-    """Prints a run as it goes.
-
-    Args:
-        stream: Where to.
-        names: The model's name as it was asked for, by case_id.
-        places: The device that a case runs on, or why it has none, by case_id.
-    """
+class Printed(SilentObserver):
+    """Prints a run as it goes."""
 
     def __init__(
         self, stream: IO[str], names: Mapping[str, str], places: Mapping[str, Device | Absent]
@@ -61,15 +55,8 @@ class Printed:
         self._banner = ""
 
     def say(self, *lines: str) -> None:
-        """Print lines now."""
         self._stream.write("".join(f"{visible(line)}\n" for line in lines))
         self._stream.flush()
-
-    def devices(self, entries: Sequence[Device | Absent]) -> None:
-        return None  # each banner has its own
-
-    def started(self, run_id: str, launches: int, estimate: tuple[float, float] | None) -> None:
-        return None
 
     def note(self, text: str) -> None:
         self.say(f"Note: {text}")
@@ -80,9 +67,6 @@ class Printed:
             self._banner = banner
             self.say(_LINE, banner, _LINE, *_device_lines(self._places[case.case_id]), "")
         self.say(f"Benchmarking batch size: {case.shapes.batch}")
-
-    def progress(self, progress: Progress) -> None:
-        return None
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
         if row["status"] != "ok":
@@ -95,24 +79,17 @@ class Printed:
         self.say("")
 
     def ended(self, results: int, path: str, interrupted: bool) -> None:
-        """The last block."""
         title = "Interrupted" if interrupted else "Benchmark Suite Complete"
         self.say(
-            *(_LINE, title, _LINE),
-            f"Total configurations: {results}",
-            f"Results saved to: {path}",
+            *(_LINE, title, _LINE), f"Total configurations: {results}", f"Results saved to: {path}"
         )
 
 
 def _device_lines(place: Device | Absent) -> list[str]:
-    if isinstance(place, Device):
-        return [f"Device: {place.name}", f"  Type: {place.hardware.upper()}", "  Available: True"]
-    return [
-        f"Device: {place.hardware}",
-        f"  Type: {place.hardware.upper()}",
-        "  Available: False",
-        f"  Reason: {place.reason}",
-    ]
+    there = isinstance(place, Device)
+    name, why = (place.name, "") if isinstance(place, Device) else (place.hardware, place.reason)
+    lines = [f"Device: {name}", f"  Type: {place.hardware.upper()}", f"  Available: {there}"]
+    return lines if there else [*lines, f"  Reason: {why}"]
 
 
 def _figure_lines(row: Mapping[str, Any]) -> list[str]:
@@ -138,13 +115,7 @@ def database_at(path: str | os.PathLike[str] | None) -> Database:
 
 
 def observer_of(plan: Plan, names: Mapping[str, str], verbose: bool) -> Observer:
-    """Who watches a run: what the guide prints, or nobody.
-
-    Args:
-        plan: What will be run; its notes are said at once.
-        names: Models as they were asked for, by case_id.
-        verbose: Whether anything is printed.
-    """
+    """Who watches a run: what the guide prints, or nobody."""
     if not verbose:
         return SilentObserver()
     places = {case.case.case_id: _place(case) for case in plan.cases}
@@ -293,7 +264,6 @@ def benchmark(
 def _refuse_words(
     batch_sizes: Sequence[int] | str | None, budget: float | None, label: str | None
 ) -> None:
-    """Refuse what is no number, or no name, before anything is looked at."""
     if batch_sizes is not None and batch_sizes != GIVEN:
         check_counts("batch_sizes", batch_sizes, least=1)
     numeric = isinstance(budget, (int, float)) and not isinstance(budget, bool)
@@ -308,7 +278,6 @@ def _several(words: str | Sequence[str] | None) -> list[str]:
 
 
 def _spec(model: Any, inputs: Any, name: str | None, folder: Path) -> ModelSpec:
-    """The model that is meant: of a word by looking it up, of an object by handing it over."""
     if isinstance(model, str):
         if inputs is not None and not _are_words(inputs):
             raise UsageError(
@@ -347,7 +316,7 @@ def _run(
     verbose: bool,
 ) -> Result:
     def planner(inventory: Inventory, runtimes: Mapping[str, Runtime]) -> list[PlannedRun]:
-        plan = planning.plan_of(apart(request, precision_named), inventory, runtimes)
+        plan = expand.plan_of(apart(request, precision_named), inventory, runtimes)
         plan = replace(plan, notes=(*notes, *plan.notes))
         return [PlannedRun(plan, settings, runtimes, about)]
 

@@ -51,23 +51,14 @@ class StoredFilters(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class StoreQuestion:
-    """Which results of which store are meant.
-
-    Attributes:
-        filters: column → the values that count.
-        machine: a host name, an id or a source; None for that of the newest result.
-    """
+    """Which results of which store are meant."""
 
     database: Database
     filters: Filters
     machine: str | None
 
     def drawn(self, chart: str) -> DrawnChart:
-        """A chart of it, as `accelbench plot` draws it.
-
-        Raises:
-            UsageError: there is no such chart, or nothing that it could show.
-        """
+        """A chart of it, as `accelbench plot` draws it."""
         from accelbench.present.chart_data import subject_in
 
         return drawn_chart(
@@ -76,11 +67,7 @@ class StoreQuestion:
 
 
 def drawn_chart(chart: str, subject: Callable[[], Subject], about: str) -> DrawnChart:
-    """Return a chart of a subject, which is found out once the chart is known.
-
-    Raises:
-        UsageError: there is no such chart, or nothing that it could show.
-    """
+    """Return a chart of a subject, which is found out once the chart is known."""
     from accelbench.present.charts import CHARTS
     from accelbench.present.charts.chart import picture
 
@@ -94,11 +81,7 @@ def drawn_chart(chart: str, subject: Callable[[], Subject], about: str) -> Drawn
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a DataFrame of pandas.
-
-    Raises:
-        MissingExtraError: pandas is not installed.
-    """
+    """Return a DataFrame of pandas."""
     try:
         import pandas
     except ModuleNotFoundError as error:
@@ -107,13 +90,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def asked_of_store(call: str, models: Words, which: StoredFilters) -> StoreQuestion:
-    """Return the results that a call means, by the filters of the command line.
-
-    Raises:
-        TypeError: there is no such filter.
-        UsageError: a word is known nowhere.
-        SurroundingsError: there is no database.
-    """
+    """Return the results that a call means, by the filters of the command line."""
     from accelbench.judge.filters import filters_of
     from accelbench.judge.stored_results import filled_if_any
 
@@ -137,12 +114,7 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class TableLines(Sequence[Line]):
-    """Lines of a table: a sequence of mappings, as the command's --json has them.
-
-    Attributes:
-        lines: each by the names of a document of the command.
-        asked: of which store it is; None of what is in no store.
-    """
+    """Lines of a table as the command's --json has them; `asked` is their store, if any."""
 
     lines: Sequence[Line]
     asked: StoreQuestion | None = field(default=None, repr=False, compare=False)
@@ -163,19 +135,11 @@ class TableLines(Sequence[Line]):
         return iter(self.lines)
 
     def to_pandas(self) -> Any:
-        """A DataFrame of pandas, a line a row.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """A DataFrame of pandas, a line a row."""
         return frame_of(self.lines)
 
     def drawn(self, chart: str) -> DrawnChart:
-        """A chart of what they are of.
-
-        Raises:
-            UsageError: they are of no store, there is no such chart, or nothing to show.
-        """
+        """A chart of what they are of."""
         if self.asked is None:
             raise UsageError(
                 "These lines are of no store, and no chart is drawn of them.",
@@ -197,11 +161,7 @@ _CHARTS = {"precision": "precision", "runtime": "framework", "batch": "throughpu
 
 @dataclass(frozen=True)
 class ComparisonTable(TableLines):
-    """Sides beside their baselines: a line a side, as `accelbench compare --json` has them.
-
-    Attributes:
-        axis: along which they were compared.
-    """
+    """Sides with their baselines: a line a side, as `accelbench compare --json` has them."""
 
     axis: str = "hardware"
 
@@ -212,7 +172,6 @@ class ComparisonTable(TableLines):
         )
 
     def _repr_html_(self) -> str:
-        """Return the table as a notebook shows it."""
         from accelbench.present.document import Table, columns
         from accelbench.present.pages.document_page import MOST_ROWS, notebook_table
 
@@ -225,11 +184,7 @@ class ComparisonTable(TableLines):
         return notebook_table(table, len(self.lines) - MOST_ROWS, "lines")
 
     def plot(self, chart: str | None = None) -> DrawnChart:
-        """A chart of what was compared; which, by the axis where none is named.
-
-        Raises:
-            UsageError: there is no such chart, or nothing that it could show.
-        """
+        """A chart of what was compared; which, by the axis where none is named."""
         return self.drawn(chart or _CHARTS.get(self.axis, "hardware-throughput"))
 
 
@@ -251,10 +206,6 @@ def compare(
         run: filter by run, by id or label.
         allow: differences that are accepted.
         which: further filters: `StoredFilters`.
-
-    Raises:
-        UsageError: a word is known nowhere, or nothing was measured alike.
-        SurroundingsError: there is no database, or nothing in it that was asked for.
     """
     from accelbench.core.devices import named_apart
     from accelbench.judge.comparison import REFUSED, compared
@@ -344,11 +295,7 @@ def _interval(line: Line) -> str:
 
 @dataclass(frozen=True)
 class HistoryTable(TableLines):
-    """Series over time: a line a series, as `accelbench history --all --json` has them.
-
-    Attributes:
-        metric: of which figure.
-    """
+    """Series over time: a line a series, as `accelbench history --all --json` has them."""
 
     metric: str = "latency"
 
@@ -356,7 +303,6 @@ class HistoryTable(TableLines):
         return "\n".join(visible(f"{line['what']}: {line['said']}") for line in self.lines)
 
     def _repr_html_(self) -> str:
-        """Return the table as a notebook shows it."""
         from accelbench.present.document import Table, columns
         from accelbench.present.pages.document_page import MOST_ROWS, notebook_table
 
@@ -366,11 +312,7 @@ class HistoryTable(TableLines):
         return notebook_table(table, len(self.lines) - MOST_ROWS, "lines")
 
     def plot(self) -> DrawnChart:
-        """The figures from run to run.
-
-        Raises:
-            UsageError: nothing was measured twice.
-        """
+        """The figures from run to run."""
         return self.drawn("trend")
 
 
@@ -388,10 +330,6 @@ def history(
         metric: latency, throughput, memory or energy.
         threshold: the smallest change that is reported, as a share.
         which: further filters: `StoredFilters`.
-
-    Raises:
-        UsageError: a word is known nowhere, or nothing was measured twice.
-        SurroundingsError: there is no database, or nothing in it that was asked for.
     """
     from accelbench.judge.stored_results import on_one_machine
     from accelbench.judge.verdicts import METRICS
@@ -461,7 +399,6 @@ class DrawnChart:
         return svg(self.picture.spec)
 
     def save(self, path: str) -> None:
-        """Write it, as PNG or SVG by the path's suffix."""
         from accelbench.present.charts.draw import png
 
         if path.lower().endswith(".png"):

@@ -66,9 +66,6 @@ class BenchmarkConfig:
         Said once when the config is made and again when it is run, since a
         field can be set in between. Whether `data_source` is there is only
         asked when it runs: a config may be written before the data is.
-
-        Raises:
-            UsageError: one sentence, and what to use instead.
         """
         runtime_named(_text("framework", self.framework), "framework")
         spec = self.spec
@@ -198,7 +195,6 @@ def _unfit(spec: ModelSpec, sizes: tuple[int, ...], why: str) -> UsageError:
 
 
 def _check_fits(spec: ModelSpec, config: BenchmarkConfig) -> None:
-    """What the model's own limits have against the shape."""
     shapes = config.shapes
     try:
         settle(spec, shapes)

@@ -14,12 +14,7 @@ from math import exp, fsum, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from accelbench.api.benchmark import (
-    database_at,
-    ended_lines,
-    observer_of,
-    try_writing,
-)
+from accelbench.api.benchmark import database_at, ended_lines, observer_of, try_writing
 from accelbench.api.config import check_count, check_counts, check_settings
 from accelbench.core import processes
 from accelbench.core.errors import SurroundingsError, UsageError
@@ -41,13 +36,13 @@ from accelbench.models.selection import choose
 from accelbench.recommend.query import validation
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.execute import Observe, Planner, StoredResults, execute
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.automatic import SelectedTarget, plan_chosen
 from accelbench.run.plan.request import AUTO, AUTO_STRATEGY, STRATEGIES, Distribution, Plan, Request
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
+from accelbench.store.files import temporary_folder
 from accelbench.store.journal import BARE_JOURNALS, journal_path, read
-from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from accelbench.fleet.session import FleetAddress
@@ -102,11 +97,7 @@ class BenchmarkRequest:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant.
-
-        Raises:
-            UsageError: one sentence, and what to use instead.
-        """
+        """Refuse what cannot be meant."""
         self._check_places()
         self._check_words()
         self._check_amounts()
@@ -158,11 +149,9 @@ class BenchmarkRequest:
 
     @property
     def chosen(self) -> bool:
-        """Whether the selector names the hardware."""
         return self.hardware is None or str(self.hardware).lower() == AUTO
 
     def request(self, models: Sequence[ModelSpec]) -> Request:
-        """The same, as plans are made of it."""
         return Request(
             models=tuple(models),
             hardware=(AUTO if self.chosen else platform_named(str(self.hardware)),),
@@ -176,22 +165,16 @@ class BenchmarkRequest:
 
     @property
     def distribution(self) -> Distribution | None:
-        """How several processes share a step; None where one makes it."""
         return Distribution(self.processes, self.strategy) if self.processes > 1 else None
 
     def settings(self, run_id: str) -> RunSettings:
-        """The part that the conductor needs."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         known = {name: values[name] for name in RunSettings.names() if name in values}
         return RunSettings.from_dict({**known, "run_id": run_id})
 
 
 def wanted(**parameters: Any) -> BenchmarkRequest:
-    """How models are to be measured, by what a call says.
-
-    Raises:
-        UsageError: there is no such parameter, or it is not what is meant.
-    """
+    """How models are to be measured, by what a call says."""
     known = [field.name for field in fields(BenchmarkRequest)]
     for name in parameters:
         if name not in known:
@@ -202,11 +185,7 @@ def wanted(**parameters: Any) -> BenchmarkRequest:
 
 
 def model_named(name: str, family: str | None) -> ModelSpec:
-    """The catalogue's model, seen to be of the family that is said.
-
-    Raises:
-        UsageError: it is not, or there is no such model or family.
-    """
+    """The catalogue's model, seen to be of the family that is said."""
     spec = find(
         validation.word("model_name", name, advice="List the models with: accelbench models")
     )
@@ -234,17 +213,7 @@ _SECONDS = 600.0
 def reported(
     page: Path, begun: Mapping[str, Any], ended: RunResult, database: Database | None
 ) -> Path:
-    """Write it by the program itself: drawing brings an engine, which the caller need not have.
-
-    Args:
-        page: Where to; one that exists is refused.
-        begun: The body of run_started.
-        ended: The run.
-        database: What it went into, where there is one.
-
-    Raises:
-        SurroundingsError: It could not be written; what was measured is stored all the same.
-    """
+    """Write it by the program itself: drawing brings an engine, which the caller need not have."""
     with temporary_folder() as scratch:
         source = ["--run", ended.run_id]
         if database is not None:
@@ -269,12 +238,7 @@ _WHERE = ("hardware", "runtime", "device", "device_name")
 
 
 def outcome_of(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One model's results, in plain JSON values.
-
-    Returns:
-        Where it ran, its results in the order of their batch sizes, how they ended, and their
-        aggregate, which is None where nothing went through.
-    """
+    """One model's results, in plain JSON values."""
     rows = sorted(map(row_of, bodies), key=lambda row: (row["batch_size"] or 0, row["launch"] or 0))
     first = rows[0] if rows else {}
     statuses = Counter(str(row["status"]) for row in rows)
@@ -386,7 +350,6 @@ class EnhancedHardwareBenchmarkRunner:
 
     @property
     def selector(self) -> HardwareSelector:
-        """Who names the hardware, by what the database knows; made when it is first asked."""
         if self._selector is None:
             from accelbench.recommend.selector import HardwareSelector
 
@@ -416,10 +379,6 @@ class EnhancedHardwareBenchmarkRunner:
         Returns:
             A dict that json.dumps takes: what was measured and where, whether the hardware was
             chosen and why, every result, and their aggregate over batch sizes.
-
-        Raises:
-            UsageError, SurroundingsError: nothing can be measured or written; one sentence.
-            KeyboardInterrupt: after Ctrl-C; what was measured until then is stored.
         """
         how = wanted(hardware=hardware, batch_sizes=batch_sizes, mode=mode, **parameters)
         spec = model_named(model_name, model_family)
@@ -515,11 +474,10 @@ class EnhancedHardwareBenchmarkRunner:
     def _executed(
         self, planner: Planner, places: StoredResults, observe: Observe
     ) -> tuple[RunResult, Plan, Observer]:
-        """Run here or on the fleet."""
         if self._fleet is None:
             (made,) = execute(planner, places, observe)
             return made.result, made.spec.plan, made.observer
-        from accelbench.fleet.fleet_execute import execute_on
+        from accelbench.fleet.fleet_run import execute_on
 
         watching: list[Observer] = []
 
@@ -539,7 +497,7 @@ class EnhancedHardwareBenchmarkRunner:
     ) -> tuple[Plan, list[SelectedTarget]]:
         request = wanted.request(models)
         if not wanted.chosen:
-            return planning.plan_for(request, inventory, runtimes), []
+            return expand.plan_for(request, inventory, runtimes), []
         from accelbench.recommend.answer.local_selector import LocalSelector
 
         allowed = _allowed(inventory, wanted.available_hardware)
@@ -556,7 +514,6 @@ class EnhancedHardwareBenchmarkRunner:
     def _files(
         self, ended: RunResult, journals: Path, database: Database | None, create_report: bool
     ) -> list[Path]:
-        """What is left beside the store; of a run that was cut off, nothing."""
         if ended.interrupted:
             return []
         facts = read(journal_path(journals, ended.run_id))
@@ -573,7 +530,6 @@ class EnhancedHardwareBenchmarkRunner:
 def _fleet_named(
     fleet: str | bool, token_file: str | os.PathLike[str] | None
 ) -> FleetAddress | None:
-    """The fleet that is meant; None where everything is measured here."""
     if fleet is False:
         return None
     from accelbench.fleet.session import FleetAddress
@@ -599,7 +555,6 @@ def _told(
     choices: Sequence[SelectedTarget],
     rows: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """What is said of one model of a run."""
     choice = next((target for target in choices if target.model.id == spec.id), None)
     own = [row for row in rows if row["model"] == spec.id]
     return {

@@ -34,8 +34,8 @@ from accelbench.models.code_models.looking import look
 from accelbench.models.code_models.models import model_found
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.run.conduct.results import LaunchFacts, compose
-from accelbench.run.plan.estimates import conditions, cost
 from accelbench.run.plan.request import Planned
+from accelbench.run.plan.run_forecast import conditions, cost
 from accelbench.run.process.worker_client import open_request
 from accelbench.run.worker.worker import CaseBench, Reporter, describe
 
@@ -77,11 +77,7 @@ def measured_here(
     name: str | None,
     folder: Path,
 ) -> Result:
-    """Measure an object in this process, a batch size after the other.
-
-    Raises:
-        UsageError: it needs a process of its own, or cannot be measured: one sentence.
-    """
+    """Measure an object in this process, a batch size after the other."""
     _refuse(model, settings, hardware, precisions, mode)
     stub = folder / "given_object.py"
     stub.write_text(_SOURCE, encoding="utf-8")
@@ -121,7 +117,6 @@ def _refuse(
 
 @contextmanager
 def _as_it_was(model: Any) -> Iterator[None]:
-    """Put modules back into training and into their types, and what is drawn to where it was."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     modules = list(model.modules()) if hasattr(model, "modules") else []
     modes = [(module, bool(getattr(module, "training", False))) for module in modules]
@@ -185,8 +180,7 @@ def _result(
     for batch in batch_sizes:
         if spec.fixed_batch is not None and batch != spec.fixed_batch:
             raise UsageError(
-                f"It takes {spec.fixed_batch} items at once, not {batch}.",
-                "Leave out batch_sizes.",
+                f"It takes {spec.fixed_batch} items at once, not {batch}.", "Leave out batch_sizes."
             )
     runtime: Runtime = load(registered(ENGINES)[only])
     device = next(entry for entry in detect("cpu") if isinstance(entry, Device))

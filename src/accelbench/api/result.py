@@ -24,8 +24,8 @@ from accelbench.core.visible import in_quotes, visible
 from accelbench.core.vocabulary import Provenance, Quality, Status
 from accelbench.core.worth import source_of
 from accelbench.exchange.titles import title
-from accelbench.store.samples import step_ms
-from accelbench.store.scratch import temporary_folder
+from accelbench.store.files import temporary_folder
+from accelbench.store.fit import step_ms
 
 if TYPE_CHECKING:
     from accelbench.api.comparing import ComparisonTable
@@ -124,14 +124,9 @@ class Result:
         return {**flat, "samples_ms": _samples(row)}
 
     def compare(self, other: Result) -> ComparisonTable:
-        """This run beside another, question by question, by the rules of `accelbench compare`.
+        """Compare this run with another, by the rules of `accelbench compare`; a line a side.
 
-        Returns:
-            A line a side: `speedup` with its interval beside the other run, which comes first, and
-            why where they are not compared.
-
-        Raises:
-            UsageError: one was measured in fresh processes, and the other was not.
+        Raises UsageError if only one of them was measured in fresh processes.
         """
         if self.isolated != other.isolated:
             raise UsageError(
@@ -151,11 +146,7 @@ class Result:
         return ComparisonTable(document(groups, axis), None, axis.name)
 
     def plot(self, chart: str = "latency-distribution") -> DrawnChart:
-        """A chart of it, by its name: accelbench plot --chart list says which there are.
-
-        Raises:
-            UsageError: there is no such chart, or nothing that it could show.
-        """
+        """A chart of it, by its name: accelbench plot --chart list says which there are."""
         from accelbench.present.chart_data import subject_of
         from accelbench.present.table_export import write_json
 
@@ -195,10 +186,6 @@ def _cells(row: Mapping[str, Any], unit: str) -> list[str]:
     ]
 
 
-def _figure(value: float | None) -> str:
-    return NO_DATA if value is None else four_digits(value)
-
-
 Row = Mapping[str, Any]
 
 
@@ -220,15 +207,7 @@ class StoredTable:
     def sort(
         self, column: str = "latency_mean_ms", *, descending: bool | None = None
     ) -> StoredTable:
-        """The same in the order of a column, without a value last.
-
-        Args:
-            column: of the store.
-            descending: the largest first; else the better ones first, where the column has such.
-
-        Raises:
-            UsageError: there is no such column, or its values have no order.
-        """
+        """The same in the order of a column, without a value last."""
         if column not in BY_NAME:
             raise UsageError(f"There is no column {in_quotes(column)}.", meant(column, BY_NAME))
         about = BY_NAME[column]
@@ -241,11 +220,7 @@ class StoredTable:
         return replace(self, rows=[*ordered, *unknown], sorted_by=column)
 
     def to_pandas(self) -> Any:
-        """A DataFrame of pandas, a line a row.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """A DataFrame of pandas, a line a row."""
 
         return Result("", self.rows).to_pandas().drop(columns="samples_ms", errors="ignore")
 
@@ -254,7 +229,6 @@ class StoredTable:
         return str(Result("", self.rows))
 
     def _repr_html_(self) -> str:
-        """Return the table as a notebook shows it."""
         from accelbench.present.document import Table, columns
         from accelbench.present.pages.document_page import MOST_ROWS, notebook_table
 
@@ -275,10 +249,6 @@ def results(models: Words = (), *, run: Words = (), **which: Unpack[StoredFilter
         models: filter by model.
         run: filter by run, by id or label.
         which: further filters: `StoredFilters`.
-
-    Raises:
-        UsageError: a word is known nowhere.
-        SurroundingsError: there is no database, or nothing in it that was asked for.
     """
     from accelbench.judge.run_names import only_runs
     from accelbench.judge.stored_results import on_one_machine, rows_of

@@ -32,7 +32,7 @@ from accelbench.exchange.guide_csv import guide_result
 from accelbench.exchange.writing import write_new
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.execute import StoredResults, execute
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Plan, Planned, Refusal, Request, joined
 from accelbench.run.plan.sharing import shapes_of
 from accelbench.run.process.worker_client import Observer
@@ -156,10 +156,6 @@ def run_inference_benchmark(
         A result a batch size, in the order of `config.batch_sizes`, under the guide's keys
         and every column of the store. One that is not ok has a status, a reason, a message
         and an advice, and NaN for its figures.
-
-    Raises:
-        UsageError, SurroundingsError: nothing can be measured or written; one sentence.
-        KeyboardInterrupt: after Ctrl-C, when what was measured until then is in the CSV.
     """
     return _run([config], db)
 
@@ -201,7 +197,6 @@ def run_benchmark_suite(
 def _run(
     configs: Sequence[BenchmarkConfig], db: str | os.PathLike[str] | None
 ) -> list[dict[str, Any]]:
-    """One run of configs that differ in model and framework alone."""
     for config in configs:
         config.check()
     first = configs[0]
@@ -261,7 +256,7 @@ def _plan(config: BenchmarkConfig, inventory: Inventory, runtimes: Mapping[str, 
         **sizes,
     )
     if config.runtime in runtimes:
-        return planning.plan_for(request, inventory, runtimes)
+        return expand.plan_for(request, inventory, runtimes)
     refusal = Refusal(
         Status.UNSUPPORTED,
         "no_runtime",
@@ -322,7 +317,6 @@ def _warnings(config: BenchmarkConfig, row: Mapping[str, Any]) -> list[str]:
 
 
 def _said(configs: Sequence[BenchmarkConfig]) -> str:
-    """What stands where a command line would."""
     shown = ", ".join(map(repr, configs))
     return (
         f"accelbench.run_inference_benchmark({shown})"

@@ -67,16 +67,7 @@ def make():
 
 
 def written(subject: Any, inputs: Any, folder: Path) -> str:
-    """Write what makes an object again into a folder, and give the word that names it.
-
-    Args:
-        subject: a torch module, or anything that can be called.
-        inputs: what it is called with; None where it says so itself.
-        folder: empty; the run's own.
-
-    Raises:
-        UsageError: it cannot be made again in another process; the sentence says the way out.
-    """
+    """Write what makes an object again into a folder, and give the word that names it."""
     script = str(getattr(sys.modules.get("__main__"), "__file__", None) or "")
     made = (subject,) if inputs is None else (subject, inputs)
     _refuse_local(subject)
@@ -136,7 +127,6 @@ def _found_on(path: list[str], name: str) -> str | None:
 
 
 def _refuse_local(subject: Any) -> None:
-    """Refuse a closure or a lambda, which no import finds."""
     name = getattr(subject, "__qualname__", "")
     if inspect.isfunction(subject) and ("<locals>" in name or "<lambda>" in name):
         raise _cannot(subject, "it was defined within a function or as a lambda")
@@ -197,7 +187,6 @@ def _root_of(module: ModuleType, file: Path) -> Path:
 
 
 def _imports(file: Path, package: str) -> Iterator[str]:
-    """The names of modules that a file imports, wherever in it, with the packages they are in."""
     with suppress(SyntaxError, ValueError, OSError, RecursionError):
         for node in ast.walk(ast.parse(file.read_bytes())):
             names = []
@@ -220,14 +209,7 @@ GIVEN = "given"
 def batches_meant(
     batch_sizes: Sequence[int] | str | None, spec: ModelSpec, model: Any, inputs: Any
 ) -> tuple[int, ...]:
-    """Items in a step; () leaves them to the plan.
-
-    Args:
-        batch_sizes: as the caller has them.
-        spec: the model that is meant.
-        model: what the caller gave: an object, or a word.
-        inputs: what it is called with; None where it says so itself.
-    """
+    """Items in a step; () leaves them to the plan."""
     if not isinstance(batch_sizes, str):
         return tuple(batch_sizes or ())
     example = None if isinstance(model, str) else inputs

@@ -22,6 +22,7 @@ from typer.core import TyperCommand
 
 from accelbench import __version__
 from accelbench.cli.arguments.lists import NamedCommands, command_for_option, command_for_script
+from accelbench.cli.arguments.shared_options import help_of
 from accelbench.cli.services.project_file import defaults_of, project_defaults
 from accelbench.core.errors import (
     EXIT_ENVIRONMENT,
@@ -35,53 +36,7 @@ from accelbench.present.terminal.terminal import complain, guarded, log_everythi
 
 #: command → (module with an `app`, what it does); the order is that of the help page.
 COMMANDS = {
-    "run": ("accelbench.cli.commands.run", "Measure models on hardware; store every sample."),
-    "fleet": (
-        "accelbench.cli.commands.fleet",
-        "Measure on many machines, which Ray holds together.",
-    ),
-    "hardware": (
-        "accelbench.cli.commands.hardware",
-        "Show every platform, present or absent, and why.",
-    ),
-    "matrix": (
-        "accelbench.cli.commands.matrix",
-        "Show what each platform is worth for each model.",
-    ),
-    "compare": ("accelbench.cli.commands.compare", "Compare results along any axis."),
-    "recommend": (
-        "accelbench.cli.commands.recommend",
-        "Say which hardware to take for a model, and why.",
-    ),
-    "predict": (
-        "accelbench.cli.commands.predict",
-        "Say what was not measured would take, with intervals.",
-    ),
-    "check": (
-        "accelbench.cli.commands.check",
-        "Say whether anything became worse than a baseline.",
-    ),
-    "history": ("accelbench.cli.commands.history", "Show what changed over time, and since when."),
-    "report": (
-        "accelbench.cli.commands.report",
-        "Write all that is known of results into one file.",
-    ),
-    "plot": ("accelbench.cli.commands.plot", "Draw charts of results."),
-    "dashboard": ("accelbench.cli.commands.dashboard", "Look at results in a browser."),
-    "publish": (
-        "accelbench.cli.commands.publish",
-        "Write the dashboard as static files for any web server.",
-    ),
-    "models": ("accelbench.cli.commands.models", "List what can be measured by name."),
-    "doctor": (
-        "accelbench.cli.commands.doctor",
-        "Say what works, what is missing, and what mends it.",
-    ),
-    "setup": (
-        "accelbench.cli.commands.setup",
-        "Install the packages of engines, and what a browser needs.",
-    ),
-    "db": ("accelbench.cli.commands.db", "Make, look into, export and merge databases."),
+    name: (f"accelbench.cli.commands.{name}", text) for name, text in help_of("commands").items()
 }
 
 

@@ -47,10 +47,7 @@ NAME = "aggregated_benchmarks.json"
 TARGET = ("runtime", "hardware", "device", "device_name")
 QUESTION = ("model", *TARGET, "precision", "mode")
 #: What else was asked: part of the question, though mostly each model's own default.
-ASIDE = (
-    *columns(),
-    *("scenario", "world_size", "compiled", "options", "weights", "data_source"),
-)
+ASIDE = (*columns(), *("scenario", "world_size", "compiled", "options", "weights", "data_source"))
 _ABOUT = ("family", "architecture", "model_size", "parameters")
 _DOUBTFUL = (Quality.UNSTEADY, Quality.THROTTLED, Quality.UNUSABLE)
 #: The flag of results with fewer samples than sampling that is not cut short begins with.
@@ -103,7 +100,6 @@ def gather(folder: Path) -> AggregateRows:
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
-    """Read a result file's run and results, or raise StoreError."""
     try:
         document = jsonc.read(path)
     except OSError as error:
@@ -147,8 +143,7 @@ def aggregate(gathered: AggregateRows) -> dict[str, Any]:
         "results": len(counted),
         "status_counts": _counts((row.get("status") for row in counted), Status),
         "left_out": _counts(
-            (row.get("provenance") for row in every if not row["comparable"]),
-            Provenance,
+            (row.get("provenance") for row in every if not row["comparable"]), Provenance
         ),
         "entries": sorted(entries, key=lambda e: canonical([e[n] for n in (*QUESTION, "shape")])),
     }

@@ -138,7 +138,6 @@ def _of_guide(row: Row, header: Sequence[str]) -> Row:
 
 
 def _typed(line: Record) -> Row:
-    """Return the cells of a line as their columns hold them, and the values of its launches."""
     cell = line.values.get(LAUNCH_VALUES)
     if not cell:
         return columns_of(line)

@@ -46,7 +46,6 @@ class Prices:
 
     @property
     def source(self) -> str:
-        """Origin of the prices: the file's name."""
         return self.path.name
 
     @property
@@ -76,11 +75,7 @@ def plain_name(name: str) -> str:
 
 
 def prices_at(path: Path | None) -> Prices | None:
-    """Return the prices of an option, else of $ACCELBENCH_PRICES, else None.
-
-    Raises:
-        UsageError: the file, or something in it, is wrong: one sentence with file, line and key.
-    """
+    """Return the prices of an option, else of $ACCELBENCH_PRICES, else None."""
     if path is not None:
         return read_prices(path.expanduser())
     named = os.environ.get(PRICES_VARIABLE)

@@ -1,17 +1,27 @@
 """The JSON Schema of profile files.
 
 `python -m accelbench.exchange.profile_schema > docs/profile-schema.json` publishes it.
+
+Profiles as files: one JSON document per case, and the engine's own record next to it.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from accelbench.core.axes import columns
 from accelbench.core.columns import BY_NAME
+from accelbench.core.identity import plain
+from accelbench.exchange.result_file import result_file_name
 from accelbench.exchange.result_schema import property_of
+from accelbench.exchange.writing import write_exactly, write_new
+from accelbench.store.files import REAL_FILES, Files
 
 SCHEMA_VERSION = 1
 SCHEMA_ID = f"urn:accelbench:profile:{SCHEMA_VERSION}"
@@ -43,11 +53,7 @@ _FOUND: dict[str, Any] = {
         "description": "one profiled step, the mean of them, with the profiler's cost",
         "type": ["number", "null"],
     },
-    "walls_ms": {
-        "description": "each of them",
-        "type": "array",
-        "items": {"type": "number"},
-    },
+    "walls_ms": {"description": "each of them", "type": "array", "items": {"type": "number"}},
     "explained": {
         "description": "the share of the step that the operators add up to; more than 1 where"
         " several ran at the same time",
@@ -109,3 +115,35 @@ def text() -> str:
 
 if __name__ == "__main__":
     sys.stdout.write(text())
+
+
+#: Of the documents' output tree.
+FOLDER = "profiles"
+
+
+def write(
+    folder: Path,
+    profile: Mapping[str, Any],
+    record: Path | None,
+    when: datetime | None = None,
+    files: Files = REAL_FILES,
+) -> list[Path]:
+    """Write one case's profile, named like result files; return the new files.
+
+    `record` is what the engine wrote, copied to the same name with its own suffix. Existing files
+    are never overwritten.
+    """
+    words = [str(profile.get(name) or "unknown") for name in ("model", "hardware", "precision")]
+    name = result_file_name(words[0], words[1], words[2], when or datetime.now(UTC))
+    body = {"schema": SCHEMA_ID, "about": ABOUT, "profile": plain(profile)}
+    text = json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    path = write_new(folder, name, text.encode(), files)
+    if record is None:
+        return [path]
+    beside = path.with_name(f"{path.stem}.{record.name}")
+    write_exactly(beside, lambda written: _copy(record, written), files)
+    return [path, beside]
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.core.worth import simulation_of
-from accelbench.exchange import aggregate, guide_csv, profile_file, result_file
+from accelbench.exchange import aggregate, guide_csv, profile_schema, result_file
 from accelbench.exchange.writing import inside, write_new
 
 #: Where charts go, and the journals of a run without a database.
 VISUALIZATIONS, JOURNALS = "visualizations", "journals"
-_FOLDERS = (aggregate.RAW, aggregate.PROCESSED, profile_file.FOLDER, VISUALIZATIONS, JOURNALS)
+_FOLDERS = (aggregate.RAW, aggregate.PROCESSED, profile_schema.FOLDER, VISUALIZATIONS, JOURNALS)
 
 
 def refuse_links(folder: Path) -> None:

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.serial import device_from_json, device_to_json
-from accelbench.fleet.dispatch import NodeOffer
-from accelbench.fleet.work_units import Need
+from accelbench.fleet.dispatch import Need, NodeOffer
 
 #: Of an environment, what figures of two nodes may differ by; packages are held apart, by name.
 _COMPARED = (
@@ -35,12 +34,10 @@ class FleetNode:
 
     @property
     def version(self) -> str:
-        """The version of accelbench."""
         return str((self.environment.get("packages") or {}).get("accelbench", "unknown"))
 
     @property
     def devices(self) -> dict[str, list[Device]]:
-        """Its devices by platform."""
         present = {
             name: [entry for entry in entries if isinstance(entry, Device)]
             for name, entries in self.inventory.items()
@@ -54,7 +51,6 @@ class FleetNode:
 
     @property
     def offer(self) -> NodeOffer:
-        """The units that it can measure."""
         named = {
             f"{name}:{word}"
             for name, found in self.devices.items()

@@ -26,10 +26,11 @@ from accelbench.core.facts import (
     utc_now,
 )
 from accelbench.core.identity import digest
+from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Outcome, Provenance
 from accelbench.core.worth import THIS_ARM
+from accelbench.fleet.dispatch import CaseKey, WorkUnit, is_tried
 from accelbench.fleet.fleet_nodes import FleetNode, differences
-from accelbench.fleet.work_units import CaseKey, WorkUnit, is_tried
 from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, started_fact
 from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
 from accelbench.run.conduct.run_record import (
@@ -109,13 +110,11 @@ class FleetRecord:
         self._attempts: dict[tuple[int, int], _Attempt] = {}
 
     def left(self, unit: int) -> WorkUnit:
-        """Return what of a unit has not ended."""
         whole = self._units[unit]
         done = whole.keys(self._against).keys() - self._left[unit]
         return whole.without(case for case, _ in done) if done else whole
 
     def complete(self, unit: int) -> bool:
-        """Return whether every case of a unit has ended."""
         return not self._left[unit]
 
     def take(self, unit: int, attempt: int, facts: Iterable[Fact]) -> list[Mapping[str, Any]]:
@@ -135,7 +134,6 @@ class FleetRecord:
         return counted
 
     def forget(self, unit: int, attempt: int) -> None:
-        """Forget an attempt that has ended."""
         held = self._attempts.pop((unit, attempt), None)
         if held is not None:
             self.dropped += sum(map(len, held.results.values()))
@@ -325,19 +323,24 @@ def begun_of(fleet: str, facts: Iterable[Fact]) -> dict[str, Any]:
     return begun
 
 
+def bodies_not_run(
+    run_id: str, arm: str, settings: RunSettings, cases: Iterable[Planned], outcome: Outcome
+) -> Iterator[dict[str, Any]]:
+    """Yield results of cases that no node measured, one a launch."""
+    for launch in launch_numbers(settings.launches):
+        facts = LaunchFacts(run_id, launch, arm, settings)
+        for planned in cases:
+            now = utc_now()
+            yield compose(facts, planned, outcome, Provenance.MEASURED, None, now, now)
+
+
 def refused_bodies(spec: PlannedRun) -> Iterator[dict[str, Any]]:
     """Yield results of cases that the plan refuses on every node."""
-    this = THIS_ARM if spec.other else ""
+    this, settings = THIS_ARM if spec.other else "", spec.settings
     for planned in spec.plan.cases:
-        refusal = planned.refusal
-        if refusal is None or is_tried(planned):
-            continue
-        outcome = Outcome(refusal.status, refusal.reason, refusal.message, refusal.advice)
-        for launch in launch_numbers(spec.settings.launches):
-            facts = LaunchFacts(spec.settings.run_id, launch, this, spec.settings)
-            moment = utc_now()
-            entry = _anywhere(planned)
-            yield compose(facts, entry, outcome, Provenance.MEASURED, None, moment, moment)
+        if planned.refusal is not None and not is_tried(planned):
+            outcome, cases = planned.refusal.outcome, [_anywhere(planned)]
+            yield from bodies_not_run(settings.run_id, this, settings, cases, outcome)
 
 
 def rows_of(folder: Path, fleet: str) -> list[Mapping[str, Any]]:

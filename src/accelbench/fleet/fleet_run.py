@@ -1,30 +1,49 @@
-"""A fleet's run: units out to the cluster, facts back into journals, until every case has ended."""
+"""A fleet's run: units out to the cluster, facts back into journals, until every case has ended.
+
+A fleet's run, from its nodes to rows of a database.
+
+nodes → plan → units → run_started │ units measured, their results in journals │ run_finished
+
+The fleet's run has the whole plan, and the cases that no node measured. Each node's part is a run
+of its own, `FLEET.NODE`, with that node's environment: a run's results are of one machine.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from accelbench.core.facts import utc_now
+from accelbench.core.errors import SurroundingsError
+from accelbench.core.facts import RESULT, Fact, part_id
 from accelbench.core.run_options import RunSettings
-from accelbench.core.vocabulary import Outcome, Provenance, Status
+from accelbench.core.vocabulary import Outcome, Status
 from accelbench.core.worth import THIS_ARM
 from accelbench.fleet.dispatch import (
     BUDGET,
     NO_NODE,
+    PART_IN_STEPS,
     Cancel,
+    CaseKey,
     Dispatcher,
     DispatchRules,
     GiveUp,
+    Need,
     PassOver,
     Submit,
+    WorkUnit,
+    on_each,
+    units_of,
 )
 from accelbench.fleet.fleet_nodes import (
     Cluster,
     ClusterEvent,
+    FleetInventory,
     FleetNode,
     NodeJoined,
     NodeLost,
@@ -33,16 +52,41 @@ from accelbench.fleet.fleet_nodes import (
     UnitEnded,
     UnitFailed,
     UnitHeard,
+    shared_machines,
 )
-from accelbench.fleet.fleet_record import FleetRecord, facts_of
-from accelbench.fleet.work_units import PART_IN_STEPS, Need, WorkUnit
-from accelbench.run.conduct.results import LaunchFacts, compose, launch_numbers
-from accelbench.run.conduct.run_record import arm_to_json, planned_to_json
-from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan
+from accelbench.fleet.fleet_record import (
+    FleetRecord,
+    begin,
+    begun_of,
+    bodies_not_run,
+    ended_in,
+    facts_of,
+    finish_parts,
+    open_journal,
+    profiles_of,
+    refused_bodies,
+    rows_of,
+)
+from accelbench.hardware.environment import environment
+from accelbench.run.conduct.launch_context import LaunchTally
+from accelbench.run.conduct.lifecycle import FLEET, PlannedRun, RunResult
+from accelbench.run.conduct.run_record import (
+    arm_settled,
+    arm_to_json,
+    finished_fact,
+    planned_to_json,
+    resumed_fact,
+    settled,
+)
+from accelbench.run.execute import Planner, ResultPlaces, fill, resumable
+from accelbench.run.plan import expand
+from accelbench.run.plan.request import OtherArm, Plan
+from accelbench.run.process.worker_client import Observer
+from accelbench.store.journal import Journal
 
 if TYPE_CHECKING:
     from accelbench.fleet.node_probes import ProbeRecord
+
 
 #: How long the cluster is waited for before deadlines are looked at again.
 _TURN_SECONDS = 1.0
@@ -85,11 +129,9 @@ class FleetJob:
 
     @property
     def against(self) -> str:
-        """The name of the other arm; empty if there is none."""
         return self.other.against.name if self.other else ""
 
     def task(self, unit: WorkUnit, attempt: int) -> dict[str, Any]:
-        """Return the task that a node gets for a unit."""
         against = {}
         if self.other is not None:
             against["against"] = arm_to_json(replace(self.other, plan=Plan(unit.others)))
@@ -126,7 +168,15 @@ class FleetJob:
         ]
 
     def unmeasured(self, unit: WorkUnit, reason: str, message: str) -> Iterable[Mapping[str, Any]]:
-        return unmeasured_bodies(self, unit, reason, message)
+        """Return results of cases that no node measured, one a launch."""
+        status = _STATUSES.get(reason, Status.FAILED)
+        outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
+        this = THIS_ARM if self.other else ""
+        bodies = bodies_not_run(self.fleet, this, self.settings, unit.cases, outcome)
+        if self.other is None:
+            return bodies
+        theirs = self.other.settings
+        return chain(bodies, bodies_not_run(self.fleet, self.against, theirs, unit.others, outcome))
 
 
 class FleetRun:
@@ -170,7 +220,6 @@ class FleetRun:
         self._dispatcher.nodes_known()
 
     def go(self) -> None:
-        """Run until every case has ended."""
         while True:
             self._act()
             if self._dispatcher.over:
@@ -180,7 +229,6 @@ class FleetRun:
             self._between()
 
     def cancel(self) -> None:
-        """End all attempts."""
         for unit in self._dispatcher.flying:
             self._cluster.cancel(unit, self._dispatcher.attempt_of(unit))
 
@@ -293,24 +341,6 @@ _ADVICE = {
 _LOST_ADVICE = "Look at that node, and measure the case anew once it is well."
 
 
-def unmeasured_bodies(
-    job: FleetJob, unit: WorkUnit, reason: str, message: str
-) -> Iterable[dict[str, Any]]:
-    """Yield results of cases that no node measured, one a launch."""
-    status = _STATUSES.get(reason, Status.FAILED)
-    outcome = Outcome(status, reason, message, _ADVICE.get(reason, _LOST_ADVICE))
-    this = THIS_ARM if job.other else ""
-    arms = [(this, unit.cases, job.settings)]
-    if job.other is not None:
-        arms.append((job.against, unit.others, job.other.settings))
-    for arm, cases, settings in arms:
-        for launch in launch_numbers(settings.launches):
-            facts = LaunchFacts(job.fleet, launch, arm, settings)
-            for planned in cases:
-                moment = utc_now()
-                yield compose(facts, planned, outcome, Provenance.MEASURED, None, moment, moment)
-
-
 @dataclass
 class Pauses:
     """A call that is repeated, but not more often than every few seconds."""
@@ -324,3 +354,207 @@ class Pauses:
         if time.monotonic() - self._last >= self.seconds:
             self.do()
             self._last = time.monotonic()
+
+
+#: How long nodes may take to say what they are.
+_SETTLE_SECONDS = 300.0
+#: How often what came meanwhile goes into the database or lake.
+_FILL_SECONDS = 60.0
+
+Observe = Callable[[PlannedRun, FleetInventory, Mapping[str, Any]], Observer | FleetObserver]
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """Options of a fleet's run."""
+
+    each: bool = False  # whether every node measures every case that it can
+    rules: DispatchRules = field(default_factory=DispatchRules)  # bounds of dispatching
+
+
+def nodes_of(cluster: Cluster, note: Callable[[str], None]) -> list[FleetNode]:
+    """Return the nodes that can measure; note those that cannot, or that share a machine.
+
+    Raises SurroundingsError if no node can.
+    """
+    nodes: dict[str, FleetNode] = {}
+    deadline = cluster.now() + _SETTLE_SECONDS
+    while True:
+        for event in cluster.events(0.2):
+            if isinstance(event, NodeJoined):
+                nodes[event.node.id] = event.node
+            elif isinstance(event, NodeLost):
+                nodes.pop(event.node, None)
+        if cluster.settled() or cluster.now() > deadline:
+            break
+    for node in nodes.values():
+        if node.broken:
+            note(f"{node.name} measures nothing: {node.broken}")
+    usable = [node for node in nodes.values() if not node.broken]
+    if not usable:
+        raise SurroundingsError(
+            "The fleet has no node that can measure.",
+            "Let one join with accelbench fleet join; accelbench fleet status shows them.",
+        )
+    usable.sort(key=lambda node: node.name)
+    for shared in shared_machines(usable):
+        note(shared)
+    return usable
+
+
+def execute_on(
+    cluster: Cluster,
+    planner: Planner,
+    places: ResultPlaces,
+    observe: Observe,
+    options: FleetOptions | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> list[tuple[PlannedRun, RunResult]]:
+    """Plan for the nodes of a fleet, measure there and store, as `execute` does on one machine."""
+    nodes = nodes_of(cluster, note)
+    inventory = FleetInventory(nodes)
+    specs = list(planner(inventory, expand.installed_runtimes()))
+    if specs:
+        places.check()
+    options, executed = options or FleetOptions(), []
+    for spec in specs:
+        surroundings, fleet = environment(), spec.settings.run_id
+        observer = _watching(observe(spec, inventory, surroundings))
+        units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
+        job = FleetJob(fleet, units, spec.settings, spec.about, spec.other)
+        with Journal.create(places.journals(), fleet) as journal:
+            begin(journal, spec, nodes, surroundings, each=options.each)
+            for body in refused_bodies(spec):
+                journal.append(Fact(RESULT, str(body["result_id"]), body))
+                observer.measured("", body)
+            ended = _go(cluster, nodes, job, journal, places, observer, options.rules)
+        executed.append((spec, ended))
+    return executed
+
+
+def resume_on(
+    cluster: Cluster,
+    fleet: str,
+    places: ResultPlaces,
+    watch: Observer | FleetObserver,
+    rules: DispatchRules | None = None,
+    begin_left: Callable[[str, int, int], None] | None = None,
+) -> RunResult:
+    """Continue a fleet's run that was cut off; cases that have ended are not measured again.
+
+    `begin_left` is called with the run, the number of results left, and the number of nodes.
+    """
+    folder, observer = places.journals(), _watching(watch)
+    with Journal.resume(folder, fleet) as journal:
+        facts = journal.facts()
+        begun = begun_of(fleet, facts)
+        settings, plan = settled(fleet, begun)
+        other = arm_settled(fleet, begun)
+        nodes = nodes_of(cluster, observer.note)
+        each = bool((begun.get(FLEET) or {}).get("each"))
+        units = units_on(nodes, plan, settings, other, each=each)
+        about = {name: begun.get(name) for name in ("command", "label", "names")}
+        job = FleetJob(fleet, units, settings, about, other)
+        left = list(_left(job, folder, nodes, each=each))
+        observer.note(f"{sum(len(unit.cases) for unit in left)} cases are left.")
+        results = settings.launches * sum(len(unit.keys(job.against)) for unit in left)
+        if begin_left is not None:
+            begin_left(fleet, results, len(nodes))
+        journal.append(resumed_fact(fleet, environment()))
+        job = replace(job, units=left)
+        return _go(cluster, nodes, job, journal, places, observer, rules or DispatchRules())
+
+
+def units_on(
+    nodes: Iterable[FleetNode],
+    plan: Plan,
+    settings: RunSettings,
+    other: OtherArm | None,
+    *,
+    each: bool,
+) -> list[WorkUnit]:
+    """Return the units of a plan; with `each`, once for each node that can measure them."""
+    units = list(units_of(plan, settings, other))
+    return on_each(units, {node.id: frozenset(node.devices) for node in nodes}) if each else units
+
+
+def _left(
+    job: FleetJob, folder: Path, nodes: Iterable[FleetNode], *, each: bool
+) -> Iterator[WorkUnit]:
+    """Yield what has not ended of units; with `each`, what has not ended on that node."""
+    by_part = ended_in(folder, job.fleet)
+    names = {node.id: node.name for node in nodes}
+    together = sum(by_part.values(), Counter[CaseKey]())
+    for unit in job.units:
+        own = part_id(job.fleet, names.get(unit.need.node, ""))
+        ended = by_part.get(own, Counter()) if each else together
+        keys = unit.keys(job.against)
+        over = {key for key in keys if ended[key] >= job.settings.launches}
+        if len(over) < len(keys):
+            yield unit.without(case for case, _ in over)
+
+
+def _go(
+    cluster: Cluster,
+    nodes: Sequence[FleetNode],
+    job: FleetJob,
+    journal: Journal,
+    places: ResultPlaces,
+    observer: FleetObserver,
+    rules: DispatchRules,
+) -> RunResult:
+    folder = places.journals()
+
+    def store() -> None:
+        fill(places, observer.note)
+
+    record = FleetRecord(job.fleet, partial(open_journal, folder), job.units, job.against, journal)
+    rules = replace(rules, budget=job.settings.budget)
+    run = FleetRun(job, cluster, record, observer, rules, Pauses(_FILL_SECONDS, store))
+    interrupted = False
+    try:
+        run.welcome(nodes)
+        run.go()
+    except KeyboardInterrupt:
+        interrupted = True
+        run.cancel()
+    status = "interrupted" if interrupted else "finished"
+    record.close(status)
+    finish_parts(folder, job.fleet, status)
+    rows = rows_of(folder, job.fleet)
+    tally = LaunchTally.of(rows)
+    journal.append(finished_fact(job.fleet, status, counts=tally.counts))
+    with resumable(job.fleet, places):
+        store()
+    profiles = profiles_of(folder, job.fleet) if job.settings.profile else ()
+    if profiles and (keep := places.keep_profiles()) is not None:
+        for profile in profiles:
+            keep(profile, None)  # engines' own records stay on the nodes
+    return RunResult(job.fleet, tally, rows, interrupted, profiles)
+
+
+def _watching(watch: Observer | FleetObserver) -> FleetObserver:
+    return watch if isinstance(watch, FleetObserver) else NotedNodes(watch)
+
+
+@dataclass(frozen=True)
+class NotedNodes:
+    """An observer of a run on one machine, which gets notes about nodes."""
+
+    observer: Observer
+
+    def note(self, text: str) -> None:
+        self.observer.note(text)
+
+    def node_joined(self, node: FleetNode) -> None:
+        self.observer.note(f"{node.name} measures.")
+
+    def node_lost(self, node: str, why: str) -> None:
+        self.observer.note(f"{node} is lost: {why}.")
+
+    def at(self, node: str, text: str) -> None:
+        del node, text
+
+    def measured(self, node: str, row: Mapping[str, Any]) -> None:
+        del node
+        self.observer.case_finished(row)

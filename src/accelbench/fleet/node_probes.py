@@ -12,23 +12,16 @@ from typing import Any
 
 from accelbench.core.calibration import DeviceCalibration
 from accelbench.core.errors import SurroundingsError, UsageError
-from accelbench.core.facts import (
-    DEVICE_CALIBRATED,
-    HARDWARE_MEASURED,
-    Fact,
-    new_run_id,
-)
+from accelbench.core.facts import DEVICE_CALIBRATED, HARDWARE_MEASURED, Fact, new_run_id
 from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSettings
 from accelbench.core.visible import in_quotes
 from accelbench.engines.pytorch.runtime import PytorchRuntime
-from accelbench.fleet.dispatch import DispatchRules
-from accelbench.fleet.fleet_execute import nodes_of
+from accelbench.fleet.dispatch import DispatchRules, Need, WorkUnit
 from accelbench.fleet.fleet_nodes import Cluster, FleetNode
 from accelbench.fleet.fleet_record import FactSink, open_journal
-from accelbench.fleet.fleet_run import FleetJob, FleetRun, NodeObserver
+from accelbench.fleet.fleet_run import FleetJob, FleetRun, NodeObserver, nodes_of
 from accelbench.fleet.unit_runner import PROBES, REFUSED
-from accelbench.fleet.work_units import Need, WorkUnit
 from accelbench.run.calibrate import calibrating
 
 #: Platforms that have probes.
@@ -101,7 +94,6 @@ class ProbeRecord:
         self.refusals[unit] = "; ".join(str(body["message"]) for body in bodies)
 
     def close(self) -> None:
-        """Close the journals."""
         for sink in self._open.values():
             sink.close()
 
@@ -146,10 +138,7 @@ def probe_nodes(
         record.close()
     return [
         NodeProbes(
-            node.name,
-            device,
-            record.calibrations.get(number),
-            record.refusals.get(number, ""),
+            node.name, device, record.calibrations.get(number), record.refusals.get(number, "")
         )
         for number, (node, device) in enumerate(places)
     ]

@@ -14,6 +14,7 @@ from typing import Any
 from accelbench.core.errors import MissingExtraError, SurroundingsError
 from accelbench.core.protocols import Device, Inventory
 from accelbench.fleet import ray_worker
+from accelbench.fleet.dispatch import PARTED, Need, meeting_at, meeting_place
 from accelbench.fleet.fleet_nodes import (
     ClusterEvent,
     FleetNode,
@@ -27,7 +28,6 @@ from accelbench.fleet.fleet_nodes import (
     node_from_json,
     node_name,
 )
-from accelbench.fleet.work_units import PARTED, Need, meeting_at, meeting_place
 
 #: A node that was started by `accelbench fleet`: there is one of it, and whoever measures takes it.
 NODE = "accelbench_node"

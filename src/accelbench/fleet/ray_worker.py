@@ -63,7 +63,6 @@ class KeptRunner:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
         return self._process.pid
 
     def serves(self, environment: Mapping[str, str]) -> bool:
@@ -123,7 +122,6 @@ class RunnerSlot:
         self._kept = runner
 
     def close(self) -> None:
-        """End the runner that is kept."""
         if self._kept is not None:
             self._kept.end()
             self._kept = None

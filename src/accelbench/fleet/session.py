@@ -448,7 +448,6 @@ class FleetAddress:
         return cls(here[0].address, token_file or Path(here[0].token_file))
 
     def connected(self) -> RayCluster:
-        """Connect this process with the fleet and return its nodes."""
         if self.token_file is not None and not self.token_file.is_file():
             name = in_quotes(str(self.token_file))
             raise UsageError(f"There is no token file {name}.", "Name another one.")

@@ -27,8 +27,8 @@ from accelbench.core.facts import Fact, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
 from accelbench.core.protocols import Device, Inventory, Runtime
+from accelbench.fleet.dispatch import PART_IN_STEPS, take_part_here
 from accelbench.fleet.fleet_nodes import inventory_to_json
-from accelbench.fleet.work_units import PART_IN_STEPS, take_part_here
 from accelbench.hardware.detect import Detected
 from accelbench.hardware.environment import environment
 from accelbench.hardware.machine import boot, snapshot
@@ -36,10 +36,9 @@ from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.launch_context import RunMeans
 from accelbench.run.conduct.lifecycle import PlannedRun
 from accelbench.run.conduct.run_record import arm_settled, settled
-from accelbench.run.plan import planning
-from accelbench.run.plan.against import OtherArm
+from accelbench.run.plan import expand
 from accelbench.run.plan.expand import placed
-from accelbench.run.plan.request import Plan
+from accelbench.run.plan.request import OtherArm, Plan
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.process.process_control import own_process_group
 from accelbench.run.process.worker_client import Observer
@@ -101,11 +100,9 @@ class PipeObserver(Observer):
         self._say(done=row["result_id"])
 
     def at(self, text: str) -> None:
-        """Report what is being measured."""
         self._say(at=text)
 
     def over(self) -> None:
-        """Report that the unit has ended and its journal is complete."""
         self._say(over=True)
 
 
@@ -150,7 +147,6 @@ class UnitOrders:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def next(self) -> dict[str, str] | None:
-        """Return the next unit, or None at the end."""
         self._busy = False
         line = self._lines.get()
         self._busy = bool(line)
@@ -167,7 +163,7 @@ class UnitOrders:
 def serve(orders: UnitOrders, pipe: PipeObserver) -> None:
     """Measure one unit after another, each into a journal of its own folder."""
     inventory, surroundings, pool = Detected(), environment(), KeptWorkerPool()
-    runtimes = planning.installed_runtimes()
+    runtimes = expand.installed_runtimes()
     try:
         while order := orders.next():
             _print_into(order["errors"])

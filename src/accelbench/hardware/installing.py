@@ -28,7 +28,7 @@ from accelbench.core.devices import cards
 from accelbench.core.errors import SurroundingsError, UsageError
 from accelbench.core.visible import in_quotes
 from accelbench.hardware.doctor.packages import CLASHES, ORT_BUILDS, Requirement, meets, parse
-from accelbench.store.scratch import temporary_folder
+from accelbench.store.files import temporary_folder
 
 PACKAGE, _PLUGIN = "accelbench", "accelbench-"
 #: The marker that an extra is, alone or behind another one.

@@ -23,7 +23,7 @@ from accelbench.core.processes import NoAnswerError, answers_of, tell
 from accelbench.core.serial import model_from_json
 from accelbench.core.visible import visible
 from accelbench.core.vocabulary import Architecture, Family
-from accelbench.store.scratch import Scratch
+from accelbench.store.files import Scratch
 
 #: Of a config.json, what says where it comes from, not what the model is.
 _ORIGIN = {"architectures", "model_type", "transformers_version", "torch_dtype", "dtype"}

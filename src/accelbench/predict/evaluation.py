@@ -120,7 +120,7 @@ def _imported(tables: Sequence[Path], models: Mapping[str, FileModel]) -> Stored
     """Return the measured cases of tables, as a store that imported them has them."""
     from accelbench.exchange.imports.reading import read_import
     from accelbench.store.database import Database
-    from accelbench.store.scratch import temporary_folder
+    from accelbench.store.files import temporary_folder
 
     def model_of(name: str) -> ModelSpec | None:
         # A tag after the dot names weights; operators are those of the architecture.

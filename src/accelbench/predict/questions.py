@@ -34,7 +34,7 @@ from accelbench.predict.cases import (
     PredictedCase,
     family_of,
 )
-from accelbench.run.plan.ignored_options import sizes_taken
+from accelbench.run.plan.request import sizes_taken
 
 _MAKERS = re.compile(
     r"\b(nvidia|geforce|tesla|amd|radeon|instinct|intel|apple|hexagon|npu|gpu|cpu)\b"

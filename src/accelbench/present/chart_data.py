@@ -26,7 +26,7 @@ from accelbench.judge.run_noise import histories
 from accelbench.judge.stored_results import of_machine, rows_of, runs_to_judge
 from accelbench.present.charts.chart import Roof
 from accelbench.present.texts import phrase
-from accelbench.store.samples import step_ms, step_samples
+from accelbench.store.fit import step_ms, step_samples
 
 if TYPE_CHECKING:
     from accelbench.exchange.imports.records import Record

@@ -2,25 +2,35 @@
 
 Every answer uses three methods that can be overridden: `_encode_hardware_type`,
 `_estimate_model_size`, `select_hardware`.
+
+Stored models ranked for a task, and advice on several devices for one model. Pure.
+
+No time on several devices is predicted: it depends on their connection, which was not measured.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from accelbench.core.case import Shapes
+from accelbench.core.errors import AccelbenchError
 from accelbench.core.facts import utc_now
 from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Device, Inventory
-from accelbench.core.vocabulary import HARDWARE
+from accelbench.core.rows import Json, number, text
+from accelbench.core.vocabulary import HARDWARE, MIB, Mode, Provenance
 from accelbench.hardware.detect import Detected
+from accelbench.models.cost import memory_estimate_bytes
+from accelbench.models.find import every_model
 from accelbench.predict.device_memory import MemoryByDevice
-from accelbench.recommend.answer.answers import Answer, selection_map, told
-from accelbench.recommend.answer.explanation import sharers
+from accelbench.recommend.answer.answers import Answer, selection_map, sharers, told
 from accelbench.recommend.constraints.best_under import LimitAnswer, Limits, limits_named, under
-from accelbench.recommend.constraints.measure_command import MeasurementTarget
+from accelbench.recommend.constraints.measurement_candidates import MeasurementTarget
 from accelbench.recommend.estimate.candidate_predictions import CandidatePredictions
 from accelbench.recommend.evidence.candidates import (
     Candidate,
@@ -31,11 +41,16 @@ from accelbench.recommend.evidence.candidates import (
     placed,
 )
 from accelbench.recommend.evidence.model_evidence import own_of
-from accelbench.recommend.evidence.reader import EvidenceStore, StrPath, configured
-from accelbench.recommend.evidence.stores import destination, opened
-from accelbench.recommend.query.config import Config
-from accelbench.recommend.query.model_size import (
+from accelbench.recommend.evidence.reader import (
+    EvidenceStore,
+    StrPath,
+    configured,
+    destination,
+    opened,
+)
+from accelbench.recommend.query.config import (
     BROWSERS,
+    Config,
     ModelSize,
     estimated_size,
     from_name,
@@ -54,10 +69,161 @@ from accelbench.recommend.query.validation import batches
 from accelbench.recommend.rank.choosing import AnswerBasis, Choice, choose
 from accelbench.recommend.rank.matrices import Matrices, of_config, of_results, pages
 from accelbench.recommend.rank.pricing import Costs, Given, costs_of
-from accelbench.recommend.rank.ranking import advised, does, may_do, ranked
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
+
+
+#: The documents' tasks → words in the catalogue's tasks.
+_TASKS: Mapping[str, tuple[str, ...]] = {
+    "classification": ("classification", "detection"),
+    "generation": ("generation", "to-text", "to-image"),
+    "embedding": ("feature", "embedding", "similarity", "zero-shot"),
+    "speech_recognition": ("speech", "recognition"),
+}
+#: The same for models of no catalogue → their families.
+_FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "classification": ("vision",),
+    "generation": ("text_generation",),
+    "embedding": ("embedding",),
+    "speech_recognition": ("audio",),
+}
+
+
+def does(task: str, model: str, family: str | None) -> bool:
+    """Return whether a model is for a task; training and fine-tuning suit all."""
+    if task not in _TASKS:
+        return True
+    spec = _spec(model)
+    if spec is None:
+        return family in _FAMILIES[task]
+    return any(word in spec.task for word in _TASKS[task])
+
+
+def may_do(task: str, model: str, family: str | None) -> bool:
+    """Return whether the task of a model is unknown, so that it may be this one."""
+    return task in _TASKS and not family and _spec(model) is None
+
+
+def _spec(model: str) -> ModelSpec | None:
+    return next((spec for spec in every_model() if spec.id == model), None)
+
+
+def ranked(answers: Mapping[str, Json]) -> list[dict[str, object]]:
+    """Return models by the throughput of their best hardware, those without a result last.
+
+    The answers are those of `select_hardware` by model. Rates of tokens and images do not compare:
+    models are ranked within a unit, and the unit of most models comes first.
+    """
+    entries: list[dict[str, object]] = []
+    for name, answer in answers.items():
+        first = answer.get("primary_recommendation")
+        scores = _part(_part(answer, "all_scores"), str(first)) if first else {}
+        predictions = _part(scores, "predictions")
+        if predictions.get("provenance") == Provenance.PREDICTED:
+            predictions = {}  # predictions rank no models
+        entries.append(
+            {
+                "model": name,
+                "hardware": first,
+                "device": scores.get("device"),
+                "runtime": scores.get("runtime"),
+                "precision": scores.get("precision"),
+                "sizes": answer.get("sizes", {}),
+                "basis": scores.get("basis"),
+                "provenance": scores.get("provenance"),
+                "rests_on": scores.get("rests_on", []),
+                "sources": scores.get("sources", []),
+                "latency": predictions.get("latency"),
+                "throughput": predictions.get("throughput"),
+                "throughput_unit": predictions.get("throughput_unit"),
+            }
+        )
+    units = Counter(_unit(entry) for entry in entries if entry["throughput"] is not None)
+
+    def place(entry: Json) -> tuple[bool, int, str, bool, float, str]:
+        rate, unit = number(entry, "throughput"), _unit(entry)
+        measured = entry["basis"] == "measured"
+        return rate is None, -units[unit], unit, not measured, -(rate or 0.0), text(entry, "model")
+
+    return sorted(entries, key=place)
+
+
+def _part(answer: Json, name: str) -> Json:
+    part = answer.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _unit(entry: Json) -> str:
+    return text(entry, "throughput_unit")
+
+
+#: Platforms whose frameworks have a way for several devices.
+DISTRIBUTES = ("cuda", "rocm", "tpu", "cpu")
+#: Weight, gradient and two moments of AdamW in fp32; a forward pass keeps weights alone.
+_TRAINING_BYTES, _INFERENCE_BYTES = 16, 4
+_GIB = 2**30
+
+
+def advised(query: Query, ranked: Iterable[str]) -> dict[str, object] | None:
+    """Return the advice on several devices; None if one was asked for."""
+    given = query.distributed
+    if given is None or given["gpu_count"] < 2:
+        return None
+    count, gib = given["gpu_count"], given["max_memory_gb"]
+    able = [name for name in dict.fromkeys(ranked) if name in DISTRIBUTES]
+    needed = _needed(query)
+    strategy, fits, why = _strategy(query, needed, count, gib)
+    return {
+        "gpu_count": count,
+        "max_memory_gb": gib,
+        "hardware": able,
+        "memory_needed_gb": None if needed is None else needed / _GIB,
+        "strategy": strategy,
+        "fits": fits,
+        "reason": why,
+        "speed": "not predicted: what connects the devices was not measured",
+    }
+
+
+def _needed(query: Query) -> float | None:
+    """Bytes that one device would need alone, at its share of the batch."""
+    count = query.distributed["gpu_count"] if query.distributed else 1
+    share = max(1, math.ceil(query.batch / count))
+    if query.spec is not None:
+        try:
+            estimate = memory_estimate_bytes(
+                query.spec, Shapes(share), query.precision or "fp32", query.mode
+            )
+        except AccelbenchError:
+            estimate = None
+        if estimate is not None:
+            return float(estimate)
+    parameters = query.size.parameters
+    if parameters is None:
+        return None
+    each = _TRAINING_BYTES if query.mode == Mode.TRAINING else _INFERENCE_BYTES
+    return float(parameters) * each
+
+
+def _strategy(
+    query: Query, needed: float | None, count: int, gib: float | None
+) -> tuple[str, bool | None, str]:
+    """How to part the model, whether that fits, and why."""
+    training = query.mode == Mode.TRAINING
+    whole = "ddp" if training else "replicas"
+    if needed is None:
+        return whole, None, "how many weights the model has is not known"
+    mb = f"{needed / MIB:,.0f} MB"
+    if gib is None:
+        return whole, None, f"it needs {mb} on each device; how much each has was not said"
+    if needed <= gib * _GIB:
+        return whole, True, f"{mb} fit on each of {count} devices"
+    parted = "fsdp" if training else "sharded"
+    each = needed / count
+    fits = each <= gib * _GIB
+    note = f"{mb} do not fit on one device; parted among {count} they are {each / MIB:,.0f} MB each"
+    return parted, fits, note if fits else f"{note}, which do not fit either"
 
 
 #: A model's name → number of weights, or small, medium or large; None if it has no size.
@@ -90,11 +256,9 @@ class Knowledge:
         self.where, self.unwritable = destination(database_path)
 
     def answering(self) -> AbstractContextManager[None]:
-        """Open the store once for all reads of an answer."""
         return self.store.answering()
 
     def models(self, family: str | None = None) -> dict[str, StoredModel]:
-        """Return the stored models, or those of one family."""
         return {
             name: model
             for name, model in self.store.models().items()
@@ -102,8 +266,6 @@ class Knowledge:
         }
 
     def asked(self, put: RawQuery, config: Config, estimate: Estimate) -> Query:
-        """Return a question with every word looked up."""
-
         def size(name: str, spec: ModelSpec | None, parameters: int | None) -> ModelSize:
             categories = config["model_size_categories"]
             known = known_size(spec, parameters, categories)
@@ -118,14 +280,12 @@ class Knowledge:
     def candidates(
         self, config: Config, names: Sequence[str] | None, deployment: str | None = None
     ) -> list[Candidate]:
-        """Return the candidates of a question."""
         choices = candidates(names, self.store.devices(), self._others(config))
         if deployment is None:
             return choices
         return deployed(choices, deployment, all_asked=names is None)
 
     def platforms(self, config: Config) -> list[str]:
-        """Return every platform, rare ones only if something mentions them."""
         return every(self.store.devices(), self._others(config))
 
     def _others(self, config: Config) -> list[str]:
@@ -138,7 +298,6 @@ class Knowledge:
         return [entry for entry in entries if isinstance(entry, Device) and not entry.emulated]
 
     def present(self, platforms: Iterable[str]) -> frozenset[str]:
-        """Return which platforms this machine has."""
         return frozenset(name for name in platforms if self._devices(name))
 
     def is_here(self, platform: str, device: str | None = None) -> bool:
@@ -146,7 +305,6 @@ class Knowledge:
         return any(device in (None, "", entry.name) for entry in self._devices(platform))
 
     def _device_name(self, platform: str) -> str | None:
-        """Return the first device of a platform on this machine; None if it has none."""
         return next((device.name for device in self._devices(platform)), None)
 
     def beside(self, chosen: Choice) -> MeasurementTarget:
@@ -156,7 +314,6 @@ class Knowledge:
         )
 
     def matrices(self, config: Config) -> Matrices:
-        """Return the sources of compatibility in their order."""
         first, last = self._pages
         layer = of_config(config["compatibility"])
         return Matrices((layer, *first, of_results(self.store.tried()), *last))
@@ -228,12 +385,7 @@ class HardwareSelector:
         self._costs = costs_of(given, self.database)
 
     def is_here(self, hardware: str, device: str | None = None) -> bool:
-        """Return whether this machine has the hardware of a candidate.
-
-        Args:
-            hardware: a candidate's name, as in `all_scores`.
-            device: the name of the device, if it must be the same.
-        """
+        """Return whether this machine has the hardware of a candidate."""
         return self._knows.is_here(hardware.partition(":")[0], device)
 
     # -- to be overridden
@@ -469,9 +621,9 @@ class HardwareSelector:
         models = self._knows.models(family).items()
         asked = {name: model for name, model in models if wanted(name, model["family"])}
         answers = {}
-        for number, (name, model) in enumerate(asked.items()):
-            if len(asked) >= _MANY and number % _MANY == 0:
-                self._hear(f"Choosing for {len(asked):,} models: {number:,} done …")
+        for done, (name, model) in enumerate(asked.items()):
+            if len(asked) >= _MANY and done % _MANY == 0:
+                self._hear(f"Choosing for {len(asked):,} models: {done:,} done …")
             answers[name] = select(
                 model_family=model["family"] or None, model_name=name, **question
             )

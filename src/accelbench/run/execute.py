@@ -19,7 +19,7 @@ from accelbench.hardware.environment import environment
 from accelbench.run.conduct import lifecycle
 from accelbench.run.conduct.conductor import Keep
 from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.targets import Simulate
 from accelbench.run.process.worker_client import Observer
 from accelbench.store.database import Database
@@ -91,7 +91,7 @@ def here() -> tuple[Inventory, Mapping[str, Runtime]]:
     """Return the devices and the engines of this machine."""
     # A platform is detected when it is looked up, so all that a plan needs is detected while
     # planning and nothing is detected beside a step.
-    return Detected(), planning.installed_runtimes()
+    return Detected(), expand.installed_runtimes()
 
 
 def execute(planner: Planner, places: ResultPlaces, observe: Observe) -> list[ExecutedRun]:

@@ -2,6 +2,10 @@
 
 Summaries are compared with samples that are joined to their results: `step_ns` has the samples of
 whole steps, `timing` and `per_sample` how they were taken, `phases` the samples of every phase.
+
+Marking of imported results whose rate exceeds the documented peak of their device.
+
+A marked result has the quality `unusable` and its calculation in `implausible_rate`.
 """
 
 from __future__ import annotations
@@ -11,8 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accelbench.core.axes import AXES
 from accelbench.core.columns import BY_NAME
+from accelbench.core.device_facts import (
+    MILLISECONDS,
+    MOST_OF_PEAK,
+    OPERATIONS,
+    PEAK,
+    RATE,
+    documented_peak,
+)
 from accelbench.core.possible import describe_misfit
-from accelbench.core.vocabulary import Timing
+from accelbench.core.vocabulary import Provenance, Quality, Timing
 from accelbench.store.derived import (
     ALWAYS_GIVEN,
     COLUMNS_OF_BOUNDS,
@@ -22,7 +34,9 @@ from accelbench.store.derived import (
     Rule,
     There,
     limits_of,
+    operations_sql,
     row_rules,
+    step_ms_sql,
 )
 from accelbench.store.duck import quoted
 
@@ -204,7 +218,6 @@ class Contradiction(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The column and why it is wrong."""
         return f"{self.column}: {self.why}"
 
 
@@ -315,3 +328,65 @@ def typed(column: str, text: str | None) -> object:
     except ValueError:
         return text
     return int(number) if kind == "int" and number.is_integer() else number
+
+
+#: The column with the calculation.
+IMPLAUSIBLE = "implausible_rate"
+#: Imported results with a time, each with the documented peak of its devices.
+_WHO = ("device_name", "hardware", "precision", "world_size")
+_IMPORTED = f"provenance = '{Provenance.IMPORTED.value}' AND status = 'ok'"
+_KINDS = f"""
+SELECT DISTINCT {", ".join(_WHO)} FROM fact_result
+WHERE {_IMPORTED} AND implausible_rate IS NULL AND device_name IS NOT NULL
+"""  # noqa: S608 — our columns
+_MARK = """
+UPDATE fact_result SET quality = '{unusable}', implausible_rate = MAP {{
+    '{operations}': {work}, '{milliseconds}': {step}, '{rate}': {work} / ({step} / 1e3),
+    '{peak}': known.peak
+}}
+FROM (
+    SELECT unnest(?::VARCHAR[]) AS name, unnest(?::VARCHAR[]) AS platform,
+        unnest(?::VARCHAR[]) AS kind, unnest(?::BIGINT[]) AS devices, unnest(?::DOUBLE[]) AS peak
+) AS known
+WHERE {imported} AND implausible_rate IS NULL
+    AND device_name = known.name AND hardware IS NOT DISTINCT FROM known.platform
+    AND precision IS NOT DISTINCT FROM known.kind
+    AND world_size IS NOT DISTINCT FROM known.devices
+    AND {work} > {most} * known.peak * ({step} / 1e3)
+"""
+
+
+def mark_implausible(con: DuckDBPyConnection) -> None:
+    """Mark the imported results of a database, in its transaction."""
+    known = [
+        (name, hardware, precision, devices, peak)
+        for name, hardware, precision, devices in con.execute(_KINDS).fetchall()
+        if (peak := documented_peak(name, hardware or "", precision or "", devices or 1))
+    ]
+    if not known:
+        return
+    words = {
+        "unusable": Quality.UNUSABLE.value,
+        "operations": OPERATIONS,
+        "milliseconds": MILLISECONDS,
+        "rate": RATE,
+        "peak": PEAK,
+        "work": operations_sql(lambda _: True),
+        "step": step_ms_sql(lambda _: True),
+        "imported": _IMPORTED,
+        "most": MOST_OF_PEAK,
+    }
+    con.execute(_MARK.format(**words), list(map(list, zip(*known, strict=True))))
+
+
+def implausible_results(con: DuckDBPyConnection) -> list[dict[str, object]]:
+    """Return every marked result with its calculation, the one furthest above its peak first."""
+    names = (
+        *("result_id", "model", "device_name", "hardware", "runtime", "precision", "batch_size"),
+        IMPLAUSIBLE,
+    )
+    rows = con.execute(
+        f"SELECT {', '.join(names)} FROM benchmark_results WHERE {IMPLAUSIBLE} IS NOT NULL"  # noqa: S608
+        f" ORDER BY {IMPLAUSIBLE}['{RATE}'] / {IMPLAUSIBLE}['{PEAK}'] DESC, result_id"
+    ).fetchall()
+    return [dict(zip(names, row, strict=True)) for row in rows]

@@ -18,11 +18,16 @@ from accelbench.core.columns import BY_NAME, COLUMNS
 from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import Fact
 from accelbench.core.rows import Json
-from accelbench.store.creating import create, ensure, exists, identity, make_beside, settle
 from accelbench.store.duck import (
     RETRY_SECONDS,
     connect,
+    create,
+    ensure,
+    exists,
     file_errors,
+    identity,
+    make_beside,
+    settle,
     whole_guard,
 )
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, second_name
@@ -33,8 +38,7 @@ from accelbench.store.schema import SCHEMA_VERSION, VIEWS
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from accelbench.store.fit import Samples
-    from accelbench.store.samples import SampledRow
+    from accelbench.store.fit import SampledRow, Samples
 
 ENVIRONMENT = "ACCELBENCH_DB"
 DEFAULT_NAME = "accelbench.duckdb"
@@ -66,7 +70,6 @@ class Database:
 
     @property
     def name(self) -> str:
-        """Its name for people."""
         return str(self.path)
 
     @property
@@ -81,7 +84,6 @@ class Database:
 
     @property
     def journals(self) -> Path:
-        """The folder of its runs' journals."""
         return journal_dir_for(self.path)
 
     def ensure(self) -> None:
@@ -179,8 +181,7 @@ class Database:
 
     def status(self) -> dict[str, object]:
         """Return the contents of the database as plain JSON values."""
-        from accelbench.store.contents import contents
-        from accelbench.store.ingest import read_states, unfilled
+        from accelbench.store.ingest import contents, read_states, unfilled
 
         with connect(self.path, retry_seconds=self.retry_seconds) as con:
             report = {
@@ -203,7 +204,7 @@ class Database:
     def merge(self, other: Path) -> FilledRows:
         """Bring in everything another database and its journals hold; idempotent."""
         from accelbench.store.ingest import ingest
-        from accelbench.store.merge import compared, merge
+        from accelbench.store.merge_validation import compared, merge
 
         if exists(self.path) and exists(other) and identity(self.path) == identity(other):
             raise UsageError(f"{other} is the database itself.", "Name another one to merge.")
@@ -224,7 +225,7 @@ class Database:
         queries: Iterable[str] = (),
     ) -> FilledRows:
         """Bring in results that were measured elsewhere; a second time changes nothing."""
-        from accelbench.store.importing import bring_in
+        from accelbench.store.ingest import bring_in
 
         self.ensure()
         return bring_in(self.path, run_id, facts, bodies, queries, self.retry_seconds)

@@ -2,25 +2,45 @@
 
 One transaction holds the rows and how far each journal was read, so a crash leaves both or neither.
 The note only saves reading; the anti-join on ids keeps doubles out.
+
+Results that were measured elsewhere are imported whole or not at all, each exactly once: another
+value under a known result_id is an error.
 """
 
 from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from accelbench.core.facts import RESULT, RESULT_REFUSED
+from accelbench.core.errors import UsageError
+from accelbench.core.facts import FACT_VERSION, RESULT, RESULT_REFUSED, RUN_STARTED, Fact
 from accelbench.core.possible import wrong_with
-from accelbench.store.creating import ensure, exists
-from accelbench.store.duck import RETRY_SECONDS, connect
+from accelbench.core.worth import UnusableReason
+from accelbench.store.contradictions import implausible_results, mark_implausible
+from accelbench.store.duck import (
+    RETRY_SECONDS,
+    connect,
+    ensure,
+    exists,
+    file_errors,
+    quoted,
+)
 from accelbench.store.files import DB_OPTION, REAL_FILES, Files, explained, read_from
-from accelbench.store.insert import Batch, check_own, flush, refuse_contradictions
+from accelbench.store.fit import fit, spell_time
+from accelbench.store.insert import (
+    Batch,
+    check_own,
+    flush,
+    insert_many,
+    refuse_contradictions,
+)
 from accelbench.store.journal import SUFFIX, FilledRows, Scan, journals_in, scan
-from accelbench.store.merge_validation import refuse_known
+from accelbench.store.merge_validation import refuse_another, refuse_known, refuse_others
+from accelbench.store.schema import TABLES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -200,3 +220,138 @@ def _bring_in(
         if batch.full:
             filled += _flush(con, batch, held)
     return filled
+
+
+def bring_in(
+    path: Path,
+    run_id: str,
+    facts: Iterable[Fact],
+    bodies: Iterable[Mapping[str, Any]],
+    queries: Iterable[str] = (),
+    retry_seconds: float = RETRY_SECONDS,
+) -> FilledRows:
+    """Insert results and facts about their runs, in one transaction.
+
+    Results without a run belong to `run_id`. Facts come in only for runs that have results.
+    `queries` give results by column, if they are too many for bodies. Raises ConflictError if a
+    result has another value than the known one of its id, UsageError if its samples are not those
+    of its values.
+    """
+    filled, batch = FilledRows(), Batch()
+    with connect(path, write=True, retry_seconds=retry_seconds, apart=True) as con:
+        con.execute("BEGIN")
+        ids: set[str] = set()
+        for body in bodies:
+            filled += FilledRows(repeated=int(body["result_id"] in ids))
+            ids.add(body["result_id"])
+            _add_import(batch, body["result_id"], {"run_id": run_id, **body})
+            if batch.full:
+                filled += _flush_import(con, batch)
+        filled += _flush_import(con, batch)
+        for query in queries:
+            filled += _insert(con, run_id, query)
+        if filled.results:
+            mark_implausible(con)
+            filled += _insert_facts(con, run_id, facts)
+        con.execute("COMMIT")
+    return filled
+
+
+def _add_import(batch: Batch, result_id: str, body: Mapping[str, Any]) -> None:
+    known = batch.results.get(result_id)
+    if known is not None:
+        refuse_another(result_id, known[0].row, fit(body).row)
+    batch.add_result(result_id, body, FACT_VERSION)
+
+
+def _flush_import(con: DuckDBPyConnection, batch: Batch) -> FilledRows:
+    if batch.refused:
+        raise UsageError(batch.refused[0], "Nothing of it was imported.")
+    refuse_known(con, batch.rows)
+    return flush(con, batch)
+
+
+def _insert_facts(con: DuckDBPyConnection, run_id: str, facts: Iterable[Fact]) -> FilledRows:
+    """Insert facts about runs after those of the runs themselves."""
+    # Of two beginnings the one in the earlier line counts, and a run's own is in its first line; of
+    # two ends the one in the later line.
+    batch = Batch()
+    run_facts = [(str(fact.body.get("run_id") or run_id), fact) for fact in facts]
+    run_ids = sorted({run for run, _ in run_facts})
+    here = con.execute(
+        "SELECT DISTINCT run_id FROM fact_result WHERE run_id IN (SELECT unnest(?))", [run_ids]
+    ).fetchall()
+    known = {run for (run,) in here}
+    for run, fact in run_facts:
+        if run in known:
+            line = 2 if fact.kind == RUN_STARTED else 1
+            batch.add_other(fact.kind, fact.id, run, line, fact.version, fact.body)
+    return flush(con, batch)
+
+
+def _insert(con: DuckDBPyConnection, run_id: str, query: str) -> FilledRows:
+    """Insert what a query gives, without known results; of several with one id, one."""
+    import duckdb
+
+    names = {name for name, *_ in con.execute(f"DESCRIBE {query}").fetchall()}
+    own = quoted(run_id)
+    chosen = f"*, {own} AS run_id"
+    if "run_id" in names:
+        chosen = f"* REPLACE (coalesce(run_id, {own}) AS run_id)"
+    source = f"(SELECT {chosen}, {FACT_VERSION} AS version FROM ({query}))"  # noqa: S608 — our query
+    try:
+        repeated = refuse_others(con, query, names)
+        new = insert_many(con, "fact_result", source, "result_id")
+        return FilledRows(results=new, repeated=repeated)
+    except duckdb.Error as error:
+        if isinstance(error, file_errors()):
+            raise
+        # Its columns were looked at; a page of another one may be damaged.
+        message = str(error).splitlines()[0]
+        why = f"What was to be imported cannot be read to its end: a file is damaged ({message})."
+        raise UsageError(why, "Nothing of it was imported.") from error
+
+
+def contents(con: DuckDBPyConnection) -> dict[str, object]:
+    """Return what a database holds, as `db status` reports it in JSON."""
+
+    def scalar(sql: str) -> object:
+        return con.execute(sql).fetchall()[0][0]
+
+    def counts(column: str, table: str, where: str = "true") -> dict[str, int]:
+        query = f"SELECT {column}, count(*) FROM {table} WHERE {where} GROUP BY 1 ORDER BY 1"  # noqa: S608
+        return dict(con.execute(query).fetchall())
+
+    def names(column: str) -> list[str]:
+        known = f"benchmark_results WHERE {column} IS NOT NULL"
+        query = f"SELECT DISTINCT {column} FROM {known} ORDER BY 1"  # noqa: S608 — our words
+        return [name for (name,) in con.execute(query).fetchall()]
+
+    first, last = con.execute(
+        "SELECT min(started_at), max(coalesce(finished_at, started_at)) FROM benchmark_results"
+    ).fetchall()[0]
+    failed = quoted(UnusableReason.FAILED.value)  # the status names what happened
+    return {
+        "tables": {name: scalar(f"SELECT count(*) FROM {name}") for name in TABLES},  # noqa: S608
+        "results_by_status": counts("coalesce(status, 'unknown')", "benchmark_results"),
+        "results_by_provenance": counts("coalesce(provenance, 'unknown')", "benchmark_results"),
+        "unusable_by_reason": counts("unusable_reason", "launches", f"unusable_reason <> {failed}"),
+        "runs_by_status": counts("status", "benchmark_runs"),
+        "models": names("model"),
+        "hardware": names("hardware"),
+        "first_result_at": spell_time(first) if first else None,
+        "last_result_at": spell_time(last) if last else None,
+        "refused": _refused_results(con),
+        "implausible": implausible_results(con),
+    }
+
+
+def _refused_results(con: DuckDBPyConnection) -> list[dict[str, object]]:
+    """Return results that were not stored, with the reasons, without those that came in later."""
+    cursor = con.execute(
+        "SELECT run_id, id, body->>'model', body->>'why' FROM fact WHERE kind = ?"
+        " AND id NOT IN (SELECT result_id FROM benchmark_results) ORDER BY ALL",
+        [RESULT_REFUSED],
+    )
+    names = ("run_id", "result_id", "model", "why")
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -142,7 +142,6 @@ class Batch:
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """The columns of each result."""
         return {result_id: fitted.row for result_id, (fitted, _) in self.results.items()}
 
     @property

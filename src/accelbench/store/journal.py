@@ -265,11 +265,9 @@ class Journal:
             _log.debug("%s: cutting a failed append failed: %s", self.path, error)
 
     def facts(self) -> list[Fact]:
-        """Return the journal's facts."""
         return read(self.path)
 
     def close(self) -> None:
-        """Close the journal; closing twice is fine."""
         if not self._closed:
             self._closed = True
             self._files.close(self._fd)

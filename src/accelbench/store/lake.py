@@ -25,17 +25,22 @@ from accelbench.core.errors import StoreError, UsageError
 from accelbench.core.facts import Fact, new_run_id, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import loads
-from accelbench.store.creating import exists
+from accelbench.store.contradictions import mark_implausible
 from accelbench.store.database import Database
-from accelbench.store.duck import connect, file_errors, quoted_path, refuse_version, whole_guard
-from accelbench.store.files import default_folder
-from accelbench.store.implausible import mark_implausible
+from accelbench.store.duck import (
+    connect,
+    exists,
+    file_errors,
+    quoted_path,
+    refuse_version,
+    whole_guard,
+)
+from accelbench.store.files import default_folder, temporary_folder
 from accelbench.store.insert import copy_parquet, insert_many
 from accelbench.store.journal import FilledRows
 from accelbench.store.merge_validation import ConflictError, UnlikeError, columns_in, hold
 from accelbench.store.places import FolderPlace, StorePlace
 from accelbench.store.schema import APPLICATION, SCHEMA_VERSION, columns_of
-from accelbench.store.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

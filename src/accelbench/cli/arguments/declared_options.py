@@ -51,12 +51,7 @@ class RunCommand(SpacedLists):
 def with_run_options(
     without: Collection[str] = (), *, print_schema: Callable[[bool], None] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a run in place of its `**typed`, after its context.
-
-    Args:
-        without: fields that are no options of this command; it gets their defaults.
-        print_schema: the eager callback of --plan-schema.
-    """
+    """Give a command the options of a run, but `without` some, in place of its `**typed`."""
     every = (*run_fields(), *SPELLINGS)
     taken = [_parameter(field, print_schema) for field in every if field.name not in without]
     left_out = {field.name: field.default for field in every if field.name in without}

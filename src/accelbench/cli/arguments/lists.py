@@ -39,11 +39,7 @@ class SpacedLists(TyperCommand):
 def joined(
     arguments: list[str], lists: Iterable[str], ends: Callable[[str], bool] | None = None
 ) -> list[str]:
-    """Return the arguments with the values after a list option joined by commas.
-
-    Args:
-        ends: whether a word ends the list before it, unless the list is of such words.
-    """
+    """Join the values after a list option by commas, up to a word that `ends` the list."""
     names = set(lists)
     result: list[str] = []
     values: list[str] | None = None
@@ -81,7 +77,6 @@ class NamedCommands(TyperGroup):
     """Refuses a name that no command has as every other name is refused."""
 
     def find_group(self, word: str) -> str:
-        """Return the group that has a command of this name; empty if none has."""
         return ""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -117,13 +112,7 @@ def refuse_threshold(threshold: float | None) -> None:
 
 
 def refuse_beside(given: Mapping[str, object], sentence: str, remedy: str) -> None:
-    """Refuse options of which any has a value.
-
-    Args:
-        given: values by option.
-        sentence: what is wrong; `{}` stands for the options with a value.
-        remedy: the advice.
-    """
+    """Refuse options of which any has a value."""
     options = ", ".join(option for option, value in given.items() if value)
     if options:
         raise UsageError(sentence.format(options), remedy)
@@ -155,11 +144,7 @@ _OPTIONS = {
 
 
 def command_for_script(word: str, more: Iterable[str] = ()) -> str | None:
-    """Return the command that does a script's work; None if no document names the script.
-
-    Args:
-        more: the words after it, whose options may mean another command.
-    """
+    """Return the command that does a script's work; None if no document names the script."""
     name = PurePosixPath(word.lower().replace("\\", "/")).name.removesuffix(".py")
     command = _SCRIPTS.get(name.replace("-", "_"))
     if command is None:

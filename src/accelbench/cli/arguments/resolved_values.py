@@ -119,11 +119,7 @@ _GUIDE_FOLDER = Path("results", "raw")
 
 
 def guide_folder(frameworks: Sequence[str] | None, models: Sequence[str] | None) -> Path | None:
-    """Return the folder for the guide's CSV if a run is spelled with its two options.
-
-    Args:
-        models: the values of `--model`, which only the documents spell as an option.
-    """
+    """Return the folder for the guide's CSV if a run is spelled with its two options."""
     return _GUIDE_FOLDER if frameworks and models else None
 
 

@@ -57,7 +57,6 @@ def sizes_of(typed: Mapping[str, list[str] | None]) -> dict[str, Any]:
 
 
 def _read(field: RunField, value: Any) -> Any:
-    """Return the value of a field of RunSpec for that of an option."""
     if field.kind == "duration":
         return seconds(value, field.option)
     if not field.several:
@@ -173,8 +172,7 @@ def _check_meeting(spec: RunSpec) -> None:
         raise UsageError(f"{in_quotes(place)} is not HOST:PORT.", f"Give {_MEETING}")
     if rank is not None and rank >= spec.nodes:
         raise UsageError(
-            f"There is no machine {rank} of {spec.nodes}.",
-            f"--node-rank is 0 to {spec.nodes - 1}.",
+            f"There is no machine {rank} of {spec.nodes}.", f"--node-rank is 0 to {spec.nodes - 1}."
         )
 
 
@@ -211,12 +209,7 @@ _REQUIREMENTS = (
 
 
 def refuse_contradictions(given: Mapping[str, str], typed: Typed) -> None:
-    """Refuse options that contradict each other.
-
-    Args:
-        given: the parameters that were given, and how each is named to people.
-        typed: the values of all parameters.
-    """
+    """Refuse options that contradict each other."""
     settled = [option for name, option in given.items() if name not in WITH_RESUME]
     if "resume" in given and settled:
         raise UsageError(

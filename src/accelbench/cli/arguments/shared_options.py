@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import cache, partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -37,6 +40,30 @@ _FILTERS = {
 FILTERS: Filters = {}
 
 
+def help_of(command: str) -> dict[str, str]:
+    """Return the texts that help.toml has for a command, or for all `commands`."""
+    texts: dict[str, str] = _help_texts()[command]
+    return texts
+
+
+@cache
+def _help_texts() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
+
+
+def parameters_of(command: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return typer's Argument and Option with the help that help.toml has for a command."""
+    helps = help_of(command)
+
+    def declare(kind: Callable[..., Any], *names: Any, **more: Any) -> Any:
+        flags = (name for name in names if isinstance(name, str) and name.startswith("--"))
+        shown = next(flags, None) or str(more["metavar"])
+        key = re.sub(r"\W+", "-", shown.partition("/")[0]).strip("-").lower()
+        return kind(*names, help=helps[key], **more)
+
+    return partial(declare, typer.Argument), partial(declare, typer.Option)
+
+
 def with_filters(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that filter results in place of its parameter `filters`.
 
@@ -62,14 +89,7 @@ def with_parameters(
     place: str,
     read: Callable[[dict[str, Any]], Mapping[str, Any]],
 ) -> Callable[..., None]:
-    """Give a command further parameters.
-
-    Args:
-        command: the command.
-        added: the parameters.
-        place: the parameter of the command that they replace.
-        read: makes the command's arguments of the values of all parameters.
-    """
+    """Replace a parameter of a command by others; `read` makes its arguments of all values."""
     signature = inspect.signature(command)
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():

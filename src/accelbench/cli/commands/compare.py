@@ -15,6 +15,7 @@ from accelbench.cli.arguments.shared_options import (
     FILTERS,
     MACHINE,
     RUN,
+    parameters_of,
     with_filters,
 )
 from accelbench.cli.services.opening import filled
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from accelbench.present.document import Document
     from accelbench.store.database import Database
 
+_, option = parameters_of("compare")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _COLUMNS = (
@@ -75,28 +77,18 @@ _NAMED = 20
 def compare(
     filters: Filters = FILTERS,
     by: str = typer.Option("hardware", "--by", help=f"The axis: {', '.join(AXES)}."),
-    baseline: str | None = typer.Option(
-        None, "--baseline", help="What others are compared with; of hardware else the CPU."
-    ),
+    baseline: str | None = option(None, "--baseline"),
     run: list[str] = RUN,
     machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
-    pivot: bool = typer.Option(
-        False, "--pivot", help="One table of engine, precision and batch, the best marked."
-    ),
+    pivot: bool = option(False, "--pivot"),
     sort: str | None = typer.Option(
         None, "--sort", help=f"The lines of --pivot by: {', '.join(SORTS)}.", show_default="speed"
     ),
     allow: list[str] = typer.Option(
         [], "--allow", help=f"Compare although not alike: {', '.join(REFUSED)}."
     ),
-    output: Path | None = typer.Option(
-        None,
-        "--output",
-        "-o",
-        help="Write it to this file, as CSV, JSON or Markdown by its suffix; one that exists is"
-        " refused.",
-    ),
+    output: Path | None = option(None, "--output", "-o"),
     as_json: bool = AS_JSON,
     db: Path | None = DB,
 ) -> None:
@@ -143,8 +135,7 @@ def compare(
         places = {line.side.value for lines in tables for line in lines}
         names = sorted(" ".join(str(part) for part in place if part) for place in places)
         raise UsageError(
-            f"Nothing was measured at {in_quotes(baseline)}.",
-            f"There is: {listed(names, _NAMED)}.",
+            f"Nothing was measured at {in_quotes(baseline)}.", f"There is: {listed(names, _NAMED)}."
         )
     shown = [line.side.row for lines in tables for line in lines]
     dropped = [*not_shown(filters, rows, shown), *distrusted(rows)]
@@ -155,11 +146,7 @@ def compare(
 
 
 def _end_without_ratios(tables: Sequence[Sequence[Compared]], *, written: bool) -> None:
-    """Exit as inconclusive if no side was compared with its baseline.
-
-    Args:
-        written: to a file, which is of use to `check` even if it has one side alone.
-    """
+    """Exit as inconclusive if no side was compared with its baseline."""
     every = [line for lines in tables for line in lines]
     if any(line.ratio is not None for line in every):
         return
@@ -187,8 +174,7 @@ def _nothing_alike(
         advice.append(f"To measure it: `{command}`.")
     advice += [*distrusted(rows), *other_machines(others)]
     return NothingMeasuredError(
-        f"No configuration on {machine} has results at two values of {axis.name}.",
-        " ".join(advice),
+        f"No configuration on {machine} has results at two values of {axis.name}.", " ".join(advice)
     )
 
 

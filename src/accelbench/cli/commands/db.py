@@ -21,8 +21,7 @@ from accelbench.cli.services.report_files import (
 )
 from accelbench.core.errors import EXIT_NO, UsageError
 from accelbench.core.nouns import counted
-from accelbench.exchange.imports.formats import KINDS
-from accelbench.exchange.imports.reading import placed, read_import
+from accelbench.exchange.imports.reading import KINDS, placed, read_import
 from accelbench.exchange.writing import refuse_taken
 from accelbench.present.document import Document, Facts
 from accelbench.present.table_export import (
@@ -46,11 +45,7 @@ from accelbench.present.terminal.store_status import (
     status_lines,
     told,
 )
-from accelbench.present.terminal.tables import (
-    answer_document,
-    apart,
-    jsonable,
-)
+from accelbench.present.terminal.tables import answer_document, apart, jsonable
 from accelbench.present.terminal.terminal import complain, print_json, print_line, print_lines
 from accelbench.present.texts import phrase
 from accelbench.store.database import Database, store_at
@@ -88,11 +83,7 @@ def init(
     made = backup is not None or not exists
     if as_json:
         print_json(
-            {
-                "database": database.name,
-                "made": made,
-                "backup": str(backup) if backup else None,
-            }
+            {"database": database.name, "made": made, "backup": str(backup) if backup else None}
         )
         return
     print_line(f"Made {database.name}" if made else f"{database.name} is there already; it stays.")
@@ -340,7 +331,6 @@ def _files(files: Sequence[Path]) -> str:
 
 
 def _other(word: Path, database: Database) -> tuple[str, Path]:
-    """Another database by name, and where it is: of a lake, this machine's mirror of it."""
     place = place_of(word)
     if place is None:
         return str(word), word.expanduser()

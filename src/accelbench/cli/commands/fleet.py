@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,49 +19,38 @@ from accelbench.cli.arguments.declared_options import (
     with_run_options,
 )
 from accelbench.cli.arguments.lists import NamedCommands
-from accelbench.cli.arguments.shared_options import AS_JSON
+from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
 from accelbench.cli.commands.run import termination_as_interrupt
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, UsageError
-from accelbench.core.nouns import seconds
+from accelbench.core.nouns import counted, seconds
 from accelbench.core.visible import in_quotes
+from accelbench.present.terminal.terminal import print_line
 
 if TYPE_CHECKING:
     from accelbench.cli.services.asked import AskedRun
     from accelbench.core.run_options import RunSpec
+    from accelbench.fleet.fleet_nodes import FleetNode
 
 
+_, option = parameters_of("fleet")
 #: Options of `accelbench run` that a fleet does not have: of one machine, or of no machine at all;
 #: and those that would run code of others on every node.
 _OF_ONE_MACHINE = frozenset(
     {"browser", "plan_schema", "save_plan", "simulate", "trust_remote_code"}
 )
 #: Typed as what typer puts in their place.
-ADDRESS: Any = typer.Option(
-    None,
-    "--address",
-    metavar="HOST:PORT",
-    help="The head of a fleet, or of any Ray cluster; auto on a node of one. By default the fleet"
-    " that was started or joined here.",
-)
-TOKEN_FILE: Any = typer.Option(
-    None, "--token-file", help="The file of its token; by default that of the fleet here."
-)
+ADDRESS: Any = option(None, "--address", metavar="HOST:PORT")
+TOKEN_FILE: Any = option(None, "--token-file")
 
 
 @with_run_options(_OF_ONE_MACHINE)
 def run(
     ctx: typer.Context,
-    each: bool = typer.Option(
-        False, "--each", help="Every node measures every case that it can: the spread between them."
-    ),
+    each: bool = option(False, "--each"),
     address: str | None = ADDRESS,
     token_file: Path | None = TOKEN_FILE,
-    attempts: int = typer.Option(
-        3, "--attempts", min=1, help="How often cases are tried where nodes are lost or hang."
-    ),
-    silence: str | None = typer.Option(
-        None, "--silence", help="After which a node that says nothing is taken for hung; 90s."
-    ),
+    attempts: int = option(3, "--attempts", min=1),
+    silence: str | None = option(None, "--silence"),
     **typed: Any,
 ) -> None:
     """Measure models on the nodes of a fleet; store every sample here.
@@ -76,7 +67,7 @@ def run(
     from accelbench.cli.services import fleet_running, running
     from accelbench.cli.services.asked import asked_run
     from accelbench.fleet.dispatch import DispatchRules
-    from accelbench.fleet.fleet_execute import FleetOptions
+    from accelbench.fleet.fleet_run import FleetOptions
     from accelbench.fleet.session import FleetAddress
 
     refuse_threshold(typed["threshold"])
@@ -112,13 +103,7 @@ def run(
 
 
 def planned_work(ctx: typer.Context, names: Sequence[str], typed: Mapping[str, Any]) -> AskedRun:
-    """Return what a plan file asks for, for another command that measures on a fleet.
-
-    Args:
-        ctx: of that command.
-        names: of the file, and of the models of it that are meant.
-        typed: the options of accelbench run that the command has too.
-    """
+    """Return what a plan file, or named models of it, ask for, for another command of a fleet."""
     from accelbench.cli.services.asked import asked_run
     from accelbench.cli.services.plan_files import plan_files_among
 
@@ -169,25 +154,27 @@ def fleet() -> None:
 
 @app.command()
 def start(
-    host: str = typer.Option(
-        "127.0.0.1",
-        "--host",
-        help="The address of this machine that other nodes reach it by. Of the loopback address"
-        " nodes of this machine alone can join.",
-    ),
+    host: str = option("127.0.0.1", "--host"),
     port: int = typer.Option(6379, "--port", min=1, max=65535, help="The port that nodes join at."),
-    coordinator: bool = typer.Option(
-        False, "--coordinator", help="Measure nothing on this machine itself."
-    ),
+    coordinator: bool = option(False, "--coordinator"),
 ) -> None:
     """Start a fleet with this machine as its head.
 
     Who joins, or has it measure, needs the token that is written into a file which only this user
     can read. Without --host nobody but this machine reaches it.
     """
-    from accelbench.cli.services import fleet_running
+    from accelbench.fleet import session
+    from accelbench.fleet.ray_cluster import is_loopback
+    from accelbench.hardware.detect import Detected
 
-    fleet_running.start(host, port, measures=not coordinator)
+    node = session.start(host, port, Detected(), measures=not coordinator)
+    print_line(f"A fleet is at {node.address}. Its token is in {node.token_file}.")
+    alone = is_loopback(host)
+    who = "Another node of this machine" if alone else "Another machine, with a copy of that file,"
+    file = node.token_file if alone else Path(node.token_file).name
+    words = ["accelbench", "fleet", "join", node.address, "--token-file", file]
+    print_line(f"{who} joins with: {shlex.join(words)}")
+    print_line("Measure with: accelbench fleet run MODEL …")
 
 
 @app.command()
@@ -201,38 +188,75 @@ def join(
     ),
 ) -> None:
     """Let this machine measure for a fleet, until accelbench fleet stop."""
-    from accelbench.cli.services import fleet_running
+    from accelbench.fleet import session
+    from accelbench.hardware.detect import Detected
 
-    fleet_running.join(address, token_file, host)
+    node = session.join(address, token_file, host, Detected())
+    print_line(f"This machine measures for the fleet at {node.address}.")
+    print_line("It leaves with: accelbench fleet stop")
 
 
 @app.command()
-def stop(
-    keep_logs: bool = typer.Option(
-        False, "--keep-logs", help="Leave Ray's logs, and say where they are."
-    ),
-) -> None:
+def stop(keep_logs: bool = option(False, "--keep-logs")) -> None:
     """End what accelbench fleet started on this machine, and nothing else.
 
     Ray's logs go with it, but for those of a fleet in which a process of Ray had ended by itself.
     """
-    from accelbench.cli.services import fleet_running
+    from accelbench.fleet import session
 
-    fleet_running.stop(keep_logs=keep_logs)
+    stopped = session.stop(keep_logs=keep_logs)
+    ended = counted(stopped.processes, "process", "processes")
+    fleet = stopped.processes
+    print_line(f"Ended {ended}." if fleet else "No fleet was started on this machine.")
+    for folder in stopped.logs:
+        why = "A process of Ray had ended before: its" if stopped.failed else "Ray's"
+        print_line(f"{why} logs are in {folder}.")
 
 
 @app.command()
 def status(
-    address: str | None = ADDRESS,
-    token_file: Path | None = TOKEN_FILE,
-    as_json: bool = AS_JSON,
+    address: str | None = ADDRESS, token_file: Path | None = TOKEN_FILE, as_json: bool = AS_JSON
 ) -> None:
     """Show the nodes of a fleet: devices, versions, what differs among them, what they are at."""
-    from accelbench.cli.services import fleet_running
+    from accelbench.fleet.fleet_nodes import differences, shared_machines
     from accelbench.fleet.session import FleetAddress
+    from accelbench.present.terminal.watch import print_nodes
 
     where = FleetAddress.of(address, token_file)
-    fleet_running.show_status(where, sys.stdout, as_json=as_json)
+    cluster = where.connected()
+    nodes = cluster.all_nodes()
+    at = cluster.busy(nodes)
+    if as_json:
+        document = {
+            "address": where.address,
+            "nodes": [_entry(node, at.get(node.id, "")) for node in nodes],
+            "differences": [
+                {"what": each.what, "values": {v: list(n) for v, n in each.values.items()}}
+                for each in differences(nodes)
+            ],
+            "notes": shared_machines(nodes),
+        }
+        sys.stdout.write(json.dumps(document) + "\n")
+        return
+    print_line(f"Fleet at {where.address}")
+    print_nodes(nodes, at, sys.stdout)
+
+
+def _entry(node: FleetNode, at: str) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "id": node.id,
+        "broken": node.broken or None,
+        "accelbench": node.version,
+        "python": node.environment.get("python"),
+        "devices": [
+            {"device": str(d), "name": d.name, "driver": d.driver or None}
+            for found in node.devices.values()
+            for d in found
+        ],
+        "packages": node.environment.get("packages") or {},
+        "measures": at or None,
+    }
 
 
 @app.command()
@@ -240,31 +264,14 @@ def validate(
     ctx: typer.Context,
     address: str | None = ADDRESS,
     token_file: Path | None = TOKEN_FILE,
-    db: Path | None = typer.Option(
-        None, "--db", help="Database or lake; ACCELBENCH_DB, or accelbench.duckdb here."
-    ),
-    models: list[str] | None = typer.Option(
-        None, "--models", help="Instead of bert-tiny and resnet-tiny; of a plan, those alone."
-    ),
-    plan: Path | None = typer.Option(
-        None, "--plan", help="A plan file: its cases, instead of the two models'."
-    ),
-    probes: bool = typer.Option(
-        False,
-        "--probes",
-        help="Matrix products, bandwidths, attention and launches, as hardware --calibrate times"
-        " them, half a minute a device; models only where --models or --plan names them.",
-    ),
-    hardware: list[str] | None = typer.Option(
-        None, "--hardware", help="Platforms that are validated; all that nodes have by default."
-    ),
-    framework: list[str] | None = typer.Option(
-        None, "--framework", help="Runtimes, such as pytorch; each platform's default otherwise."
-    ),
+    db: Path | None = option(None, "--db"),
+    models: list[str] | None = option(None, "--models"),
+    plan: Path | None = option(None, "--plan"),
+    probes: bool = option(False, "--probes"),
+    hardware: list[str] | None = option(None, "--hardware"),
+    framework: list[str] | None = option(None, "--framework"),
     launches: int = typer.Option(3, "--launches", min=1, help="Fresh processes for each case."),
-    threshold: float = typer.Option(
-        0.1, "--threshold", min=0.01, help="How much slower than its kind a bad node is at least."
-    ),
+    threshold: float = option(0.1, "--threshold", min=0.01),
     as_json: bool = AS_JSON,
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Only the verdict."),
 ) -> None:
@@ -294,9 +301,11 @@ def validate(
         )
     platforms = resolved_values.platforms(words(hardware)) if probes else None
     only_probes = probes and plan is None and not models
-    work = fleet_running.ValidationWork(None if only_probes else asked, platforms)
+    work = None if only_probes else asked
     with termination_as_interrupt():
-        verdict = fleet_running.validate(where, db, work, threshold, as_json=as_json, quiet=quiet)
+        verdict = fleet_running.validate(
+            where, db, work, platforms, threshold, as_json=as_json, quiet=quiet
+        )
     if verdict.bad:
         raise typer.Exit(EXIT_NO)
     if verdict.open:

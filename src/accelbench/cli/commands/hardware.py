@@ -1,10 +1,13 @@
-"""`accelbench hardware`: list platforms, or calibrate a device."""
+"""`accelbench hardware`: list platforms, or calibrate a device.
+
+What `accelbench hardware --calibrate` does, and what is known of earlier calibrations.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,17 +16,29 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.core.errors import UsageError, setting_up
+from accelbench.cli.arguments.shared_options import parameters_of
+from accelbench.core.errors import (
+    AccelbenchError,
+    MissingExtraError,
+    SurroundingsError,
+    UsageError,
+    setting_up,
+)
 from accelbench.core.nouns import words
 from accelbench.core.plugins import ENGINES, PluginError, load_all
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.serial import device_to_json
+from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Provenance
+from accelbench.engines.pytorch.runtime import PytorchRuntime
+from accelbench.present.terminal.terminal import complain
 
 if TYPE_CHECKING:
     from accelbench.core.calibration import DeviceCalibration
     from accelbench.judge.calibrations import StoredCalibrations
 
+
+argument, option = parameters_of("hardware")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -45,33 +60,14 @@ class Serving:
 
 @app.command(cls=SpacedLists)
 def hardware(
-    names: list[str] | None = typer.Argument(
-        None, metavar="[NAME]", help="Only these platforms, e.g. cpu cuda."
-    ),
+    names: list[str] | None = argument(None, metavar="[NAME]"),
     as_json: bool = typer.Option(False, "--json", help="One JSON document, for machines."),
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Every detail of each device."),
-    browser: Path | None = typer.Option(
-        None, "--browser", help="Of browsers, only the one that this program is."
-    ),
-    calibrate: bool = typer.Option(
-        False,
-        "--calibrate",
-        help="Instead: measure peaks and bandwidth of devices that PyTorch serves, 30 s each.",
-    ),
-    processes: int = typer.Option(
-        1,
-        "--processes",
-        min=1,
-        help="With --calibrate: time collectives among so many processes as well.",
-    ),
-    hardware_option: list[str] = typer.Option(
-        [], "--hardware", help="As NAME; with --calibrate also one of several, e.g. cuda:1."
-    ),
-    db: Path | None = typer.Option(
-        None,
-        "--db",
-        help="Database of calibrations; else $ACCELBENCH_DB, else accelbench.duckdb.",
-    ),
+    browser: Path | None = option(None, "--browser"),
+    calibrate: bool = option(False, "--calibrate"),
+    processes: int = option(1, "--processes", min=1),
+    hardware_option: list[str] = option([], "--hardware"),
+    db: Path | None = option(None, "--db"),
 ) -> None:
     """Show every platform, present or absent, and why.
 
@@ -82,7 +78,6 @@ def hardware(
     own peaks in place of its vendor's.
     """
     from accelbench.cli.arguments.resolved_values import use_browser
-    from accelbench.cli.services.calibrating import known_calibrations
     from accelbench.hardware.detect import detect, detect_all
     from accelbench.hardware.telemetry.energy import meters_of
 
@@ -110,7 +105,6 @@ def hardware(
 
 
 def _calibrate(wanted: Sequence[str], db: Path | None, processes: int, *, as_json: bool) -> None:
-    from accelbench.cli.services.calibrating import calibrated, devices_to_calibrate
     from accelbench.present.terminal.hardware import calibration_documents, show_calibration
     from accelbench.present.terminal.terminal import print_json
 
@@ -178,9 +172,7 @@ def document(
 
 
 def _platform(
-    ones: Sequence[Device | Absent],
-    served: list[Serving],
-    known: StoredCalibrations | None,
+    ones: Sequence[Device | Absent], served: list[Serving], known: StoredCalibrations | None
 ) -> dict[str, Any]:
     from accelbench.present.terminal.hardware import collectives_document, limits_document
 
@@ -203,3 +195,87 @@ def _platform(
         "remedy": gone.remedy if gone else None,
         "runtimes": [asdict(serving) for serving in served],
     }
+
+
+_SERVED = PytorchRuntime.info.hardware
+
+
+def devices_to_calibrate(words: Sequence[str]) -> list[Device]:
+    """The devices that words name, `cuda:1` being one of several; else all that PyTorch serves."""
+    from accelbench.hardware.detect import detect
+
+    if find_spec("torch") is None:
+        raise MissingExtraError("torch", "torch", "Calibrating a device")
+    devices: dict[str, Device] = {}
+    for word in words or _SERVED:
+        platform, _, ordinal = word.lower().partition(":")
+        if platform not in _SERVED:
+            raise UsageError(
+                f"There are no probes for {in_quotes(word)}.",
+                f"Probes run in PyTorch, on {', '.join(_SERVED)}.",
+            )
+        answers = detect(platform)
+        chosen = [
+            entry for entry in answers
+            if isinstance(entry, Device) and ordinal in ("", str(entry.ordinal))
+        ]  # fmt: skip
+        if words and not chosen:
+            raise _absent(word, answers)
+        devices |= {str(device): device for device in chosen}
+    return list(devices.values())
+
+
+def _absent(word: str, answers: Iterable[Device | Absent]) -> SurroundingsError:
+    gone = next((entry for entry in answers if isinstance(entry, Absent)), None)
+    if gone is None:
+        return SurroundingsError(f"There is no device {in_quotes(word)} here.")
+    return SurroundingsError(f"{word} is not here: {gone.reason}.", gone.remedy)
+
+
+def calibrated(
+    devices: Sequence[Device],
+    path: Path | None,
+    show: Callable[[DeviceCalibration], None],
+    processes: int = 1,
+) -> None:
+    """Calibrate devices one after the other, and store and show each as it ends.
+
+    A device that fails is no reason to leave out the next one; its error ends the command.
+    """
+    from accelbench.hardware.environment import environment
+    from accelbench.present.terminal.hardware import ProbeProgress
+    from accelbench.run.calibrate.calibrating import calibrate, record
+    from accelbench.store.database import store_at
+
+    database = store_at(path)
+    database.ensure()
+    surroundings = environment()
+    errors: list[SurroundingsError] = []
+    for device in devices:
+        try:
+            with ProbeProgress(f"{device} — {device.name}", processes) as progress:
+                calibration = calibrate(device, hear=progress.hear, processes=processes)
+        except SurroundingsError as error:
+            errors.append(error)
+            continue
+        record(calibration, device, database.journals, surroundings)
+        for problem in database.fill().problems:
+            complain(problem)
+        show(calibration)
+    for further in errors[1:]:
+        complain(str(further))
+    if errors:
+        raise errors[0]
+
+
+def known_calibrations(path: Path | None) -> StoredCalibrations:
+    """What was calibrated of each device; a database that cannot be read is said."""
+    from accelbench.judge.calibrations import StoredCalibrations, calibrations_at
+
+    try:
+        return calibrations_at(path, complain)
+    except AccelbenchError as error:
+        if path is not None:
+            raise
+        complain(str(error))
+        return StoredCalibrations()

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.shared_options import (
-    AS_JSON,
-    DB,
-    FILTERS,
-    MACHINE,
-    with_filters,
-)
+from accelbench.cli.arguments.shared_options import AS_JSON, DB, FILTERS, MACHINE, with_filters
 from accelbench.cli.services.opening import collected_later, filled
 from accelbench.core.errors import UsageError
 from accelbench.core.nouns import words
@@ -166,7 +160,6 @@ def _without_moment(database: Database, where: str, values: Sequence[Any]) -> in
 def _no_history(
     here: Machine, undated: int, others: Sequence[str], again: str
 ) -> NothingMeasuredError:
-    """The error, with what would make a history of what there is."""
     command = f", by `{again}`" if again else ""
     measure = f"A point is a run: measure the same again{command}, for example each night."
     if undated:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from accelbench.cli.arguments.lists import SpacedLists
-from accelbench.cli.arguments.shared_options import AS_JSON, DB, HARDWARE
+from accelbench.cli.arguments.shared_options import AS_JSON, DB, HARDWARE, parameters_of
 from accelbench.cli.services.opening import filled_if_any
 from accelbench.core.errors import UsageError
 from accelbench.core.facts import utc_now
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from accelbench.present.matrix import MatrixHeader
     from accelbench.store.database import Database
 
+argument, option = parameters_of("matrix")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 #: What a matrix is made of: reading all columns of a hundred thousand results takes 20 s.
@@ -50,29 +51,17 @@ _SUFFIXES[".txt"] = "table"
 
 @app.command(cls=SpacedLists)
 def matrix(
-    models: list[str] = typer.Argument(
-        None, metavar="MODEL", help="Only these models.", show_default=False
-    ),
+    models: list[str] = argument(None, metavar="MODEL", show_default=False),
     family: list[str] = typer.Option([], "--family", help="Only these families."),
     hardware: list[str] = HARDWARE,
-    precision: str | None = typer.Option(
-        None, "--precision", help="All in this one; else each platform in the best that ran."
-    ),
+    precision: str | None = option(None, "--precision"),
     mode: str = typer.Option("inference", "--mode", help="Of inference or training."),
-    machine: str | None = typer.Option(
-        None, "--machine", help="A host name or id; else the machine of the newest result."
-    ),
+    machine: str | None = option(None, "--machine"),
     explain: bool = typer.Option(False, "--explain", help="The rule and every cell's reason."),
-    page: int | None = typer.Option(
-        None, "--page", min=1, help="Of a table with many models; 1 by default."
-    ),
+    page: int | None = option(None, "--page", min=1),
     as_json: bool = AS_JSON,
-    form: str | None = typer.Option(
-        None, "--format", help="table, json, markdown or html; else what the suffix says."
-    ),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="Write it to this file; one that exists is refused."
-    ),
+    form: str | None = option(None, "--format"),
+    output: Path | None = option(None, "--output", "-o"),
     db: Path | None = DB,
     named: list[str] = typer.Option([], "--models", "--model", "--model-id", hidden=True),
 ) -> None:
@@ -131,7 +120,6 @@ def _refuse_beyond(page: int, models: int) -> None:
 def _filters(
     models: Sequence[str], families: Sequence[str], precision: str | None, mode: str
 ) -> Filters:
-    """Column → the values that count."""
     from accelbench.cli.arguments.resolved_values import modes
 
     of_mode = tuple(kind.value for kind in modes([mode], training=False))
@@ -146,12 +134,8 @@ def _filters(
 
 
 def _made(
-    database: Database,
-    filters: Filters,
-    machine_name: str | None,
-    only: Sequence[str],
+    database: Database, filters: Filters, machine_name: str | None, only: Sequence[str]
 ) -> tuple[Matrix, MatrixHeader]:
-    """The matrix of the machine asked for."""
     from accelbench.judge.matrices import LocalPlatforms, matrix_on
     from accelbench.present.matrix import MatrixHeader
 
@@ -165,11 +149,7 @@ def _made(
     raw_rows = rows_of(database, columns, where, given, most=_MOST, launches=True)
     rows = [{**_EMPTY, **row, "started_at": _spelt(row["started_at"])} for row in raw_rows]
     made = matrix_on(
-        rows,
-        machine,
-        LocalPlatforms(),
-        only,
-        best_precision="precision" not in filters,
+        rows, machine, LocalPlatforms(), only, best_precision="precision" not in filters
     )
     precision = _spelt_there(rows, filters) if "precision" in filters else None
     return made, MatrixHeader(utc_now(), machine, precision, words_of(filters, "mode")[0], others)

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from accelbench.cli.arguments.shared_options import AS_JSON
+from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
 from accelbench.core.axes import AS_ASKED, Part, axes_of
 from accelbench.core.case import Shapes
 from accelbench.core.model import AnalyticCost, ModelSpec
@@ -22,20 +22,15 @@ from accelbench.present.terminal.documents import show
 from accelbench.present.terminal.terminal import print_lines
 from accelbench.present.terminal.words import parameters_in_short
 
+argument, option = parameters_of("models")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command()
 def models(
-    name: str | None = typer.Argument(
-        None, metavar="[NAME]", help="Show one model in full: of the catalogue, or of your own."
-    ),
-    category: list[str] = typer.Option(
-        [], "--category", help="Only these families or modalities, e.g. vision."
-    ),
-    set_name: str | None = typer.Option(
-        None, "--set", help="Only the models of this set: key, architectures or small."
-    ),
+    name: str | None = argument(None, metavar="[NAME]"),
+    category: list[str] = option([], "--category"),
+    set_name: str | None = option(None, "--set"),
     as_json: bool = AS_JSON,
 ) -> None:
     """List what can be measured by name, or show one model in full.

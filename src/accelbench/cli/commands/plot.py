@@ -16,6 +16,7 @@ from accelbench.cli.arguments.shared_options import (
     FILTERS,
     MACHINE,
     RUN,
+    parameters_of,
     with_filters,
 )
 from accelbench.cli.services.report_files import FORMATS, drawn_into
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from accelbench.exchange.prices import Prices
     from accelbench.present.charts.chart import Chart, Subject
 
+_, option = parameters_of("plot")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _FOLDER = Path("visualizations")
@@ -43,27 +45,15 @@ _MOST_NEEDS = 3
 @with_filters
 def plot(
     filters: Filters = FILTERS,
-    chart: list[str] = typer.Option(
-        [], "--chart", help="Only these charts; `--chart list` names them. Else all with a content."
-    ),
-    architecture_comparison: bool = typer.Option(
-        False, "--architecture-comparison", help="The chart of architectures."
-    ),
-    form: list[str] = typer.Option(
-        [], "--format", help="png, svg, html (shows what a mark is of); png unless given."
-    ),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="The file of one --chart (one there is refused), or a folder."
-    ),
+    chart: list[str] = option([], "--chart"),
+    architecture_comparison: bool = option(False, "--architecture-comparison"),
+    form: list[str] = option([], "--format"),
+    output: Path | None = option(None, "--output", "-o"),
     output_dir: Path | None = typer.Option(
         None, "--output-dir", help=f"The folder for the files; else {_FOLDER}."
     ),
-    json_path: list[Path] = typer.Option(
-        [], "--json-path", help="Of this result file, instead of a database."
-    ),
-    input_dir: Path | None = typer.Option(
-        None, "--input-dir", help="Of the result files in this folder and below."
-    ),
+    json_path: list[Path] = option([], "--json-path"),
+    input_dir: Path | None = option(None, "--input-dir"),
     model_id: list[str] = typer.Option([], "--model-id", "--model", hidden=True),
     run: list[str] = RUN,
     machine: str | None = MACHINE,

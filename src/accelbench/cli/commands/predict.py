@@ -1,31 +1,55 @@
-"""`accelbench predict`: what nobody has measured, and how good such predictions are."""
+"""`accelbench predict`: what nobody has measured, and how good such predictions are.
+
+Predictions for `accelbench predict`, from the predictors of a database.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from accelbench.cli.arguments.declared_options import SIZES, with_numbered_sizes
 from accelbench.cli.arguments.lists import SpacedLists, refuse_beside
-from accelbench.cli.arguments.shared_options import AS_JSON
+from accelbench.cli.arguments.shared_options import AS_JSON, parameters_of
 from accelbench.cli.services.report_files import refuse_undrawable_file, write_picture
+from accelbench.core.axes import numbered
+from accelbench.core.case import Shapes
 from accelbench.core.errors import UsageError
-from accelbench.core.nouns import words
+from accelbench.core.nouns import counted, listed, numbers, words
+from accelbench.core.visible import in_quotes, visible
+from accelbench.core.vocabulary import parse_mode
+from accelbench.core.worth import COMPARABLE_SQL
 from accelbench.exchange.writing import refuse_suffix, refuse_taken
+from accelbench.models.code_models.loading import code_word
+from accelbench.models.code_models.models import name_of as code_name_of
+from accelbench.models.file_models.models import name_of
+from accelbench.models.find import every_model, find
+from accelbench.predict.device_memory import MemoryByDevice, is_too_large, memory_words
+from accelbench.predict.questions import PredictionQuestion, cases_of
 from accelbench.present.terminal.terminal import BESIDE, deliver, json_text, print_json, print_line
 from accelbench.present.terminal.watch import ProgressLine
+from accelbench.run.plan.run_forecast import SecondsRange
 
 if TYPE_CHECKING:
-    from accelbench.cli.services.predicting import Predicting
+    from accelbench.core.protocols import Device
+    from accelbench.predict.answers import PredictionAnswer
+    from accelbench.predict.graph_files.models import FileModel
+    from accelbench.predict.measurement_plan import MeasurementCosts, MeasurementPlan
     from accelbench.predict.questions import PredictionQuestion
+    from accelbench.predict.stored_predictors import Predictors
+    from accelbench.predict.terms import TracedCase
     from accelbench.present.charts.chart import Picture
+    from accelbench.store.database import Database
 
+
+argument, option = parameters_of("predict")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _OWN_ABOUT = "Each model of the database, predicted from the others."
@@ -34,96 +58,29 @@ _OWN_ABOUT = "Each model of the database, predicted from the others."
 @app.command(cls=SpacedLists)
 @with_numbered_sizes
 def predict(
-    models: list[str] = typer.Argument(
-        None,
-        metavar="MODEL|FILE",
-        help="Names, aliases or hub ids; or files: .onnx, OpenVINO's .xml, .pt2, .tflite, ncnn's"
-        " .param, or a folder with a config.json.",
-        show_default=False,
-    ),
+    models: list[str] = argument(None, metavar="MODEL|FILE", show_default=False),
     # -- the question
-    hardware: list[str] = typer.Option(
-        [],
-        "--hardware",
-        help="Platforms, cuda:NAME, or a device that is documented, such as H100; those that were"
-        " measured by default.",
-    ),
-    framework: list[str] = typer.Option(
-        [], "--framework", "--runtime", help="Runtimes; those that were measured by default."
-    ),
-    batch_sizes: list[str] = typer.Option(
-        [],
-        "--batch-sizes",
-        "--batch-size",
-        help="Items in one step, 1 by default; 1..256 are the powers of two.",
-    ),
+    hardware: list[str] = option([], "--hardware"),
+    framework: list[str] = option([], "--framework", "--runtime"),
+    batch_sizes: list[str] = option([], "--batch-sizes", "--batch-size"),
     sizes: dict[str, list[str] | None] = SIZES,
-    precision: list[str] = typer.Option(
-        [], "--precision", help="Those that were measured by default."
-    ),
+    precision: list[str] = option([], "--precision"),
     mode: str = typer.Option("inference", "--mode", help="inference or training."),
-    matrix: bool = typer.Option(
-        False,
-        "--matrix",
-        "--generate-matrix",
-        help="Every model of the catalogue, or those named, at batch 1, 8, 32 and 128.",
-    ),
+    matrix: bool = option(False, "--matrix", "--generate-matrix"),
     # -- what it rests on
-    db: Path | None = typer.Option(
-        None, "--db", help="Database to learn from; else $ACCELBENCH_DB, else accelbench.duckdb."
-    ),
-    retrain: bool = typer.Option(
-        False, "--retrain", help="Learn anew, also where no measurement came since."
-    ),
-    suggest_anchors: int | None = typer.Option(
-        None,
-        "--suggest-anchors",
-        metavar="K",
-        min=1,
-        help="Instead: which K cases to measure first, as commands.",
-    ),
+    db: Path | None = option(None, "--db"),
+    retrain: bool = option(False, "--retrain"),
+    suggest_anchors: int | None = option(None, "--suggest-anchors", metavar="K", min=1),
     # -- how good it is
-    evaluate: bool = typer.Option(
-        False,
-        "--evaluate",
-        help="Score predictions: of the database's models, each from the others; or of tables.",
-    ),
-    train: list[str] = typer.Option(
-        [],
-        "--train",
-        metavar="FILE",
-        help="For --evaluate: Parquet in the tidy schema to learn from.",
-    ),
-    test: Path | None = typer.Option(
-        None, "--test", metavar="FILE", help="Parquet in the tidy schema to predict."
-    ),
-    graph_features: Path | None = typer.Option(
-        None,
-        "--graph-features",
-        metavar="FILE",
-        help="Parquet of the operators of models that the catalogue does not have.",
-    ),
-    anchors: int = typer.Option(
-        0, "--anchors", metavar="K", help="Learn from K measurements of each device of --test too."
-    ),
-    target: str | None = typer.Option(
-        None, "--target", help="Of tables: latency, unless given, or memory."
-    ),
+    evaluate: bool = option(False, "--evaluate"),
+    train: list[str] = option([], "--train", metavar="FILE"),
+    test: Path | None = option(None, "--test", metavar="FILE"),
+    graph_features: Path | None = option(None, "--graph-features", metavar="FILE"),
+    anchors: int = option(0, "--anchors", metavar="K"),
+    target: str | None = option(None, "--target"),
     # -- what is shown
-    plot: Path | None = typer.Option(
-        None,
-        "--plot",
-        metavar="FILE",
-        help="Draw it too, as png, svg or html: predictions with their bands and what was"
-        " measured, or with --evaluate predicted against measured. One that exists is refused.",
-    ),
-    output: Path | None = typer.Option(
-        None,
-        "--output",
-        "--output-file",
-        "-o",
-        help="Write the JSON document to this file; one that exists is refused.",
-    ),
+    plot: Path | None = option(None, "--plot", metavar="FILE"),
+    output: Path | None = option(None, "--output", "--output-file", "-o"),
     as_json: bool = AS_JSON,
     beside: Path | None = typer.Option(None, BESIDE, hidden=True),
     model_name: list[str] = typer.Option([], "--model", hidden=True),
@@ -159,15 +116,6 @@ def predict(
         return
     _refuse_of_tables(graph_features, anchors, target)
     from accelbench.cli.arguments.run_words import sizes_of
-    from accelbench.cli.services.predicting import (
-        MATRIX_BATCHES,
-        batches_of,
-        database_at,
-        files_of,
-        not_predicted,
-        question_of,
-    )
-    from accelbench.cli.services.predicting import Predicting as Service
     from accelbench.judge.filters import model_words
 
     named = [*model_words(models), *model_words(model_name)]
@@ -203,7 +151,9 @@ def predict(
             named, batches_of(batch_sizes, usual), asked_sizes, hardware, framework, precision,
             mode, files,
         )  # fmt: skip
-        predicting = Service(database, train=retrain, hear=progress.say, files=list(files.values()))
+        predicting = Predicting(
+            database, train=retrain, hear=progress.say, files=list(files.values())
+        )
     if evaluate:
         _evaluate_own(predicting, shown, progress)
     elif suggest_anchors:
@@ -360,3 +310,292 @@ def _evaluate_tables(
     show_scores(scores["target"], {name: row for name, row in rows.items() if row["n"]})
     show_notes(scores["notes"])
     print_line(f"{scores['seconds']:.1f} s")
+
+
+#: Default batches of a matrix.
+MATRIX_BATCHES = (1, 8, 32, 128)
+_MOST_NAMED = 3
+
+
+class Predicting:
+    """Predictions of a database's predictors, or from peaks only if there is none."""
+
+    def __init__(
+        self,
+        database: Database | None,
+        *,
+        train: bool = False,
+        hear: Callable[[str], None] | None = None,
+        files: Sequence[FileModel] = (),
+    ) -> None:
+        from accelbench.predict.stored_predictors import predictors_of
+        from accelbench.predict.traces import Traces
+
+        hear = hear or (lambda _: None)
+        self.traces = Traces(own={entry.spec.id: entry for entry in files}, hear=hear)
+        self.predictors: Predictors = predictors_of(database, self.traces, train=train, hear=hear)
+        self.memory = MemoryByDevice(_devices, database)
+
+    def answer(self, question: PredictionQuestion, *, counts: bool = False) -> PredictionAnswer:
+        from accelbench.predict.answers import answer
+        from accelbench.predict.terms import operator_counts
+
+        cases = cases_of(
+            question, self.predictors.stored.cases, self._device, self.predictors.calibrated
+        )
+        known = self.predictors
+        result = answer(
+            cases.cases, known.of, known.stored.learnable, self.traces, known.calibrated
+        )
+        if counts:
+            traced, _ = self.traces.of_cases(cases.cases)
+            result.operators = operator_counts(traced)
+        result.files = [entry.to_dict() for entry in self.traces.own.values()]
+        result.notes = [
+            *self._of_files(), *self.notes, *dict.fromkeys(cases.notes), *result.notes,
+            *_too_large(result, self.memory),
+        ]  # fmt: skip
+        return result
+
+    def plan(self, question: PredictionQuestion, number: int) -> MeasurementPlan:
+        from accelbench.predict.case_predictor import CaseFeatures
+        from accelbench.predict.cases import LATENCY
+        from accelbench.predict.measurement_plan import plan
+
+        cases = cases_of(
+            question, self.predictors.stored.cases, self._device, self.predictors.calibrated
+        )
+        # A case without known operators cannot be judged.
+        traced, _ = self.traces.of_cases(cases.cases)
+        features = CaseFeatures.of(traced, LATENCY, calibrated=self.predictors.calibrated)
+        return plan(features, self.predictors.of[LATENCY], number, self._costs(traced))
+
+    def _costs(self, traced: Sequence[TracedCase]) -> MeasurementCosts:
+        from accelbench.predict.measurement_plan import MeasurementCosts
+
+        latency, memory = self.predictors.predict(traced)
+        ends = zip(latency.low / 1e3, latency.value / 1e3, latency.high / 1e3, strict=True)
+        return MeasurementCosts(
+            [SecondsRange(*map(float, row)) for row in ends],
+            [float(megabytes) * 2**20 for megabytes in memory.value],
+            [
+                self.memory(entry.case.configuration.hardware, entry.case.configuration.device)
+                for entry in traced
+            ],
+            [self.traces.spec(entry.case.model).parameters for entry in traced],
+        )
+
+    def _device(self, platform: str) -> str | None:
+        return device_here(platform) or next(
+            (name for kind, name in reversed([*self.predictors.calibrated]) if kind == platform),
+            None,
+        )
+
+    def _of_files(self) -> list[str]:
+        graphs = [entry for entry in self.traces.own.values() if entry.passes is not None]
+        notes = [
+            f"{entry.spec.id} stores its weights in {entry.precision}: figures are those of its"
+            " operators in the precision that is named"
+            for entry in graphs
+            if entry.precision != "float"
+        ]
+        if graphs:
+            notes.append(
+                "the operators of a file are read from its graph: whether an engine takes the file"
+                " is not tried"
+            )
+        return notes
+
+    @property
+    def notes(self) -> list[str]:
+        notes = list(self.predictors.notes)
+        others = self.predictors.stored.without_operators
+        if others:
+            names = sorted(others, key=lambda name: (-others[name], name))
+            notes.append(
+                f"{sum(others.values()):,} measured cases are of models that no catalogue has, and "
+                f"not learned from: {listed(names, _MOST_NAMED)}"
+            )
+        if self.predictors.stored.several:
+            alike = self.predictors.stored.several
+            notes.append(
+                f"several devices are called {', '.join(alike[:_MOST_NAMED])}: of each case what "
+                "was measured here counts before what was imported, and then the newest"
+            )
+        if scattered := self.predictors.stored.scattered:
+            notes.append(
+                f"{counted(scattered, 'measured case')} not learned from: launches differ by more"
+                " than ±25 %; measure again with more launches"
+            )
+        if not self.predictors.stored.cases:
+            notes.append(
+                "nothing is measured: figures are from devices' peaks and usual efficiencies, "
+                "and may be off by a factor of three"
+            )
+        return notes
+
+
+def _too_large(result: PredictionAnswer, memory: MemoryByDevice) -> list[str]:
+    least: dict[tuple[str, str, str], tuple[int, str]] = {}
+    for figure in result.figures:
+        room = memory(figure["hardware"], figure["device"])
+        needed = figure["memory_mb"] * 2**20
+        if room is not None and is_too_large(needed, room):
+            key = (figure["model"], figure["device"], figure["precision"])
+            entry = (figure["batch_size"], memory_words(needed, room))
+            least[key] = min(entry, least.get(key, entry))
+    several = [
+        f"{model} does not fit {device} from batch {batch:,} on in {precision}: predicted {how}"
+        for (model, device, precision), (batch, how) in least.items()
+    ]
+    more = len(several) - _MOST_NAMED
+    return several[:_MOST_NAMED] + ([f"{more:,} more do not fit either"] if more > 0 else [])
+
+
+def database_at(path: Path | None) -> Database | None:
+    """Return the database of a path, filled from its journals; None if the default is missing."""
+    from accelbench.judge.stored_results import filled
+    from accelbench.store.database import store_at
+
+    if path is None and not store_at(None).there:
+        return None
+    return filled(path, lambda notice: print_line(notice, sys.stderr))
+
+
+def device_here(platform: str) -> str | None:
+    """Return the name of a platform's device on this machine, or None."""
+    devices = (device for device in _devices(platform) if not device.emulated)
+    return next((device.name for device in devices), None)
+
+
+def _devices(platform: str) -> list[Device]:
+    from accelbench.core.protocols import Device
+    from accelbench.hardware.detect import detect, known
+
+    if platform not in known():
+        return []
+    return [entry for entry in detect(platform) if isinstance(entry, Device)]
+
+
+def question_of(
+    models: Sequence[str],
+    batches: Sequence[int],
+    sizes: dict[str, tuple[int, ...]],
+    hardware: Sequence[str],
+    runtimes: Sequence[str],
+    precisions: Sequence[str],
+    mode: str,
+    files: Mapping[str, FileModel] = MappingProxyType({}),
+) -> PredictionQuestion:
+    """Return the question of a command line."""
+    from accelbench.core.precision import parse_precision
+    from accelbench.judge.filters import hardware_words
+
+    named = dict.fromkeys(name if name in files else find(name).id for name in models)
+    specs = tuple(files[name].spec if name in files else find(name) for name in named)
+    return PredictionQuestion(
+        models=specs if models else every_model(),
+        batches=tuple(batches),
+        sizes=_size_grid(sizes),
+        hardware=hardware_words(hardware),
+        runtimes=tuple(word.lower() for word in words(runtimes)),
+        precisions=tuple(parse_precision(word) for word in words(precisions)),
+        mode=parse_mode(mode),
+        fixed_batches={
+            name: entry.batch for name, entry in files.items() if entry.batch is not None
+        },
+    )
+
+
+def files_of(
+    models: Sequence[str],
+    sizes: dict[str, tuple[int, ...]],
+    hear: Callable[[str], None],
+    check: Callable[[list[str]], object] = lambda _: None,
+    stored: Callable[[str], UsageError | None] = lambda _: None,
+) -> dict[str, FileModel]:
+    """Return the models of names that are files, by name; `check` sees the other names first."""
+    from accelbench.predict.graph_files.models import file_model, names_a_file
+
+    of_files: list[str] = []
+    for name in dict.fromkeys(models):
+        try:
+            find(name)
+        except UsageError:
+            known = stored(name)
+            if known is not None:
+                raise known from None
+            if not names_a_file(name):
+                raise
+            of_files.append(name)
+    check([name for name in models if name not in of_files])
+    files: dict[str, FileModel] = {}
+    for name in of_files:
+        hear(f"Reading the operators of {name} …")
+        files[name] = file_model(name, _size_grid(sizes))
+    return files
+
+
+def _size_grid(sizes: dict[str, tuple[int, ...]]) -> tuple[Shapes, ...]:
+    grid = [Shapes(1)]
+    for axis in numbered():
+        named = sizes.get(axis.asked) or ()
+        if named:
+            wanted: list[dict[str, Any]] = [{axis.field: size} for size in named]
+            grid = [replace(shapes, **size) for shapes in grid for size in wanted]
+    return tuple(grid)
+
+
+def batches_of(values: Sequence[str], usual: Sequence[int]) -> tuple[int, ...]:
+    """Return the batch sizes of a list option; `1..256` are the powers of two up to 256."""
+    batches: list[int] = []
+    for word in words(values):
+        first, dots, last = word.partition("..")
+        if not dots:
+            batches += numbers([word], "--batch-sizes")
+            continue
+        (low,), (high,) = numbers([first], "--batch-sizes"), numbers([last], "--batch-sizes")
+        if low > high:
+            raise UsageError(f"The range of batch sizes {word} ends before it begins.")
+        while low < high:
+            batches.append(low)
+            low *= 2
+        batches.append(high)
+    return tuple(dict.fromkeys(batches)) or tuple(usual)
+
+
+def not_predicted(database: Database | None, word: str) -> UsageError | None:
+    """Return why a measured file or code is not predicted and what to use; None for other words."""
+    code = code_word(word)
+    if Path(word).exists() and code is None:
+        return None
+    names = {word, name_of(Path(word)), "" if code is None else code_name_of(code)} - {""}
+    stored = _results_of(database, names)
+    why = (
+        "its file is not here, and of its operators nothing is stored"
+        if code is None
+        else "operators are read from files and configs, and this is code"
+    )
+    if not stored:
+        measure = f"Measure it: accelbench run {visible(word)}"
+        if code is None:
+            return None  # the search for a model or file refuses it
+        return UsageError(f"{in_quotes(word)} is not predicted: {why}.", measure)
+    name, results = stored
+    return UsageError(
+        f"{in_quotes(word)} is not predicted: {why}; {counted(results, 'result')} of it"
+        f" {'is' if results == 1 else 'are'} stored.",
+        f"They are what answers: accelbench recommend {visible(name)}, or accelbench compare",
+    )
+
+
+def _results_of(database: Database | None, names: set[str]) -> tuple[str, int] | None:
+    if database is None:
+        return None
+    marks = ", ".join("?" * len(names))
+    _, rows = database.query(
+        f"SELECT model, count(*) FROM benchmark_results WHERE model IN ({marks})"  # noqa: S608
+        f" AND {COMPARABLE_SQL} AND status = 'ok' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1",
+        sorted(names),
+    )
+    return next(((str(name), int(str(number))) for name, number in rows), None)

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import typer
 
+from accelbench.cli.arguments.shared_options import parameters_of
 from accelbench.core.nouns import counted
 from accelbench.exchange.prices import PRICES_HELP, prices_at
 from accelbench.present.terminal.terminal import complain, print_lines
 from accelbench.present.terminal.watch import StatusOfPages
 from accelbench.present.terminal.words import duration
 
+_, option = parameters_of("publish")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -21,18 +23,10 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def publish(
     folder: Path = typer.Argument(..., metavar="DIR", help="Made, or an earlier bundle replaced."),
     title: str = typer.Option("Benchmark results", "--title", help="Named on every page."),
-    as_recorded: bool = typer.Option(
-        False,
-        "--as-recorded",
-        help="With host names, commands, branches and paths, which are left out otherwise.",
-    ),
-    most: int = typer.Option(
-        100, "--pages", min=1, max=100_000, help="Pages of a kind; other results are rows alone."
-    ),
+    as_recorded: bool = option(False, "--as-recorded"),
+    most: int = option(100, "--pages", min=1, max=100_000),
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),
-    db: Path | None = typer.Option(
-        None, "--db", help="The database or the lake; else $ACCELBENCH_DB, else here."
-    ),
+    db: Path | None = option(None, "--db"),
 ) -> None:
     """Write the dashboard as static files: any web server hosts them, and nothing else is asked.
 

@@ -14,6 +14,7 @@ from accelbench.cli.arguments.shared_options import (
     FILTERS,
     MACHINE,
     RUN,
+    parameters_of,
     with_filters,
 )
 from accelbench.cli.services.opening import collected_later
@@ -28,6 +29,7 @@ from accelbench.present.terminal.terminal import complain, print_line, print_lin
 if TYPE_CHECKING:
     from accelbench.present.full_report.parts import ReportData
 
+_, option = parameters_of("report")
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _SUFFIXES = {"html": ".html", "markdown": ".md"}
@@ -37,19 +39,11 @@ _SUFFIXES = {"html": ".html", "markdown": ".md"}
 @with_filters
 def report(
     filters: Filters = FILTERS,
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="The file; else report.html, report.md. One there is refused."
-    ),
-    form: str | None = typer.Option(
-        None, "--format", help="html or markdown; else as the file's name says."
-    ),
+    output: Path | None = option(None, "--output", "-o"),
+    form: str | None = option(None, "--format"),
     title: str = typer.Option("accelbench report", "--title", help="Its heading."),
-    json_path: list[Path] = typer.Option(
-        [], "--json-path", help="Of this result file, instead of a database."
-    ),
-    input_dir: Path | None = typer.Option(
-        None, "--input-dir", help="Of the result files in this folder and below."
-    ),
+    json_path: list[Path] = option([], "--json-path"),
+    input_dir: Path | None = option(None, "--input-dir"),
     run: list[str] = RUN,
     machine: str | None = MACHINE,
     prices: Path | None = typer.Option(None, "--prices", help=PRICES_HELP),

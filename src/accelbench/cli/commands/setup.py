@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from accelbench.cli.arguments.shared_options import parameters_of
 from accelbench.present.terminal.terminal import print_line, print_lines
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def _names_more(words: list[str]) -> bool:
     return bool(words) and not words[0].startswith("-")
 
 
+_, option = parameters_of("setup")
 app = typer.Typer(
     cls=_Names,
     subcommand_metavar="NAME...",
@@ -73,18 +75,9 @@ def setup() -> None:
 @app.command(_EXTRAS, hidden=True)
 def extras(
     names: list[str] = typer.Argument(..., metavar="NAME...", help="Extras, or their engines."),
-    index: list[str] = typer.Option(
-        [],
-        "--extra-index-url",
-        metavar="URL",
-        help="An index of packages beside those of pip's or uv's configuration.",
-    ),
-    reinstall: bool = typer.Option(
-        False, "--reinstall", help="Packages that are there already as well."
-    ),
-    as_json: bool = typer.Option(
-        False, "--json", help="One JSON document on standard output, progress on standard error."
-    ),
+    index: list[str] = option([], "--extra-index-url", metavar="URL"),
+    reinstall: bool = option(False, "--reinstall"),
+    as_json: bool = option(False, "--json"),
 ) -> None:
     """Install the packages of extras."""
     from accelbench.core.nouns import words
@@ -108,7 +101,6 @@ def _installed(
     index: list[str] | None = None,
     reinstall: bool = False,
 ) -> dict[str, Any]:
-    """Have the packages of extras here, and what there is to say of it."""
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
     from accelbench.hardware.installing import (
@@ -173,18 +165,13 @@ def _installed(
 
 @app.command()
 def browser(
-    chromium: bool | None = typer.Option(
+    chromium: bool | None = option(
         None,
         "--with-chromium/--without-chromium",
-        help="Fetch the Chromium too, whatever is installed, or in no case.",
         show_default="where no suitable browser is installed",
     ),
-    program: Path | None = typer.Option(
-        None, "--browser", metavar="PATH", help="The browser that is to be used: its program."
-    ),
-    as_json: bool = typer.Option(
-        False, "--json", help="One JSON document on standard output, progress on standard error."
-    ),
+    program: Path | None = option(None, "--browser", metavar="PATH"),
+    as_json: bool = option(False, "--json"),
 ) -> None:
     """Fetch onnxruntime-web, and a browser where none is installed.
 
@@ -206,7 +193,6 @@ def browser(
 
 
 def _fetched(chromium: bool | None, stream: IO[str]) -> dict[str, Any]:
-    """Have the engine and a browser here, and what there is to say of it."""
     from accelbench.cli.commands.run import termination_as_interrupt
     from accelbench.core.errors import SurroundingsError
     from accelbench.engines.browser import assets
@@ -254,7 +240,6 @@ def _refuse_a_wrong_name() -> None:
 
 
 def _usable() -> list[dict[str, Any]]:
-    """Browsers that can be driven: the user's own, and the one that was fetched."""
     from accelbench.hardware.browsers import FETCHED, InstalledPrograms
 
     return [
@@ -265,7 +250,6 @@ def _usable() -> list[dict[str, Any]]:
 
 
 def _had(package: Package, stream: IO[str]) -> dict[str, Any]:
-    """Have a package here, and what there is to say of it."""
     from accelbench.engines.browser import assets
 
     folder = assets.folder_of(package)

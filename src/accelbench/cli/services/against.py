@@ -9,7 +9,7 @@ from accelbench.cli.arguments.resolved_values import runtime_options
 from accelbench.core.case import Option
 from accelbench.core.errors import EXIT_CANNOT_TELL, EXIT_NO, EXIT_OK, UsageError
 from accelbench.core.visible import in_quotes
-from accelbench.run.plan.against import Against, AgainstKind, OtherArm, asked_otherwise, meant
+from accelbench.run.plan.request import Against, AgainstKind, OtherArm, asked_otherwise, meant
 
 if TYPE_CHECKING:
     from accelbench.core.run_options import RunSettings
@@ -71,14 +71,7 @@ def _setting(against: Against) -> tuple[str, Option | Mapping[str, Option]]:
 def held(
     rows: Sequence[Mapping[str, Any]], started: Mapping[str, Any], threshold: float | None
 ) -> tuple[Check, dict[str, Any]] | None:
-    """What the arms of a run come to beside each other, and what has to be known of it.
-
-    Args:
-        threshold: what a change has to exceed at least, as a share.
-
-    Returns:
-        None where the run has no arms.
-    """
+    """Return the check of a run's arms and what has to be known of it; None if it has no arms."""
     from accelbench.judge.arms import checked_arms, names_of_arms
     from accelbench.judge.machines import machine_of
 

@@ -52,27 +52,18 @@ TRAINING_NOTE = (
 
 @dataclass(frozen=True)
 class AskedRun:
-    """A RunSpec with the names in it resolved.
+    """A RunSpec with the names in it resolved."""
 
-    Attributes:
-        spec: the settings.
-        requests: what is measured; none if a run is resumed.
-        names: of models by id, as they were written.
-        precisions: those that were named.
-        passed_over: what of a models file is wrong, and was not named.
-        plans: what plan files contain; empty without any.
-        given: parameters that were typed on the command line.
-        further_notes: notes in addition to those of the plan and the models.
-    """
-
-    spec: RunSpec
-    requests: tuple[Request, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
-    precisions: tuple[str, ...] = ()
+    spec: RunSpec  # the settings
+    requests: tuple[Request, ...] = ()  # what is measured; none if a run is resumed
+    names: Mapping[str, str] = field(default_factory=dict)  # of models by id, as they were written
+    precisions: tuple[str, ...] = ()  # those that were named
+    #: what of a models file is wrong, and was not named
     passed_over: list[str] = field(default_factory=list)
+    #: what plan files contain; empty without any
     plans: PlannedBlocks = field(default_factory=PlannedBlocks)
-    given: frozenset[str] = frozenset()
-    further_notes: Sequence[str] = ()
+    given: frozenset[str] = frozenset()  # parameters that were typed on the command line
+    further_notes: Sequence[str] = ()  # notes in addition to those of the plan and the models
 
     @property
     def parts(self) -> tuple[Request, ...]:
@@ -96,12 +87,7 @@ class AskedRun:
 
 
 def asked_run(typed: Typed, given: Mapping[str, str]) -> AskedRun:
-    """Return what a command line asks for.
-
-    Args:
-        typed: the values of its options, by parameter.
-        given: the parameters that were typed, and the option of each.
-    """
+    """Return what a command line asks for."""
     typed, named = in_one_spelling(typed, frozenset(given))
     if typed["resume"] is not None:
         refuse_contradictions(given, typed)
@@ -186,7 +172,6 @@ def _without_plan(spec: RunSpec, given: frozenset[str]) -> AskedRun:
 
 
 def _refuse_inputs(typed: Typed, why: str, beside: str) -> None:
-    """Refuse options of inputs that would have no effect."""
     for parameter, option in {"inputs": OPTION, "input_file": "--input-file"}.items():
         if typed[parameter]:
             raise UsageError(f"{why}.", f"Leave out {option}, or {beside}.")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import IO, TYPE_CHECKING, Any
@@ -16,28 +14,19 @@ from accelbench.cli.services.running import OutputPlaces, prepare
 from accelbench.core.devices import cards
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.nouns import figure
-from accelbench.core.protocols import Device
 from accelbench.core.run_options import RunSpec
 from accelbench.exchange.result_file import row_of
-from accelbench.fleet import session
-from accelbench.fleet.fleet_execute import (
-    FleetOptions,
-    execute_on,
-    nodes_of,
-    resume_on,
-    units_on,
-)
-from accelbench.fleet.fleet_nodes import FleetInventory, FleetNode, differences, shared_machines
+from accelbench.fleet.fleet_nodes import FleetInventory, differences
 from accelbench.fleet.fleet_record import last_unfinished
-from accelbench.fleet.ray_cluster import is_loopback
+from accelbench.fleet.fleet_run import FleetOptions, execute_on, nodes_of, resume_on, units_on
 from accelbench.fleet.session import FleetAddress
-from accelbench.hardware.detect import Detected, platforms_named
+from accelbench.hardware.detect import platforms_named
 from accelbench.judge.ranks import FEWEST_NODES, CaseSpread, Validation, validated
 from accelbench.models.selection import choose
 from accelbench.present.terminal.terminal import print_line
-from accelbench.present.terminal.watch import FleetWatch, node_line, print_nodes
+from accelbench.present.terminal.watch import FleetWatch, node_line
 from accelbench.run.execute import fill
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.request import Request
 
 if TYPE_CHECKING:
@@ -101,7 +90,7 @@ def show_plan(
     notes: list[str] = []
     nodes = nodes_of(where.connected(), notes.append)
     inventory = FleetInventory(nodes)
-    spec = prepare(asked, places, inventory, planning.installed_runtimes())
+    spec = prepare(asked, places, inventory, expand.installed_runtimes())
     units = units_on(nodes, spec.plan, spec.settings, spec.other, each=options.each)
     able = {unit.number: sum(n.offer.slots(unit.need) > 0 for n in nodes) for unit in units}
     if as_json:
@@ -140,96 +129,11 @@ def _results(spec: PlannedRun, inventory: FleetInventory, options: FleetOptions)
     return sum((len(unit.cases) + len(unit.others)) * unit.launches for unit in pinned)
 
 
-def start(host: str, port: int, *, measures: bool) -> None:
-    """Start the head of a fleet, and say how others join."""
-    node = session.start(host, port, Detected(), measures=measures)
-    print_line(f"A fleet is at {node.address}. Its token is in {node.token_file}.", sys.stdout)
-    words = ["accelbench", "fleet", "join", node.address, "--token-file"]
-    if is_loopback(host):
-        where = "Another node of this machine"
-        words.append(node.token_file)
-    else:
-        where = "Another machine, with a copy of that file,"
-        words.append(Path(node.token_file).name)
-    print_line(f"{where} joins with: {shlex.join(words)}", sys.stdout)
-    print_line("Measure with: accelbench fleet run MODEL …", sys.stdout)
-
-
-def join(address: str, token_file: Path | None, host: str | None) -> None:
-    """Have this machine measure for a fleet."""
-    node = session.join(address, token_file, host, Detected())
-    print_line(f"This machine measures for the fleet at {node.address}.", sys.stdout)
-    print_line("It leaves with: accelbench fleet stop", sys.stdout)
-
-
-def stop(*, keep_logs: bool) -> None:
-    """End what was started here, and say where Ray's logs are, if they still are."""
-    stopped = session.stop(keep_logs=keep_logs)
-    ended, noun = stopped.processes, "process" if stopped.processes == 1 else "processes"
-    text = f"Ended {ended} {noun}." if ended else "No fleet was started on this machine."
-    print_line(text, sys.stdout)
-    for folder in stopped.logs:
-        why = "A process of Ray had ended before: its" if stopped.failed else "Ray's"
-        print_line(f"{why} logs are in {folder}.", sys.stdout)
-
-
-def show_status(where: FleetAddress, stream: IO[str], *, as_json: bool) -> None:
-    """What the nodes are, what differs among them, and what they are at."""
-    cluster = where.connected()
-    nodes = cluster.all_nodes()
-    at = cluster.busy(nodes)
-    if as_json:
-        document = {
-            "address": where.address,
-            "nodes": [_entry(node, at.get(node.id, "")) for node in nodes],
-            "differences": [
-                {"what": each.what, "values": {v: list(n) for v, n in each.values.items()}}
-                for each in differences(nodes)
-            ],
-            "notes": shared_machines(nodes),
-        }
-        stream.write(json.dumps(document) + "\n")
-        return
-    print_line(f"Fleet at {where.address}", stream)
-    print_nodes(nodes, at, stream)
-
-
-def _entry(node: FleetNode, at: str) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "id": node.id,
-        "broken": node.broken or None,
-        "accelbench": node.version,
-        "python": node.environment.get("python"),
-        "devices": [_device(d) for found in node.devices.values() for d in found],
-        "packages": node.environment.get("packages") or {},
-        "measures": at or None,
-    }
-
-
-def _device(device: Device) -> dict[str, Any]:
-    return {"device": str(device), "name": device.name, "driver": device.driver or None}
-
-
 #: Products of matrices, and convolutions; one item, where starting operators counts, and many,
 #: where arithmetic and memory do.
 MODELS = ("bert-tiny", "resnet-tiny")
 _BATCHES = (1, 32)
 LABEL = "fleet validate"
-
-
-@dataclass(frozen=True)
-class ValidationWork:
-    """What nodes are compared with each other by.
-
-    Attributes:
-        asked: what every node measures; None: no model.
-        probes: platforms that every node is calibrated on, all that it has where it is empty;
-            None: no probe.
-    """
-
-    asked: AskedRun | None
-    probes: tuple[str, ...] | None = None
 
 
 def usual_work(
@@ -248,22 +152,27 @@ def usual_work(
 def validate(
     where: FleetAddress,
     db: Path | None,
-    work: ValidationWork,
+    asked: AskedRun | None,
+    probes: Sequence[str] | None,
     threshold: float,
     *,
     as_json: bool,
     quiet: bool,
 ) -> Validation:
-    """Measure on every node, and print which fall out of their kind."""
+    """Measure on every node, and print which fall out of their kind.
+
+    Every node measures `asked`, if any, and is probed on the platforms of `probes`, on all if that
+    is empty, and not at all if it is None.
+    """
     places = OutputPlaces(database=db, command=("accelbench", "fleet", "run"))
     stream = sys.stderr if as_json else sys.stdout
     spreads: list[CaseSpread] = []
     run_id = None
-    if work.probes is not None:
-        spreads += _probed(where, work.probes, places, threshold, stream, quiet).spreads
-    if work.asked is not None:
+    if probes is not None:
+        spreads += _probed(where, probes, places, threshold, stream, quiet).spreads
+    if asked is not None:
         options = FleetOptions(each=True)
-        ended = new_run(work.asked, where, options, places, stream, quiet)
+        ended = new_run(asked, where, options, places, stream, quiet)
         if ended.interrupted:
             raise KeyboardInterrupt
         run_id = ended.run_id
@@ -290,7 +199,6 @@ def _probed(
     stream: IO[str],
     quiet: bool,
 ) -> Validation:
-    """Calibrate every node; the calibrations are stored."""
     from accelbench.fleet.node_probes import probe_nodes
     from accelbench.judge.probe_spread import probes_validated
 
@@ -331,7 +239,6 @@ def _print(verdict: Validation, *, quiet: bool) -> None:
 
 
 def _line(spread: CaseSpread) -> str:
-    """A case or a probe, its median and the spread between machines."""
     own, unit = spread.times, "ms"
     if spread.rates:
         own, unit = {n: rate / 1e9 for n, rate in spread.rates.items()}, f"G{spread.unit}"
@@ -370,18 +277,8 @@ def _document(fleet: str | None, verdict: Validation) -> dict[str, Any]:
 
 
 def take_part(asked: AskedRun, stream: IO[str]) -> int:
-    """This machine's processes of each group that machine 0 starts, until it starts none any more.
-
-    Args:
-        asked: of all machines; a CPU is meant where no platform is named.
-
-    Returns:
-        The exit code: 0 where it has taken part in any group.
-    """
-    from accelbench.engines.pytorch.distributed.group import (
-        MachinePart,
-        groups_taken_part_in,
-    )
+    """Take part in each group that machine 0 starts; return the exit code after the last one."""
+    from accelbench.engines.pytorch.distributed.group import MachinePart, groups_taken_part_in
 
     request, spec = asked.requests[0], asked.spec
     how, platforms = request.distribution, request.hardware

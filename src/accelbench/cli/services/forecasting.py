@@ -47,21 +47,15 @@ _FEWEST_ENDS = 20
 
 @dataclass(frozen=True)
 class RunOutlook:
-    """The estimate of a run before it starts.
+    """The estimate of a run before it starts."""
 
-    Attributes:
-        seconds: its duration.
-        forecast: of its cases.
-        notes: cases that take minutes a step or too much memory, and why nothing is predicted.
-    """
-
-    seconds: RunSeconds
-    forecast: PlanForecast
+    seconds: RunSeconds  # its duration
+    forecast: PlanForecast  # of its cases
+    #: cases that take minutes a step or too much memory, and why nothing is predicted
     notes: tuple[str, ...] = ()
 
     @property
     def rests_on(self) -> str:
-        """What the duration rests on, as the end of a sentence."""
         seconds = self.seconds
         if not seconds.predicted:
             return "estimated from operation counts for an idle machine, not measured"
@@ -73,9 +67,8 @@ class RunOutlook:
 def outlook(spec: PlannedRun, database: Database | None, *, fit: bool = True) -> RunOutlook:
     """Return the duration of a run by predicted steps, else by operation counts.
 
-    Args:
-        fit: fit a predictor if results are newer than the kept one. Else the kept one serves; if
-            there is none and there are many results, nothing is predicted.
+    With `fit`, a predictor is fitted if results are newer than the kept one. Without it and without
+    a kept one, nothing is predicted if there are many results.
     """
     try:
         forecast = _forecast(spec, database, fit=fit)
@@ -161,7 +154,6 @@ def _is_alike(known: CaseConfiguration, place: CaseConfiguration) -> bool:
 def _steps(
     predictors: Predictors, traces: Traces, cases: Sequence[PredictedCase]
 ) -> dict[PredictedCase, CaseForecast]:
-    """Return step and memory of the cases with known operators, as `accelbench predict` does."""
     from accelbench.predict.answers import answer
 
     traced, _ = traces.of_cases(cases)

@@ -7,19 +7,16 @@ other, so that a slow moment of the machine affects all of them.
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from accelbench.cli.services.opening import typed_command
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import FEWEST_LAUNCHES, Statistic, step_of
-from accelbench.core.worth import (
-    reason_unusable,
-    why_unusable,
-)
+from accelbench.core.worth import reason_unusable, why_unusable
 from accelbench.evidence.launches import launches_of
 from accelbench.evidence.measurements import RunMeasurement, measured_together
 from accelbench.judge.baselines import rows_of_runs
@@ -28,12 +25,12 @@ from accelbench.judge.histories import RERUN_OF
 from accelbench.judge.regressions import BAD, Check, CheckedQuestion, Outcome
 from accelbench.measure.launch_verdicts import typical
 from accelbench.present.terminal.watch import watch_for
-from accelbench.recommend.answer.explanation import IN_THE_ANSWER
+from accelbench.recommend.answer.answers import IN_THE_ANSWER
 from accelbench.recommend.evidence.cells import rounded
-from accelbench.recommend.query.model_size import plain_name
+from accelbench.recommend.query.config import plain_name
 from accelbench.run.conduct import lifecycle
 from accelbench.run.execute import Planner, StoredResults, execute
-from accelbench.run.plan import estimates
+from accelbench.run.plan import run_forecast
 
 if TYPE_CHECKING:
     from accelbench.core.protocols import Inventory
@@ -51,7 +48,7 @@ def measured(database: Database, planner: Planner) -> list[str]:
         del inventory, here
         plan, settings = spec.plan, spec.settings
         watch, total = shown(), plan.measurements(settings.launches)
-        watch.started(settings.run_id, total, estimates.seconds(plan, settings))
+        watch.started(settings.run_id, total, run_forecast.seconds(plan, settings))
         return watch
 
     made = execute(planner, StoredResults(database), observe)
@@ -98,11 +95,9 @@ def _launches(questions: Sequence[CheckedQuestion]) -> int:
 
 
 def _measured(database: Database, questions: Sequence[CheckedQuestion], launches: int) -> list[str]:
-    """Run the cases of those questions as they were planned; the runs that this made."""
     by_run: dict[str, set[str]] = {}
     for question in questions:
         by_run.setdefault(str(question.row["run_id"]), set()).add(str(question.row["case_id"]))
-    command = shlex.join(["accelbench", *sys.argv[1:]])
     return measured(
         database,
         lambda hardware, _: (
@@ -110,7 +105,7 @@ def _measured(database: Database, questions: Sequence[CheckedQuestion], launches
                 _begun(database, run),
                 cases,
                 launches,
-                {"command": command, "label": f"{RERUN_OF}{run}"},
+                {"command": typed_command(), "label": f"{RERUN_OF}{run}"},
                 hardware,
             )
             for run, cases in by_run.items()
@@ -119,7 +114,6 @@ def _measured(database: Database, questions: Sequence[CheckedQuestion], launches
 
 
 def _begun(database: Database, run: str) -> dict[str, Any]:
-    """What the run said when it began."""
     _, rows = database.query(
         "SELECT body::VARCHAR FROM fact WHERE kind = 'run_started' AND run_id = ? ORDER BY line",
         [run],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
+import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -18,6 +20,11 @@ from accelbench.store.schema import VIEWS
 
 if TYPE_CHECKING:
     from accelbench.store.database import Database
+
+
+def typed_command() -> str:
+    """Return the command line of this program, as it was typed."""
+    return shlex.join(["accelbench", *sys.argv[1:]])
 
 
 def filled(path: Path | None) -> Database:

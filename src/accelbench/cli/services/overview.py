@@ -83,7 +83,7 @@ def _measured_again(row: ResultRow) -> str | None:
     )
     from accelbench.judge.filters import in_catalogue
     from accelbench.models.find import find
-    from accelbench.recommend.evidence.select_context import own_shapes
+    from accelbench.recommend.evidence.model_evidence import own_shapes
 
     model = str(row["model"])
     said = {"options": {}, "data_source": "synthetic", "weights": "random", "world_size": 1}
@@ -120,7 +120,6 @@ def _machine() -> str:
 
 
 def _engines() -> str:
-    """What is installed, with versions; what is not is one command away."""
     installed = []
     for card in cards().values():
         for package in card.engine_packages[:1] or (card.package,):

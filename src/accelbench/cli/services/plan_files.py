@@ -82,7 +82,6 @@ class PlannedBlocks:
 
     @property
     def about(self) -> list[dict[str, Any]]:
-        """What a run keeps of its plan files."""
         return [
             {
                 "file": str(document.file.absolute()),
@@ -94,7 +93,6 @@ class PlannedBlocks:
 
     @property
     def notes(self) -> list[str]:
-        """What is said of them before a run."""
         return [
             note
             for document in self.files
@@ -189,7 +187,6 @@ class _Combining:
         self._chosen = chosen
 
     def combinations(self) -> list[dict[str, str]]:
-        """Every combination that the file asks for."""
         document, axes = self._document, dict[str, tuple[str, ...]]()
         if self._chosen:
             axes[MODELS] = self._selected()
@@ -263,7 +260,6 @@ class _Combining:
         return replace(entry, values=values)
 
     def _selected(self) -> tuple[str, ...]:
-        """The ids of the models at the file's top."""
         chosen = self._chosen
         names = tuple(map(self._placed, words(chosen.get("models"))))
         try:

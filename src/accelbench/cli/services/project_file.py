@@ -53,11 +53,7 @@ def project_file() -> Path | None:
 
 @contextmanager
 def project_defaults(commands: Mapping[str, tuple[str, str]]) -> Iterator[None]:
-    """Apply what the file says for every command while one runs.
-
-    Args:
-        commands: by name, the module of each that has its `app`, and what it does.
-    """
+    """Apply what the file says for every command while one runs."""
     file = project_file()
     before = {variable: os.environ.get(variable) for variable in _EVERYWHERE.values()}
     try:
@@ -156,7 +152,6 @@ def _path(whole: Record, key: str) -> str:
 
 
 def _value(part: Record, name: str, option: RunField, path: str = "") -> Any:
-    """Return the value as the command line's parser takes it."""
     from accelbench.exchange.plans.document import PlanEntry, entry_texts, value_of
 
     entry = PlanEntry(part.file, path, lines=part.lines or {})

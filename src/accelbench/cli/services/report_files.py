@@ -68,11 +68,7 @@ def report_of_run(
     folder: Path | None,
     prices: Prices | None = None,
 ) -> list[tuple[str, Path]]:
-    """Write it.
-
-    Returns:
-        What was written, and where.
-    """
+    """Write it."""
     from accelbench.exchange import tree
     from accelbench.exchange.writing import inside
     from accelbench.present.charts import CHARTS
@@ -102,7 +98,7 @@ def _known(
     if database is not None:
         return known_in(database, {"run_id": (str(run["run_id"]),)}, None, prices)
     from accelbench.exchange import result_file
-    from accelbench.store.scratch import temporary_folder
+    from accelbench.store.files import temporary_folder
 
     with temporary_folder() as scratch:
         file = scratch / f"{run['run_id']}.json"
@@ -145,14 +141,7 @@ def drawn_into(
     forms: Sequence[str] = ("png",),
     name_of_file: str | None = None,
 ) -> tuple[list[Path], list[str]]:
-    """Draw each chart that has anything to show.
-
-    Args:
-        name_of_file: of the only one; it is new. Others are made anew each time.
-
-    Returns:
-        The files, and the names of charts that have nothing to show.
-    """
+    """Draw each chart that has anything to show."""
     from accelbench.present.charts.chart import picture
 
     written, empty = [], []
@@ -187,18 +176,9 @@ TRACKER_NAMES = tuple(TRACKERS)
 
 
 def to_tracker(
-    place: str,
-    word: str,
-    database: Database,
-    filters: Filters,
-    samples: bool,
+    place: str, word: str, database: Database, filters: Filters, samples: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """Write results into a tracker: what came of it, as a document and as lines.
-
-    Args:
-        place: a folder, or an address where the tracker takes one.
-        filters: column → the values that count; of all results if empty.
-    """
+    """Write results into a tracker: what came of it, as a document and as lines."""
     tracker = tracker_named(word)
     where, params = stored(filters)
     rows = database.results(where, params, samples=samples)

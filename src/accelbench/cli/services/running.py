@@ -16,12 +16,13 @@ import typer
 from accelbench.cli.services.against import against_of, exit_code, held, other_of
 from accelbench.cli.services.asked import AskedRun
 from accelbench.cli.services.forecasting import outlook
+from accelbench.cli.services.opening import typed_command
 from accelbench.core.errors import EXIT_ENVIRONMENT, EXIT_NO, EXIT_OK, SurroundingsError, UsageError
 from accelbench.core.facts import RUN_STARTED, new_run_id
 from accelbench.core.protocols import Absent, Device, Inventory, Runtime
 from accelbench.core.run_options import RunSpec
 from accelbench.evidence.launches import launches_of
-from accelbench.exchange import profile_file
+from accelbench.exchange import profile_schema
 from accelbench.exchange.prices import Prices, prices_at
 from accelbench.exchange.writing import inside
 from accelbench.hardware.machine import busy_warning, snapshot
@@ -33,10 +34,9 @@ from accelbench.run.conduct.lifecycle import PlannedRun, RunResult
 from accelbench.run.conduct.run_record import SUFFIX as LOG
 from accelbench.run.conduct.run_record import recorded
 from accelbench.run.execute import execute, go_on
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.automatic import is_automatic, plan_chosen
-from accelbench.run.plan.ignored_options import refuse_unused
-from accelbench.run.plan.request import Plan, Request, joined, united
+from accelbench.run.plan.request import Plan, Request, joined, refuse_unused, united
 from accelbench.run.plan.targets import (
     NAMED,
     MissingTarget,
@@ -99,8 +99,8 @@ class ProfileFiles:
     written: list[tuple[str, Path]]
 
     def __call__(self, profile: Mapping[str, Any], record: Path | None) -> None:
-        folder = inside(self.output_dir, profile_file.FOLDER)
-        first, *beside = profile_file.write(folder, profile, record)
+        folder = inside(self.output_dir, profile_schema.FOLDER)
+        first, *beside = profile_schema.write(folder, profile, record)
         self.written.append(("Profile", first))
         self.written += [("Profiler's record", path) for path in beside]
 
@@ -120,20 +120,16 @@ class OutputPlaces:
     command: tuple[str, ...] = ("accelbench", "run")  # that goes on with a run
 
     def keep_profiles(self) -> ProfileFiles | None:
-        """Who writes profiles, where a folder is named for them."""
         return ProfileFiles(self.output_dir, self.profiles) if self.output_dir else None
 
     def open_database(self) -> Database | None:
-        """The database of this run, None where none is wanted."""
         return store_at(self.database) if self.use_database else None
 
     def journals(self) -> Path:
-        """The folder of this run's journal."""
         database = self.open_database()
         return database.journals if database else BARE_JOURNALS.absolute()
 
     def resume_hint(self, run_id: str) -> str:
-        """The command that goes on with a run."""
         return resume_hint(run_id, self)
 
     def check(self) -> None:
@@ -182,17 +178,14 @@ def _selector(places: OutputPlaces) -> HardwareSelector:
 
 
 def prepare(
-    asked: AskedRun,
-    places: OutputPlaces,
-    inventory: Inventory,
-    runtimes: Mapping[str, Runtime],
+    asked: AskedRun, places: OutputPlaces, inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> PlannedRun:
     """Plan on what is here: everything decided before the first case."""
     selector_here = cache(lambda: _selector(places))
 
     def chosen(request: Request) -> Plan:
         if not is_automatic(request):
-            return planning.plan_for(request, inventory, runtimes)
+            return expand.plan_for(request, inventory, runtimes)
         from accelbench.recommend.answer.local_selector import LocalSelector
 
         here = LocalSelector(selector_here(), inventory, selector_here().database)
@@ -203,7 +196,7 @@ def prepare(
         if any(map(is_automatic, requests)):
             plan = joined(map(chosen, requests))
         else:
-            plan = planning.plan_of(requests, inventory, runtimes)
+            plan = expand.plan_of(requests, inventory, runtimes)
         cases = [entry.case for entry in plan.cases]
         refuse_unused(united(requests), cases, asked.given, asked.spec.weights)
         plan = Plan(plan.cases, (*asked.notes, *plan.notes))
@@ -218,7 +211,7 @@ def prepare(
     plan, settings = planned(requests), asked.spec.with_values(run_id=new_run_id())
     other = other_of(against, requests, settings, plan, planned)
     about = {
-        "command": _typed(),
+        "command": typed_command(),
         "label": asked.spec.label,
         "names": dict(asked.names),
         NAMED: named_by(requests, asked.precisions, inventory, runtimes),
@@ -233,7 +226,7 @@ def new_run(asked: AskedRun, places: OutputPlaces, stream: IO[str], quiet: bool)
 
         def observe(spec: PlannedRun, inventory: Inventory, here: Mapping[str, Any]) -> Observer:
             run_id, shown = spec.settings.run_id, watch_for(stream, quiet)
-            watch = log.of_run(places.journals(), run_id, shown, here, _typed())
+            watch = log.of_run(places.journals(), run_id, shown, here, typed_command())
             watch.devices(_concerned(asked.parts, spec.plan, inventory))
             for note in spec.plan.notes:
                 watch.note(note)
@@ -267,13 +260,9 @@ def resume_run(run_id: str, places: OutputPlaces, stream: IO[str], quiet: bool) 
     with recorded() as log:
 
         def observe(here: Mapping[str, Any]) -> Observer:
-            return log.of_run(folder, run_id, shown, here, _typed())
+            return log.of_run(folder, run_id, shown, here, typed_command())
 
         return go_on(run_id, places, observe, simulated)
-
-
-def _typed() -> str:
-    return shlex.join(["accelbench", *sys.argv[1:]])
 
 
 def deliver(
@@ -370,7 +359,6 @@ def started_of(journal: Path) -> Mapping[str, Any]:
 
 
 def _result_files(ended: RunResult, places: OutputPlaces, journal: Path) -> list[tuple[str, Path]]:
-    """Write what a run leaves in --output-dir, in --output-ci and as its report."""
     from accelbench.exchange import result_file, tree
 
     wanted = (places.output_dir, places.csv_dir, places.output_ci)
@@ -412,7 +400,6 @@ def resume_hint(run_id: str, places: OutputPlaces) -> str:
 def _concerned(
     requests: Sequence[Request], plan: Plan, inventory: Inventory
 ) -> list[Device | Absent]:
-    """The devices of this run: those used, and those named but absent."""
     used = {p.device.fingerprint: p.device for p in plan.cases if p.device}
     absent = [
         entry
@@ -424,7 +411,6 @@ def _concerned(
 
 
 def _try_writing(folder: Path) -> None:
-    """Make a folder and see that a file can be made in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".accelbench-can-write"
@@ -474,12 +460,7 @@ def _lacks(ended: RunResult, places: OutputPlaces) -> list[MissingTarget]:
 
 
 def _exit_code(ended: RunResult, unmeasured: bool, judged: int | None) -> int:
-    """Return the exit code of a run: of several that apply, the first one here.
-
-    Args:
-        unmeasured: whether something that was named was not measured.
-        judged: the code of a comparison with a threshold; None without one.
-    """
+    """Return the exit code of a run: of several that apply, the first one here."""
     if judged is not None and not unmeasured:
         return judged
     if ended.nothing_could_start:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from accelbench.cli.services.measuring import measured, rows_of, step, why_failed, why_no_time
+from accelbench.cli.services.opening import typed_command
 from accelbench.core.case import runtimes_own
 from accelbench.core.devices import default_precision
 from accelbench.core.errors import SurroundingsError, UsageError
@@ -32,7 +31,7 @@ from accelbench.recommend.constraints.measurement_candidates import LARGEST, lar
 from accelbench.recommend.evidence.cells import rounded
 from accelbench.recommend.query.query import GENERATING, shapes_named
 from accelbench.run.conduct.lifecycle import PlannedRun
-from accelbench.run.plan import planning
+from accelbench.run.plan import expand
 from accelbench.run.plan.automatic import SIZES
 from accelbench.run.plan.request import Plan, Planned, Request, joined
 from accelbench.run.plan.targets import nothing_measured
@@ -50,16 +49,7 @@ _NOT_TRIED = (Status.UNSUPPORTED.value, Status.SKIPPED.value)
 
 @dataclass(frozen=True)
 class VerificationCase:
-    """What is worth measuring, in the words of an answer.
-
-    Attributes:
-        device: by its name, where it is of one.
-        exact: only this engine will do; else the platform's own, where this one is not here.
-        options: what was set on purpose.
-        weights: random, hub, or a folder.
-        data: a folder of real inputs.
-        energy: it is measured too.
-    """
+    """What is worth measuring, in the words of an answer."""
 
     model: str
     hardware: str
@@ -69,15 +59,15 @@ class VerificationCase:
     mode: str
     shapes: Words = field(default_factory=dict)
     launches: int = 1
-    device: str | None = None
+    device: str | None = None  # by its name, where it is of one
+    #: only this engine will do; else the platform's own, where this one is not here
     exact: bool = False
-    options: Words = field(default_factory=dict)
-    weights: str = "random"
-    data: str | None = None
-    energy: bool = False
+    options: Words = field(default_factory=dict)  # what was set on purpose
+    weights: str = "random"  # random, hub, or a folder
+    data: str | None = None  # a folder of real inputs
+    energy: bool = False  # it is measured too
 
     def request(self, inventory: Inventory, installed: Iterable[str]) -> Request:
-        """As plans are made of it."""
         named = self.runtime in set(installed)
         if self.exact and self.runtime and not named:
             raise UsageError(f"The engine {self.runtime} is not here.")
@@ -102,7 +92,6 @@ class VerificationCase:
 
     @property
     def settings(self) -> RunSettings:
-        """Of a run, whatever its id."""
         threads = self.options.get("threads")
         return RunSettings(
             weights=self.weights,
@@ -131,20 +120,12 @@ class VerificationCase:
 
 
 def measured_again(database: Database, answers: Sequence[Words]) -> list[str]:
-    """Measure what answers recommend; where none wins clearly, all that may be first.
-
-    Returns:
-        The runs, which there is something new to answer by.
-    """
+    """Measure what answers recommend; where none wins clearly, all that may be first."""
     return _measure(database, [case for words in answers for case in _named_by(words)])
 
 
 def measured_options(database: Database, answers: Sequence[Words], shapes: Words) -> list[str]:
-    """Measure what searches under limits think worth it: the runs.
-
-    Args:
-        shapes: Sizes that were asked for, by any of their names.
-    """
+    """Measure what searches under limits think worth it: the runs."""
     sizes = shapes_named(shapes)
     return _measure(
         database, [case_of(words, sizes) for answer in answers for words in answer["to_verify"]]
@@ -152,11 +133,7 @@ def measured_options(database: Database, answers: Sequence[Words], shapes: Words
 
 
 def case_of(words: Words, sizes: Words) -> VerificationCase:
-    """What a search thinks worth measuring.
-
-    Args:
-        sizes: sizes that were asked for, by the store's columns.
-    """
+    """What a search thinks worth measuring."""
     names = ("model", "hardware", "device", "runtime", "precision", "batch_size", "mode")
     more = ("options", "weights", "data")
     return VerificationCase(
@@ -192,7 +169,6 @@ def _named_by(answer: Words) -> Iterable[VerificationCase]:
 
 
 def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]:
-    """Run those that this machine can, in turns, and say what it cannot: the runs."""
     made = measured(database, lambda hardware, runtimes: _planned(cases, hardware, runtimes))
     _refuse_nothing(database, made)
     return made
@@ -201,7 +177,6 @@ def _measure(database: Database, cases: Sequence[VerificationCase]) -> list[str]
 def _planned(
     cases: Sequence[VerificationCase], inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> list[PlannedRun]:
-    """A run for all that are measured alike."""
     plans: dict[RunSettings, list[Plan]] = {}
     cannot: dict[str, None] = {}
     for case in cases:
@@ -221,13 +196,16 @@ def _planned(
             if _is_absent(cases, inventory)
             else "",
         )
-    command = shlex.join(["accelbench", *sys.argv[1:]])
+    return _runs(plans, runtimes)
+
+
+def _runs(
+    plans: Mapping[RunSettings, Sequence[Plan]], runtimes: Mapping[str, Runtime], **more: Any
+) -> list[PlannedRun]:
+    about = {"command": typed_command(), "label": "recommend --verify"}
     return [
         PlannedRun(
-            joined(several),
-            settings.with_values(run_id=new_run_id()),
-            runtimes,
-            {"command": command, "label": "recommend --verify"},
+            joined(several), settings.with_values(run_id=new_run_id(), **more), runtimes, about
         )
         for settings, several in plans.items()
     ]
@@ -246,7 +224,7 @@ def planned_here(
 ) -> tuple[Plan | None, list[str]]:
     """What of a case this machine can measure, and why not the rest."""
     try:
-        plan = planning.plan_for(case.request(inventory, runtimes), inventory, runtimes)
+        plan = expand.plan_for(case.request(inventory, runtimes), inventory, runtimes)
     except UsageError as error:
         return None, [str(error)]
     able = [case for case in plan.cases if case.refusal is None and not _stands_in(case)]
@@ -282,32 +260,24 @@ Key = tuple[str, str, str, str]
 
 @dataclass
 class SearchedConfiguration:
-    """A hardware, engine and precision, with what became of its batches.
+    """A hardware, engine and precision, with what became of its batches."""
 
-    Attributes:
-        case: what is measured, whatever its batch.
-        first: the batch to begin with.
-        tried: batch → how much of its tightest limit it takes.
-        unknown: batch → why it was not measured, or what was says nothing of the limits.
-        aside: batch that fits → why its figures are not in the answer all the same.
-        again: batches whose time was of no use once, and that are measured a second time.
-        unsure: batch → how its time may or may not keep the limit; the search goes on below it.
-        engine: as the plan names it.
-        ended: why it is not gone on with, where the bracket is not closed.
-    """
-
-    case: VerificationCase
-    first: int
+    case: VerificationCase  # what is measured, whatever its batch
+    first: int  # the batch to begin with
+    #: batch → how much of its tightest limit it takes
     tried: dict[int, float] = field(default_factory=dict)
+    #: batch → why it was not measured, or what was says nothing of the limits
     unknown: dict[int, str] = field(default_factory=dict)
+    #: batch that fits → why its figures are not in the answer all the same
     aside: dict[int, str] = field(default_factory=dict)
+    #: batches whose time was of no use once, and that are measured a second time
     again: set[int] = field(default_factory=set)
+    #: batch → how its time may or may not keep the limit; the search goes on below it
     unsure: dict[int, str] = field(default_factory=dict)
-    engine: str = ""
-    ended: str = ""
+    engine: str = ""  # as the plan names it
+    ended: str = ""  # why it is not gone on with, where the bracket is not closed
 
     def to_dict(self) -> dict[str, Any]:
-        """As the answer has it."""
         most = largest(self.tried)
         return {
             "hardware": self.case.hardware,
@@ -327,12 +297,10 @@ class SearchedConfiguration:
         return {"batch_size": batch, "fits": fits, **({"why": why} if why else {})}
 
     def stop_at(self, batch: int, why: str) -> None:
-        """Of a batch it is not known whether it fits, and where to go on neither."""
         self.unknown[batch] = why
         self.ended = f"batch {batch} is not known to fit or not"
 
     def judge(self, batch: int, row: Words, limits: Limits) -> None:
-        """What a measurement says of a batch."""
         memory, latency = row["memory_peak_mb"], limits.max_latency_ms
         takes = 0.0
         if limits.memory_mb is not None:
@@ -360,15 +328,7 @@ class SearchedConfiguration:
 
 
 class BatchSearch:
-    """Measures batches of one model until the largest that fits is known in every way.
-
-    Args:
-        database: where it is stored.
-        limits: what has to be kept.
-        among: the only batches that are asked about, if some are.
-        seconds: how long it may take.
-        now: a clock.
-    """
+    """Measures batches of one model until the largest that fits is known in every way."""
 
     def __init__(
         self,
@@ -383,10 +343,9 @@ class BatchSearch:
         #: What was run.
         self.runs: list[str] = []
         self._inventory: Inventory = detect_all()
-        self._runtimes: Mapping[str, Runtime] = planning.installed_runtimes()
+        self._runtimes: Mapping[str, Runtime] = expand.installed_runtimes()
 
     def through(self, to_search: Iterable[Words], shapes: Words) -> list[dict[str, Any]]:
-        """Each way with what was found."""
         sizes = shapes_named(shapes)
         cases = [case_of(words, sizes) for words in to_search]
         ways = [SearchedConfiguration(case, case.batch_size) for case in cases]
@@ -403,7 +362,7 @@ class BatchSearch:
 
     def _round(self, ways: Sequence[SearchedConfiguration]) -> bool:
         """Measure what is next of each way; whether there was anything."""
-        plans: dict[Any, list[Plan]] = {}
+        plans: dict[RunSettings, list[Plan]] = {}
         batches: dict[Key, tuple[SearchedConfiguration, int]] = {}
         for way in ways:
             batch = None if way.ended else next_batch(way.tried, way.first, self._among)
@@ -428,24 +387,13 @@ class BatchSearch:
         if not plans:
             return False
         left = max(self._end - self._now(), 1.0)
-        command = shlex.join(["accelbench", *sys.argv[1:]])
-        about = {"command": command, "label": "recommend --verify"}
-        journeys = [
-            PlannedRun(
-                joined(several),
-                settings.with_values(run_id=new_run_id(), budget=left),
-                self._runtimes,
-                about,
-            )
-            for settings, several in plans.items()
-        ]
+        journeys = _runs(plans, self._runtimes, budget=left)
         self._judge(measured(self._database, lambda *_: journeys), batches)
         return True
 
     def _judge(
         self, runs: Sequence[str], batches: Mapping[Key, tuple[SearchedConfiguration, int]]
     ) -> None:
-        """What became of each batch that was asked for."""
         self.runs += runs
         rows = rows_of(self._database, runs)
         names = ("runtime", "hardware", "precision", "options")

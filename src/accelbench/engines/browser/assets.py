@@ -25,8 +25,7 @@ from typing import IO
 
 from accelbench.core import processes
 from accelbench.core.errors import MissingExtraError, SurroundingsError
-from accelbench.store.files import FOLDER_VARIABLE, default_folder
-from accelbench.store.scratch import Scratch
+from accelbench.store.files import FOLDER_VARIABLE, Scratch, default_folder
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import psutil
 from accelbench.core import processes
 from accelbench.core.errors import CaseError, UnsupportedError
 from accelbench.hardware.cpu import container
-from accelbench.store.scratch import Scratch
+from accelbench.store.files import Scratch
 
 #: Of every browser: no first-run pages, no calls home, no slowing of what is not looked at.
 _ALWAYS = (

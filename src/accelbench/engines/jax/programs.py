@@ -23,7 +23,7 @@ from accelbench.core.profile import Profile, Spent, profiled
 from accelbench.engines.jax.lowering import Lowered
 from accelbench.engines.shared.communication import Span, exchange_columns, shared
 from accelbench.engines.shared.local import own, walls
-from accelbench.store.scratch import temporary_folder
+from accelbench.store.files import temporary_folder
 
 NAME = "XLA's profiler"
 _TRACE = "trace.json"

@@ -25,7 +25,7 @@ from accelbench.engines.onnxruntime.providers import CPU, Provider, chain, place
 from accelbench.engines.shared.arrays import ArraySession
 from accelbench.engines.shared.engine_errors import engine_error
 from accelbench.engines.shared.local import walls
-from accelbench.store.scratch import temporary_folder
+from accelbench.store.files import temporary_folder
 
 _QUIET = 3  # errors alone: a provider's hints would land in crash reports
 _PROFILED_RUNS = 3

@@ -21,7 +21,7 @@ from accelbench.engines.qnn import backend, profile
 from accelbench.engines.qnn.profile import Composed, read_composed
 from accelbench.engines.shared.arrays import ArraySession
 from accelbench.engines.shared.local import rounded_shares, walls
-from accelbench.store.scratch import temporary_folder
+from accelbench.store.files import temporary_folder
 
 _QUIET = 3  # errors alone
 _TRACE = "trace.csv"

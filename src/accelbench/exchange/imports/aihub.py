@@ -18,11 +18,7 @@ _NULL = "tag:yaml.org,2002:null"
 
 
 def yaml_of(file: Path) -> Record:
-    """Parse a YAML document that is one object, with lines of keys and all values as text.
-
-    Raises:
-        MalformedError: it is not an object, or has a key twice.
-    """
+    """Parse a YAML document that is one object, with lines of keys and all values as text."""
     import yaml
 
     # Written in C where it is there: ten times as fast.
@@ -149,7 +145,6 @@ def _conditions(job: Record) -> dict[str, Any]:
 
 
 def _described(file: Path) -> dict[str, Any]:
-    """Return `info.yaml`'s name of the model, or the folder's name."""
     beside = file.with_name(_BESIDE)
     description: dict[str, Any] = {"model": file.resolve().parent.name}
     if not beside.is_file():

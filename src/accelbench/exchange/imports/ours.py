@@ -114,7 +114,6 @@ class StoredPlan:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def complete(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a result with the parts of its question, if the plan has its case."""
         conditions = body.get("conditions") or {}
         parts = self.questions.get(str(body.get("case_id")))
         if parts is None or QUESTION in conditions:

@@ -26,11 +26,7 @@ PATTERN = "*.parquet"
 
 
 def ours(file: Path, source: Source, run_id: str = "") -> str:
-    """Return a query for an export of ours; measured results become imported.
-
-    Raises:
-        MalformedError: a column is missing or has another type, or a value is invalid.
-    """
+    """Return a query for an export of ours; measured results become imported."""
     with looking_at(file) as con:
         types = types_of(con, file)
         for name in NEEDED:

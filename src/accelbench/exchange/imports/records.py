@@ -63,7 +63,6 @@ class Record:
         raise MalformedError(self.file, line, field, why, name=self.name) from error
 
     def has(self, field: str) -> bool:
-        """Return whether there is a value under that name."""
         value = self.values.get(field)
         return value is not None and str(value).strip().lower() not in _NOTHING
 
@@ -112,7 +111,6 @@ class Record:
         return _TRUTHS[word]
 
     def time(self, field: str) -> str:
-        """Return a moment, in UTC."""
         text = self.text(field)
         try:
             return str(as_kind("time", text))
@@ -120,23 +118,18 @@ class Record:
             self.wrong(field, f"{brief(text)} is no date and time", error)
 
     def text_if(self, field: str) -> str | None:
-        """Return its text, or None if it has no value."""
         return self.text(field) if self.has(field) else None
 
     def whole_if(self, field: str) -> int | None:
-        """Return its whole number above 0, or None if it has no value."""
         return self.whole(field) if self.has(field) else None
 
     def texts(self, *fields: str) -> dict[str, str]:
-        """Return those of the texts that it has."""
         return {field: self.text(field) for field in fields if self.has(field)}
 
     def wholes(self, *fields: str, above: float = 0) -> dict[str, int]:
-        """Return those of the whole numbers that it has."""
         return {field: self.whole(field, above) for field in fields if self.has(field)}
 
     def figures(self, columns: Mapping[str, str], scale: float = 1) -> dict[str, float]:
-        """Return those of the numbers that it has, by our columns."""
         return {
             column: self.number(field, above=0 if column in ABOVE_ZERO else None) * scale
             for field, column in columns.items()
@@ -144,11 +137,9 @@ class Record:
         }
 
     def part(self, field: str) -> Record:
-        """Return the object under a name, or an empty one if it has no value."""
         return self.of(field) if self.has(field) else replace(self, values={}, lines=None)
 
     def of(self, field: str) -> Record:
-        """Return the object under a name."""
         value = self.values.get(field)
         if not isinstance(value, Mapping):
             self.wrong(field, "an object was expected" if field in self.values else "it is missing")
@@ -161,7 +152,6 @@ class Record:
         return value
 
     def numbers(self, field: str) -> Sequence[float]:
-        """Return a list of finite numbers."""
         values = self.list(field)
         wrong = next((value for value in values if not _is_finite(value)), None)
         if wrong is not None or None in values:

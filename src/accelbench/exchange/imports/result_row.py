@@ -215,9 +215,6 @@ def imported(
         samples_ms: every sample of a phase, if the file has them.
         rates: the accepted factor between a rate and its latency, if one follows from the other:
             parallel requests, or tokens, are another count.
-
-    Raises:
-        MalformedError: it is invalid.
     """
     known = {
         name: spaced(value) if name in NAMES and isinstance(value, str) else value

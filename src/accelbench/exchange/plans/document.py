@@ -32,24 +32,16 @@ _TRUTHS["off"] = "false"
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """Keys with their values as text.
+    """Keys with their values as text."""
 
-    Attributes:
-        file: the plan file.
-        path: of the entry in it, such as `include[2]`; empty at the top.
-        line: of the whole entry; None if it is not known.
-        values: by the field's own key, whatever name was written.
-        lines: of the keys, if they are known.
-    """
-
-    file: Path
-    path: str = ""
-    line: int | None = None
+    file: Path  # the plan file
+    path: str = ""  # of the entry in it, such as `include[2]`; empty at the top
+    line: int | None = None  # of the whole entry; None if it is not known
+    #: by the field's own key, whatever name was written
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)  # of the keys, if they are known
 
     def refuse(self, name: str, error: UsageError) -> NoReturn:
-        """Raise an error of a value with its place."""
         why, line = error.message.rstrip("."), self.lines.get(name, self.line)
         where = f"{self.path}.{name}".lstrip(".")
         raise MalformedError(self.file, line, where, why, error.advice) from error
@@ -77,12 +69,7 @@ class PlanDocument:
 
 
 def read_plan(file: Path) -> PlanDocument:
-    """Read a plan file.
-
-    Raises:
-        UsageError: it cannot be read, or something in it is wrong: one sentence with the file, the
-            line and the path of the key.
-    """
+    """Read a plan file."""
     try:
         size, content = file.stat().st_size, b""
         if size <= _MOST_BYTES:
@@ -130,7 +117,6 @@ def _entries(whole: Record, name: str) -> tuple[PlanEntry, ...]:
 
 
 def _entry(part: Record, path: str, section: PlanSection | None) -> PlanEntry:
-    """Return the values of a section; without one, of an entry of include or exclude."""
     lines = part.lines or {}
     entry = PlanEntry(part.file, path, part.line if part.lines else None, lines=lines)
     values: dict[str, tuple[str, ...]] = {}
@@ -168,15 +154,7 @@ def _may_stand(known: RunField, section: PlanSection | None) -> bool:
 def entry_texts(
     entry: PlanEntry, name: str, value: Any, known: RunField, single: bool
 ) -> tuple[str, ...]:
-    """Return the values of a key as text, each seen to be of its kind and range.
-
-    Args:
-        entry: what the key is in.
-        name: the key, as it was written.
-        value: its value, or a list.
-        known: the setting that it means.
-        single: whether only settings with several values may have a list.
-    """
+    """Return the values of a key as text, each seen to be of its kind and range."""
     if isinstance(value, list) and single and not known.several:
         entry.refuse(name, UsageError("it has one value for the whole run, not a list"))
     found: dict[str, None] = {}
@@ -244,12 +222,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 
 
 def write_plan(file: Path, document: Mapping[str, Any]) -> None:
-    """Write a document of plain values to a file that is not there yet.
-
-    Raises:
-        UsageError: its suffix is of no plan, or it exists.
-        SurroundingsError: it cannot be written.
-    """
+    """Write a document of plain values to a file that is not there yet."""
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(

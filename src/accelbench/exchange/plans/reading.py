@@ -45,11 +45,7 @@ def is_config(whole: Record) -> bool:
 
 
 def as_plan(whole: Record) -> tuple[Record, tuple[str, ...]]:
-    """The same as a plan, and notes of what is passed over.
-
-    Raises:
-        MalformedError: it measures something that has no counterpart here.
-    """
+    """The same as a plan, and notes of what is passed over."""
     config = _Config(whole)
     config.backend()
     config.scenario()
@@ -79,7 +75,6 @@ class _Config:
         self.found[name] = (part, key, value)
 
     def backend(self) -> None:
-        """The model, the device, the engine and the precision."""
         part = self._whole.of("backend")
         engine = part.text("name") if part.has("name") else self._defaults.get("backend", "")
         if not engine:
@@ -125,7 +120,6 @@ class _Config:
         self._take("matrix.hardware", part, "device", device)
 
     def scenario(self) -> None:
-        """The sizes, the mode, and how often."""
         whole = self._whole
         part = whole.of("scenario") if whole.has("scenario") else Record(whole.file, whole.line, {})
         name = (
@@ -200,7 +194,6 @@ class _Config:
         self._others(shapes, known, {"num_channels", *passed_over}, "shapes")
 
     def rest(self) -> None:
-        """What is neither backend nor scenario."""
         ours = {"defaults", "name", *_SECTIONS}
         for name in self._whole.values:
             if name not in ours:
@@ -258,11 +251,7 @@ _TOML_KEY = re.compile(r"""(?:^|[{,\[.])\s*["']?([\w$-]+)["']?\s*(?:=|\])""")
 
 
 def document_of(file: Path) -> tuple[Record, tuple[str, ...]]:
-    """What a file says, in the form of a plan, and what was passed over on the way.
-
-    Raises:
-        MalformedError: it is no document of its kind, or no object.
-    """
+    """What a file says, in the form of a plan, and what was passed over on the way."""
     suffix = file.suffix.lower()
     if suffix == ".json":
         return object_of(file), ()
@@ -273,11 +262,7 @@ def document_of(file: Path) -> tuple[Record, tuple[str, ...]]:
 
 
 def toml_of(file: Path) -> Record:
-    """A document of TOML; a key that is there once knows its line.
-
-    Raises:
-        MalformedError: it is none, or nested too deeply.
-    """
+    """A document of TOML; a key that is there once knows its line."""
     import tomllib
 
     text = text_of(file)
@@ -309,7 +294,6 @@ class _Lines:
         self._next: Counter[str] = Counter()
 
     def object(self, value: Mapping[str, Any], line: int) -> Object:
-        """The same with lines; it begins where the first of its keys does."""
         made = Object(line)
         for key, entry in value.items():
             if key in self._known:

@@ -42,12 +42,7 @@ _SETTINGS = {
 
 
 def write_mlflow(place: str, results: Iterable[TrackedResult]) -> int:
-    """Write results that are not there yet; return how many.
-
-    Raises:
-        MissingExtraError: MLflow is missing.
-        SurroundingsError: it cannot write there.
-    """
+    """Write results that are not there yet; return how many."""
     for name, known in _SETTINGS.items():
         os.environ.setdefault(name, known)
     try:

@@ -40,12 +40,7 @@ _CURVES = ("latency", "throughput", "memory", "tokens", "energy", "ttft", "tpot"
 
 
 def write_tensorboard(place: str, results: Iterable[TrackedResult]) -> int:
-    """Write results that are not there yet; return how many.
-
-    Raises:
-        MissingExtraError: tensorboardX is missing.
-        UsageError: an address, which it does not write to.
-    """
+    """Write results that are not there yet; return how many."""
     if "://" in place:
         raise UsageError(
             f"Event files are written into a folder, not to {visible(place)}.", "Name a folder."
@@ -78,7 +73,6 @@ def _by_series(results: Iterable[TrackedResult]) -> list[list[TrackedResult]]:
 
 
 def _write_curves(parent: Path, group: list[TrackedResult]) -> None:
-    """Write a folder of scalars over batch sizes, unless it exists."""
     first = group[0]
     tags = first.tags
     apart = [tags.get(name, "") for name in ("run_id", "arm", "launch")]
@@ -106,7 +100,6 @@ def _write_curves(parent: Path, group: list[TrackedResult]) -> None:
 
 
 def _write_session(parent: Path, result: TrackedResult) -> bool:
-    """Write a folder with one result's configuration and values; return whether it is new."""
     place = parent / _folder(result.name, result.result_id)
     if result.result_id in _ids(place):
         return False

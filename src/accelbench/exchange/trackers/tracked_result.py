@@ -65,17 +65,14 @@ class TrackedResult:
 
     @property
     def model(self) -> str:
-        """The model's name; trackers group runs by it."""
         return str(self.parameters.get("model") or UNKNOWN_MODEL)
 
     @property
     def ok(self) -> bool:
-        """Whether it ended well."""
         return self.tags.get("status") == Status.OK
 
     @property
     def batch(self) -> int:
-        """Items of a step; 0 if unknown."""
         size = self.parameters.get("batch_size")
         return size if isinstance(size, int) else 0
 

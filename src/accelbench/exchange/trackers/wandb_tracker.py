@@ -29,12 +29,7 @@ _SETTINGS = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 
 
 def write_wandb(place: str, results: Iterable[TrackedResult]) -> int:
-    """Write results that are not there yet; return how many.
-
-    Raises:
-        MissingExtraError: wandb is missing.
-        UsageError: an address, which nothing is sent to from here.
-    """
+    """Write results that are not there yet; return how many."""
     if "://" in place:
         raise UsageError(
             f"Runs of Weights & Biases are written into a folder, not to {visible(place)}.",

@@ -41,7 +41,7 @@ from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.present.full_report.parts import CAPTION, HEADERS, score_rows
 from accelbench.present.prediction_evidence import BATCH_SCALING, PredictionEvidence, evidence_in
 from accelbench.present.texts import catalogue
-from accelbench.store.scratch import temporary_folder
+from accelbench.store.files import temporary_folder
 
 #: The longest value of a field.
 _LONGEST = 200

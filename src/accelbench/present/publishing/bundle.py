@@ -59,7 +59,7 @@ from accelbench.present.publishing.rewriting import (
     silent,
 )
 from accelbench.present.texts import phrase
-from accelbench.store.scratch import PREFIX, Scratch
+from accelbench.store.files import PREFIX, Scratch
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message

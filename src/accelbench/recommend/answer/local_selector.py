@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from accelbench.core.protocols import Absent, Device, Inventory
 from accelbench.core.rows import Json
-from accelbench.recommend.query.model_size import BROWSERS
+from accelbench.recommend.query.config import BROWSERS
 
 if TYPE_CHECKING:
+    from accelbench.recommend.selector import HardwareSelector
     from accelbench.store.database import Database
 
 
@@ -19,18 +20,11 @@ WHERE hardware IS NOT NULL AND device_name IS NOT NULL AND status = 'ok' GROUP B
 """
 
 
-class Selecting(Protocol):
-    """`HardwareSelector` or a similar class."""
-
-    @property
-    def select_hardware(self) -> Callable[..., Json]: ...
-
-
 class LocalSelector:
     """A selector restricted to the devices of this machine."""
 
     def __init__(
-        self, selector: Selecting, inventory: Inventory, database: Database | None
+        self, selector: HardwareSelector, inventory: Inventory, database: Database | None
     ) -> None:
         self._selector = selector
         self._stored: dict[str, dict[str, bool]] = {}
@@ -48,7 +42,7 @@ class LocalSelector:
             for name, ones in inventory.items()
         }
 
-    def select_hardware(self, *, available_hardware: Sequence[str], **question: object) -> Json:
+    def select_hardware(self, *, available_hardware: Sequence[str], **question: Any) -> Json:
         """Return the answer for the devices of these platforms here.
 
         Browsers only count if there is nothing else, because they were not named.

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NotRequired, TypedDict
+from typing import Any
 
 from accelbench.core.figures import name_of
 from accelbench.core.rows import Json, number, text
 from accelbench.core.vocabulary import Provenance
-from accelbench.recommend.constraints.limits import (
-    OF_ITEMS,
-    PRECISION,
-    Limits,
-    kept,
-    limits_named,
-)
-from accelbench.recommend.constraints.measure_command import MeasurementTarget, Words, case
+from accelbench.recommend.constraints.limits import OF_ITEMS, PRECISION, Limits, kept, limits_named
 from accelbench.recommend.constraints.measurement_candidates import (
     BATCHES,
     METERED,
+    MeasurementTarget,
     Rate,
+    Words,
     are_mixed,
+    case,
     compares_memory,
     first_batch,
     merit,
@@ -74,7 +70,6 @@ class LimitSearch:
 
     @cached_property
     def fits(self) -> list[Option]:
-        """Options that keep all limits, the best first."""
         return self._in_order(option for option in self.options if not option.why)
 
     @cached_property
@@ -95,27 +90,8 @@ class LimitSearch:
         return sorted(choices, key=lambda option: merit(option, self.rate))
 
 
-class LimitAnswer(TypedDict):
-    """An answer under limits for Python and JSON."""
-
-    model: str
-    mode: str
-    sizes: dict[str, int]
-    limits: dict[str, float]
-    best: dict[str, object] | None
-    fits: list[dict[str, object]]
-    does_not_fit: list[dict[str, object]]
-    pareto: list[dict[str, object]]
-    pareto_by: list[str]
-    objective: str  # the column that the best maximises
-    to_verify: list[Words]
-    to_search: list[Words]
-    unfillable: list[str]
-    measured_otherwise: list[dict[str, object]]
-    set_aside: list[Json]
-    explanation: str
-    currency: NotRequired[str]
-    cost_notes: NotRequired[list[str]]
+#: An answer under limits for Python and JSON; docs/choosing.md has its keys.
+LimitAnswer = dict[str, Any]
 
 
 def under(
@@ -210,7 +186,6 @@ def _by_memory(search: LimitSearch) -> list[str]:
 def _explained(
     search: LimitSearch, to_verify: Sequence[Words], unfilled: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the sentences of the explanation."""
     what = f" under {search.limits}" if search.limits.given else ""
     yield from sentences(search.otherwise, FEW)
     yield from sentences_of(search.aside, FEW, search.limits.memory_mb)

@@ -53,7 +53,6 @@ class Limits:
 
     @property
     def given(self) -> dict[str, float]:
-        """The limits that are set."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def __str__(self) -> str:
@@ -62,17 +61,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class LimitReason:
-    """Why an option is not known to keep a limit.
-
-    Attributes:
-        by: its middle relative to the limit.
-        open: it may keep the limit.
-    """
+    """Why an option is not known to keep a limit."""
 
     limit: str
     text: str
-    by: float = math.inf
-    open: bool = False
+    by: float = math.inf  # its middle relative to the limit
+    open: bool = False  # it may keep the limit
 
 
 def limits_named(given: Mapping[str, float | None]) -> Limits:
@@ -98,14 +92,7 @@ def spelled(value: float) -> str:
 def kept(
     option: Option, limits: Limits, counts: str, *, any_error: bool
 ) -> tuple[LimitReason, ...]:
-    """Return every limit that an option is not known to keep.
-
-    Args:
-        option: the option.
-        limits: the limits.
-        counts: the unit of limited rates and costs, as `counted` returns it.
-        any_error: a precision was named, so that the default limit of the error does not apply.
-    """
+    """Return every limit that an option is not known to keep."""
     reasons = tuple(_reasons(option, limits, counts))
     if any_error or limits.max_error is not None or is_exact(option.row):
         return reasons
@@ -128,7 +115,9 @@ def _reasons(option: Option, limits: Limits, counts: str) -> Iterator[LimitReaso
         yield from _most("max_energy", "energy", joules, limits.max_energy, energy)
         cost = limits.max_cost
         yield from _most("max_cost", "cost", "per million", cost, option.cost, option.measured)
-        yield from _least(option, limits.min_throughput)
+        rate, unit = option.rate if option.has_rate else None, f"{option.unit}/s"
+        least, is_measured = limits.min_throughput, option.measured
+        yield from _most("min_throughput", "", unit, least, rate, is_measured, is_least=True)
         return
     for name in OF_ITEMS:
         if name in limits.given:
@@ -157,35 +146,29 @@ def _most(
     limit: float | None,
     known: Bounds | None,
     is_measured: bool = False,
+    *,
+    is_least: bool = False,
 ) -> Iterator[LimitReason]:
-    """Yield why a value is not known to be below a limit."""
+    """Yield why a value is not known to be below a limit, or above one that it must reach."""
     if limit is None:
         return
     if known is None:
-        text = _NO_PRICE if word == "cost" else f"its {word.split()[-1]} {UNMEASURED}"
-        yield LimitReason(name, text, open=True)
-    elif known.high > limit:
-        is_open = known.low <= limit
-        if is_measured:
-            text = _measured(word, unit, f"above {spelled(limit)}", known, is_open=is_open)
-        else:
-            verdict = f"is above {spelled(limit)}"
-            text = _missed(word, unit, verdict, known.high, known.low, is_open=is_open)
-        yield LimitReason(name, text, known.middle / limit, is_open)
-
-
-def _least(option: Option, limit: float | None) -> Iterator[LimitReason]:
-    rate = option.rate
-    if limit is not None and not option.has_rate:
-        yield LimitReason("min_throughput", f"its throughput {UNMEASURED}", open=True)
-    elif limit is not None and rate.low < limit:
-        is_open, unit = rate.high >= limit, f"{option.unit}/s"
-        if option.measured:
-            text = _measured("", unit, f"below {spelled(limit)}", rate, is_open=is_open)
-        else:
-            verdict = f"is below {spelled(limit)}"
-            text = _missed("", unit, verdict, rate.low, rate.high, is_open=is_open)
-        yield LimitReason("min_throughput", text, limit / rate.middle, is_open)
+        what = (word or "throughput").split()[-1]
+        yield LimitReason(
+            name, _NO_PRICE if word == "cost" else f"its {what} {UNMEASURED}", open=True
+        )
+        return
+    worst, best = (known.low, known.high) if is_least else (known.high, known.low)
+    if worst >= limit if is_least else worst <= limit:
+        return
+    is_open = best >= limit if is_least else best <= limit
+    verdict = f"{'below' if is_least else 'above'} {spelled(limit)}"
+    if is_measured:
+        text = _measured(word, unit, verdict, known, is_open=is_open)
+    else:
+        text = _missed(word, unit, f"is {verdict}", worst, best, is_open=is_open)
+    by = limit / known.middle if is_least else known.middle / limit
+    yield LimitReason(name, text, by, is_open)
 
 
 def _measured(word: str, unit: str, limit: str, known: Bounds, *, is_open: bool) -> str:

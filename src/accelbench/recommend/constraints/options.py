@@ -42,29 +42,24 @@ _WHERE = ("machine", "device_fingerprint")
 
 @dataclass(frozen=True)
 class Option:
-    """A way at a batch with its values; `why` has the limits that it does not keep.
-
-    Attributes:
-        unit: of its rate, in the plural.
-        row: of its cell, or of the cell that it is estimated from.
-        origin: the provenance of what it rests on.
-    """
+    """A way at a batch with its values; `why` has the limits that it does not keep."""
 
     hardware: str
     batch_size: int
     basis: str
     latency: Bounds
     rate: Bounds
-    unit: str = ITEMS
+    unit: str = ITEMS  # of its rate, in the plural
     statistic: Statistic = Statistic.MEAN
     has_rate: bool = True  # else the rate only follows from the time of a step
     memory: Bounds | None = None
     memory_basis: str | None = None
     cost: Bounds | None = None
     error: float | None = None
+    #: of its cell, or of the cell that it is estimated from
     row: EvidenceRow = field(default_factory=EvidenceRow, hash=False, repr=False)
     why: tuple[LimitReason, ...] = ()
-    origin: FigureOrigin = field(default_factory=FigureOrigin)
+    origin: FigureOrigin = field(default_factory=FigureOrigin)  # the provenance of what it rests on
 
     @property
     def measured(self) -> bool:
@@ -121,7 +116,6 @@ class Option:
         return self.rate.middle if self.measured else self.rate.low
 
     def to_dict(self, command: str | None, unmeasurable: str | None = None) -> dict[str, object]:
-        """Return it for JSON."""
         entry: dict[str, object] = {
             "hardware": self.hardware,
             **way_of(self.row),

@@ -23,8 +23,8 @@ from accelbench.recommend.estimate.figures import PREDICTED, Figure
 from accelbench.recommend.estimate.platform_rules import is_generation
 from accelbench.recommend.evidence.candidates import Candidate
 from accelbench.recommend.evidence.cells import EvidenceCell, EvidenceRow, FigureOrigin
-from accelbench.recommend.evidence.select_context import own_shapes
-from accelbench.recommend.query.model_size import BROWSERS
+from accelbench.recommend.evidence.model_evidence import own_shapes
+from accelbench.recommend.query.config import BROWSERS
 from accelbench.recommend.query.query import GENERATING, Query
 
 if TYPE_CHECKING:
@@ -49,29 +49,20 @@ MachineDevices = Callable[[], Mapping[str, Sequence[str]] | None]
 
 @dataclass(frozen=True)
 class PredictedCandidates:
-    """Predictions by the candidates' names.
-
-    Attributes:
-        ranking: those that rank candidates.
-        comparable: those of a known device, which rank candidates if all rivals have one.
-        too_large: why candidates are predicted not to fit.
-    """
+    """Predictions by the candidates' names."""
 
     of: Mapping[str, PredictedFigures] = field(default_factory=dict)
-    ranking: frozenset[str] = frozenset()
+    ranking: frozenset[str] = frozenset()  # those that rank candidates
+    #: those of a known device, which rank candidates if all rivals have one
     comparable: frozenset[str] = frozenset()
+    #: why candidates are predicted not to fit
     too_large: Mapping[str, str] = field(default_factory=dict)
 
 
 class CandidatePredictions:
     """Predictions from the results of a database, else from vendor peaks.
 
-    Args:
-        database: None if nothing was measured.
-        device_here: returns the device of a platform on this machine, or None.
-        machine_devices: returns the devices of the named machine.
-        memory: returns the bytes of a device by platform and name, or None.
-        hear: is called before a predictor is fitted.
+    `hear` is called before a predictor is fitted.
     """
 
     def __init__(
@@ -136,10 +127,7 @@ class CandidatePredictions:
             if candidate.name in of and self._is_comparable(candidate, of[candidate.name])
         )  # fmt: skip
         return PredictedCandidates(
-            of,
-            frozenset(ranking - too_large.keys()),
-            comparable - too_large.keys(),
-            too_large,
+            of, frozenset(ranking - too_large.keys()), comparable - too_large.keys(), too_large
         )
 
     def _is_comparable(self, candidate: Candidate, figures: PredictedFigures) -> bool:
@@ -238,7 +226,6 @@ class CandidatePredictions:
         return answer(cases.cases, known.of, learnable, traces, known.calibrated).figures
 
     def _predictors(self) -> tuple[Predictors, Traces]:
-        """Return the predictors of the current database."""
         from accelbench.predict.stored_predictors import predictors_of
         from accelbench.predict.traces import Traces
 

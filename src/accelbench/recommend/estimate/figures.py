@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from accelbench.core.case import Option, Shapes
@@ -18,23 +18,21 @@ from accelbench.core.rows import Row
 from accelbench.core.vocabulary import MIB, Mode, Provenance
 from accelbench.core.worth import FAILED, LAUNCHED
 from accelbench.models.cost import memory_estimate_bytes
+from accelbench.recommend.estimate.platform_rules import LEANING
 from accelbench.recommend.evidence.cells import (
     SINGLE,
     EvidenceCell,
+    Failure,
     FigureOrigin,
     best,
+    in_the_way,
     items_a_step,
     unit_of,
 )
-from accelbench.recommend.evidence.failures import Failure, in_the_way
 from accelbench.recommend.query.query import GENERATING, SIZES, Query
 
 if TYPE_CHECKING:
     from accelbench.predict.answers import PredictedFigures
-
-
-#: Importance of the batch for a family → the power of bounds that are a guess.
-STRETCH: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Bounds:
 
 def stretched(middle: float, low: float, high: float, importance: str) -> tuple[float, float]:
     """Return bounds that are stretched by the importance of the batch."""
-    by = STRETCH[importance]
+    by = LEANING[importance]
     return middle * (low / middle) ** by, middle * (high / middle) ** by
 
 
@@ -132,7 +130,6 @@ class Figure:
         return unit_of(self.cell.row)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the `predictions` of an answer."""
         row: Row = self.cell.row
         entry: dict[str, object] = {
             "basis": self.basis,
@@ -165,18 +162,14 @@ def figure(
     predicted: Figure | None = None,
     importance: str = "medium",
 ) -> Figure | None:
-    """Return the time of a step on a candidate; None if it is unknown.
-
-    Args:
-        batch: that is asked for.
-        own: cells of the model there, in one context and mode.
-        failures: of the same question.
-        predicted: a prediction from results there.
-        importance: of the batch for the family of the model.
-    """
+    """Return the time of a step on a candidate; None if it is unknown."""
     here = [cell for cell in own if cell.batch == batch]
     if here:
-        return _measured(best(here))
+        cell = best(here)
+        origin = FigureOrigin.of([cell])
+        return Figure(
+            MEASURED, cell.latency, cell.throughput, *cell.bounds, cell, batch=batch, origin=origin
+        )
     free, against = in_the_way(batch, own, failures)
     if (own_figure := from_batches(batch, free, importance)) is not None:
         # Above the largest batch 46 and 27 % off in the median, a prediction 17 and 18 % (CPU,
@@ -191,14 +184,6 @@ def figure(
 def _alike(predicted: Figure, own: Figure) -> bool:
     """Return whether their rates compare: a source may count tokens, and we items."""
     return predicted.unit == own.unit or _TOKENS not in (predicted.unit, own.unit)
-
-
-def _measured(cell: EvidenceCell) -> Figure:
-    low, high = cell.bounds
-    origin = FigureOrigin.of([cell])
-    return Figure(
-        MEASURED, cell.latency, cell.throughput, low, high, cell, batch=cell.batch, origin=origin
-    )
 
 
 def from_batches(batch: int, own: Sequence[EvidenceCell], importance: str) -> Figure | None:
@@ -239,23 +224,8 @@ def _of_batches(batch: int, by_batch: Mapping[int, EvidenceCell], importance: st
         low, high = cell.latency * batch / above, cell.latency
         note = f"from batch {above}, the smallest that was measured"
     low, high = no_nearer(middle, low, high)
-    made = _estimate(batch, basis, middle, low, high, cell, note, items_a_step([cell]))
-    return made if second is None else replace(made, origin=FigureOrigin.of([cell, second]))
-
-
-def _estimate(
-    batch: int,
-    basis: str,
-    middle: float,
-    low: float,
-    high: float,
-    cell: EvidenceCell,
-    note: str,
-    items: float,
-) -> Figure:
-    """Return an estimate at the batch asked for; `items` are made for each item of the batch."""
-    rate = 1e3 * items * batch / middle
-    origin = FigureOrigin.of([cell])
+    rate = 1e3 * items_a_step([cell]) * batch / middle
+    origin = FigureOrigin.of([cell] if second is None else [cell, second])
     return Figure(basis, middle, rate, low, high, cell, note, batch=batch, origin=origin)
 
 

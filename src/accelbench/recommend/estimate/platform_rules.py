@@ -97,7 +97,8 @@ def _why_not(card: RuntimeInfo, query: Query, *, generates: bool) -> str:
 
 
 HIGH, MEDIUM = 2.0, 1.0
-#: Importance of batch or size for a family → the factor of rules about it.
+#: Importance of batch or size for a family → the factor of rules about it, and the power of bounds
+#: that are a guess.
 LEANING: Mapping[str, float] = {"low": 0.5, "medium": 1.0, "high": 1.5}
 #: Points of a platform without rules.
 _UNKNOWN = MEDIUM
@@ -141,7 +142,6 @@ class RuleSubject:
     batch_importance: str = "medium"
 
     def leaning(self, rule: Rule) -> float:
-        """Return the factor of a rule."""
         importance = {"batch": self.batch_importance, "size": self.size_importance}
         return LEANING[importance[rule.leans_on]] if rule.leans_on else 1.0
 

@@ -24,7 +24,7 @@ from accelbench.recommend.evidence.cells import (
     rounded,
 )
 from accelbench.recommend.query import validation
-from accelbench.recommend.query.model_size import BROWSERS, DEPLOYMENTS
+from accelbench.recommend.query.config import BROWSERS, DEPLOYMENTS
 
 #: Shown only if there are results of them, as in the matrix.
 _RARE = ("wasm", "tpu")
@@ -45,15 +45,12 @@ class Candidate:
         return f"{self.platform}:{self.device}" if self.device else self.platform
 
     def has(self, attempt: EvidenceAttempt) -> bool:
-        """Return whether an attempt was made there."""
         is_match = attempt.hardware == self.platform and is_on(attempt, self.device)
         return is_match and not any(is_on(attempt, device) for device in self.but)
 
 
 def candidates(
-    words: Sequence[str] | None,
-    measured: Mapping[str, Sequence[str]],
-    others: Iterable[str] = (),
+    words: Sequence[str] | None, measured: Mapping[str, Sequence[str]], others: Iterable[str] = ()
 ) -> list[Candidate]:
     """Return the named candidates, each once; without names every platform but browsers.
 
@@ -62,9 +59,6 @@ def candidates(
             measured device, or the name of a documented one.
         measured: the devices with results of each platform.
         others: platforms of the configuration or a matrix.
-
-    Raises:
-        UsageError: a word names nothing, or several devices.
     """
     known = list(dict.fromkeys((*HARDWARE, *measured, *others)))
     words = validation.names("available_hardware", words)

@@ -2,16 +2,24 @@
 
 Many requests at once, other sizes, an unknown batch or a rate alone are no time of the step that is
 asked about. They show that the platform runs the model.
+
+The sizes and circumstances that a question is answered for. Pure.
+
+A value that an import does not record may be anything, so it matches cells that record it. Our own
+results record everything.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
+from accelbench.core.axes import AS_ASKED, axes_of
 from accelbench.core.figures import MEANS, RATES_FIRST, TAILS, name_of
+from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import batch_text, listed
 from accelbench.core.nouns import counted as so_many
 from accelbench.core.rows import Json, number
@@ -23,13 +31,137 @@ from accelbench.recommend.evidence.cells import (
     CIRCUMSTANCES,
     EvidenceAttempt,
     EvidenceCell,
+    Failure,
+    in_the_way,
     is_imported,
+    lasting,
     rounded,
+    ruled_out,
+    sizes_of,
+    standing,
     unit_of,
 )
-from accelbench.recommend.evidence.failures import Failure, in_the_way, lasting, ruled_out, standing
-from accelbench.recommend.evidence.select_context import differs, meant, own_shapes
 from accelbench.recommend.query.query import Query
+
+_NAMES = (*SHAPES, *CIRCUMSTANCES)
+#: A value that an import does not record.
+_ANYTHING = object()
+Context = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class SelectedContext:
+    """The cells of one context."""
+
+    cells: Sequence[EvidenceCell]  # what can be compared
+    context: Mapping[str, object]  # its sizes and circumstances by name, as far as they are known
+    others: Sequence[EvidenceCell]  # cells of the model in other contexts
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return sizes_of(self.context)
+
+
+def meant(
+    cells: Sequence[EvidenceCell],
+    batch: int | None,
+    shapes: Mapping[str, int],
+    spec: ModelSpec | None,
+) -> SelectedContext:
+    """Return the cells of the context that is meant.
+
+    The named sizes are required. Contexts are then preferred, in this order, for the model's own
+    sizes, single requests on one device, the number of devices with this batch, the number of
+    devices, and the number of cells.
+    """
+    by_context: dict[Context, list[EvidenceCell]] = defaultdict(list)
+    for cell in cells:
+        if all(cell.row.get(name) == value for name, value in shapes.items()):
+            by_context[_said(cell)].append(cell)
+    if not by_context:
+        return SelectedContext((), {}, tuple(cells))
+    own = own_shapes(spec)
+    most_said_first = sorted(
+        by_context, key=lambda context: (context.count(_ANYTHING), _order(context))
+    )
+    groups = {context: _grown(context, most_said_first) for context in by_context}
+
+    def merit(context: Context) -> tuple[object, ...]:
+        whole, members = groups[context]
+        settings = dict(zip(_NAMES, whole, strict=True))
+        group = [cell for member in members for cell in by_context[member]]
+        here = {(c.hardware, c.device) for c in group if batch in (None, c.batch)}
+        return (
+            -sum(settings[name] == value for name, value in own.items()),
+            settings["scenario"] not in (None, _ANYTHING, SINGLE_STREAM),
+            settings["world_size"] not in (None, _ANYTHING, 1),
+            -len(here),
+            -len({(c.hardware, c.device) for c in group}),
+            -len(group),
+            _order(whole),
+        )
+
+    whole, members = groups[min(groups, key=merit)]
+    kept = {id(cell) for member in members for cell in by_context[member]}
+    known = {n: None if v is _ANYTHING else v for n, v in zip(_NAMES, whole, strict=True)}
+    return SelectedContext(
+        [cell for cell in cells if id(cell) in kept],
+        known,
+        [cell for cell in cells if id(cell) not in kept],
+    )
+
+
+def own_shapes(spec: ModelSpec | None) -> dict[str, int]:
+    """Return the default sizes of a model of the catalogue."""
+    if spec is None:
+        return {}
+    sizes = {axis.column: axis.own(spec) for axis in axes_of(*AS_ASKED)}
+    return {name: value for name, value in sizes.items() if value is not None}
+
+
+def differs(cell: EvidenceCell, context: Mapping[str, object]) -> str:
+    """Return what differs in a cell of another context, as a text."""
+    settings = dict(zip(_NAMES, cell.context, strict=True))
+    differences = [
+        f"{name} {settings[name]}"
+        for name, value in context.items()
+        if settings[name] not in (None, value)
+    ]
+    return ", ".join(differences)
+
+
+def _said(cell: EvidenceCell) -> Context:
+    if not cell.imported:
+        return cell.context
+    return tuple(_ANYTHING if part is None else part for part in cell.context)
+
+
+def _grown(start: Context, contexts: Sequence[Context]) -> tuple[Context, list[Context]]:
+    """Return a context completed by those that may be the same, and these.
+
+    They are taken one after the other, so that no two of them contradict each other.
+    """
+    whole, members = start, [start]
+    for context in contexts:
+        if context != start and _may_be(whole, context):
+            whole = tuple(b if a is _ANYTHING else a for a, b in zip(whole, context, strict=True))
+            members.append(context)
+    return whole, members
+
+
+def _may_be(context: Context, other: Context) -> bool:
+    return all(
+        a is _ANYTHING or b is _ANYTHING or a == b for a, b in zip(context, other, strict=True)
+    )
+
+
+def _order(context: Context) -> tuple[tuple[bool, str], ...]:
+    """Return a sort key: known values before unknown ones, and no None among texts."""
+    return tuple(
+        (part is None or part is _ANYTHING, "" if part is _ANYTHING else str(part))
+        for part in context
+    )
+
 
 #: So many are shown next to an answer, unless all are asked for.
 FEW = 4
@@ -37,14 +169,10 @@ FEW = 4
 
 @dataclass(frozen=True)
 class OtherMeasurement:
-    """Cells of one candidate that do not answer, for the same reason.
-
-    Attributes:
-        why: what they are of, in words; "" if only the batch or the statistic differs.
-    """
+    """Cells of one candidate that do not answer, for the same reason."""
 
     hardware: str
-    why: str
+    why: str  # what they are of, in words; "" if only the batch or the statistic differs
     cells: Sequence[EvidenceCell]
 
     @cached_property
@@ -53,7 +181,6 @@ class OtherMeasurement:
         return min(self.cells, key=lambda cell: (-_pace(cell), cell.order))
 
     def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
         cell = self.best
         row, rate = cell.row, _rate(cell)
         return {
@@ -87,14 +214,7 @@ def otherwise(
     context: Mapping[str, object],
     precisions: Sequence[str] = (),
 ) -> Iterator[OtherMeasurement]:
-    """Yield the cells of a candidate that do not answer, grouped by the reason.
-
-    Args:
-        name: of the candidate.
-        cells: its cells.
-        context: the sizes and circumstances of the question.
-        precisions: of the question; any if empty.
-    """
+    """Yield the cells of a candidate that do not answer, grouped by the reason."""
     groups: dict[tuple[str, str], list[EvidenceCell]] = {}
     for cell in cells:
         groups.setdefault((_why(cell, context, precisions), _counts(cell)), []).append(cell)
@@ -209,42 +329,27 @@ def ran_at_all(measurements: Iterable[OtherMeasurement]) -> bool:
 
 @dataclass(frozen=True)
 class ModelEvidence:
-    """The evidence for a question, at any batch.
+    """The evidence for a question, at any batch."""
 
-    Attributes:
-        cells: those that answer it.
-        failures: of configurations that failed when they were last tried.
-        others: cells that do not answer: another question, no time of a step, an unknown batch.
-        inexact: quantised cells without a known error, which count only if they are asked for.
-        sizes: of the cells, else of the question.
-        context: sizes and circumstances of the cells.
-        precisions: of the question, in their stored spellings.
-        unusable: cells with unusable times.
-        passed_over: failures because of a machine or of the request.
-    """
-
-    cells: Sequence[EvidenceCell] = ()
-    failures: Sequence[Failure] = ()
+    cells: Sequence[EvidenceCell] = ()  # those that answer it
+    failures: Sequence[Failure] = ()  # of configurations that failed when they were last tried
+    #: cells that do not answer: another question, no time of a step, an unknown batch
     others: Sequence[EvidenceCell] = ()
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of the cells, else of the question
+    #: sizes and circumstances of the cells
     context: Mapping[str, object] = field(default_factory=dict)
+    #: quantised cells without a known error, which count only if they are asked for
     inexact: Sequence[EvidenceCell] = ()
-    precisions: Sequence[str] = ()
-    unusable: Sequence[EvidenceCell] = ()
-    passed_over: Sequence[Failure] = ()
+    precisions: Sequence[str] = ()  # of the question, in their stored spellings
+    unusable: Sequence[EvidenceCell] = ()  # cells with unusable times
+    passed_over: Sequence[Failure] = ()  # failures because of a machine or of the request
 
     def of(self, candidate: Candidate) -> ModelEvidence:
-        """Return the evidence of one candidate."""
-        has = candidate.has
-        return replace(
-            self,
-            cells=list(filter(has, self.cells)),
-            failures=list(filter(has, self.failures)),
-            others=list(filter(has, self.others)),
-            inexact=list(filter(has, self.inexact)),
-            unusable=list(filter(has, self.unusable)),
-            passed_over=list(filter(has, self.passed_over)),
-        )
+        parts = ("cells", "failures", "others", "inexact", "unusable", "passed_over")
+        own: dict[str, Any] = {
+            name: list(filter(candidate.has, getattr(self, name))) for name in parts
+        }
+        return replace(self, **own)
 
     def failed_since(self, cell: EvidenceCell) -> str:
         """Return why newer runs of a cell failed without affecting it; "" if none did."""
@@ -286,13 +391,8 @@ def own_of(
 ) -> ModelEvidence:
     """Return the evidence of a model for a question, at any batch.
 
-    Args:
-        query: the question.
-        cells: of the model.
-        failures: of the model.
-        any_batch: the batch is not part of the question.
-        inexact: quantised cells count, because a limit of the error applies.
-        unusable: cells of the model with unusable times.
+    With `any_batch` the batch is no part of the question. With `inexact` quantised cells count,
+    because a limit of the error applies.
     """
     of_mode = [cell for cell in cells if cell.mode == query.mode]
     known = [cell for cell in of_mode if query.takes(cell.precision)]

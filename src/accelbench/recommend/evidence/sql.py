@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TypedDict, cast
+from typing import Any, cast
 
 from accelbench.core.columns import ASKED
 from accelbench.core.figures import (
@@ -34,10 +34,10 @@ from accelbench.recommend.evidence.cells import (
     CIRCUMSTANCES,
     EvidenceCell,
     EvidenceRow,
+    Failure,
     Tried,
     engine_sql,
 )
-from accelbench.recommend.evidence.failures import Failure
 from accelbench.store.duck import column_list
 from accelbench.store.fit import spell_time
 
@@ -204,36 +204,15 @@ FROM whole LEFT JOIN beside USING (family, mode, hardware)
 GROUP BY ALL ORDER BY family, hardware, mode"""  # noqa: S608 — our words
 
 
-class _CellRow(EvidenceRow, total=False):
-    """A row of `cells_sql`, with a list of the launches' values."""
-
-    latency_list: Sequence[float | None]
-    statistic_list: Sequence[str | None]
-    rate_list: Sequence[float | None]
-    counts: bool
-
-
-class _TriedRow(TypedDict):
-    """A row of `tried_sql`."""
-
-    family: str
-    hardware: str
-    mode: str | None
-    models: int
-    through: int
-    refusals: Sequence[tuple[str | None, str | None]] | None
-    speed: float | None
-    least: float
-
-
-def cell(number: int, values: dict[str, object]) -> EvidenceCell:
+def cell(number: int, values: dict[str, Any]) -> EvidenceCell:
     """Return the cell of a row of `cells_sql` and its number there."""
     values["moment"] = _spelt(values["moment"])
-    row = cast("_CellRow", values)
-    rates = tuple(filter(None, row.pop("rate_list")))
-    latencies, statistic = _of_one_statistic(row.pop("latency_list"), row.pop("statistic_list"))
-    counts = row.pop("counts")
-    return EvidenceCell(row, latencies, rates, number, statistic, counts)
+    rates = tuple(filter(None, values.pop("rate_list")))
+    latencies = _of_one_statistic(values.pop("latency_list"), values.pop("statistic_list"))
+    counts = values.pop("counts")
+    return EvidenceCell(
+        cast("EvidenceRow", values), latencies[0], rates, number, latencies[1], counts
+    )
 
 
 def _spelt(moment: object) -> str | None:
@@ -257,9 +236,8 @@ def failure(values: Row) -> Failure:
     return Failure(cast("EvidenceRow", {**values, "moment": _spelt(values["moment"])}))
 
 
-def tried(values: Row) -> Tried:
+def tried(row: Mapping[str, Any]) -> Tried:
     """Return the outcomes of a row of `tried_sql`."""
-    row = cast("_TriedRow", values)
     # A refused precision does not affect others, nor a failure at one size other sizes.
     refusals = [
         (runtime, reason)

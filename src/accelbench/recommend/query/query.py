@@ -14,7 +14,7 @@ from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import FAMILIES, Mode, parse_mode
 from accelbench.models.find import known_as
 from accelbench.recommend.query import validation
-from accelbench.recommend.query.model_size import ModelSize
+from accelbench.recommend.query.config import ModelSize
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,7 @@ class StoredModel(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Query:
-    """A question with every word looked up.
-
-    Attributes:
-        precision: by our name if there is one; None means any.
-        precisions: its spellings in stores; any if empty.
-        shapes: the named sizes, by the store's columns.
-    """
+    """A question with every word looked up."""
 
     model: str
     family: str
@@ -93,15 +87,15 @@ class Query:
     size: ModelSize
     spec: ModelSpec | None = None
     stored: tuple[str, ...] = ()
-    precision: str | None = None
-    precisions: tuple[str, ...] = ()
+    precision: str | None = None  # by our name if there is one; None means any
+    precisions: tuple[str, ...] = ()  # its spellings in stores; any if empty
     task: str | None = None
+    #: the named sizes, by the store's columns
     shapes: Mapping[str, int] = field(default_factory=dict)
     distributed: validation.Distributed | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that its results may have in a store."""
         ids = (self.spec.id if self.spec else "", self.model, *self.stored)
         # A question about a family names no model, and every result has one.
         return tuple(dict.fromkeys(name for name in ids if name)) or ("",)
@@ -111,7 +105,6 @@ class Query:
         return not self.precisions or stored in self.precisions
 
     def to_dict(self) -> dict[str, object]:
-        """Return the question for JSON."""
         return {
             "model": self.model,
             "family": self.family,
@@ -146,7 +139,6 @@ class RawQuery:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that its results may have in a store."""
         spec = spec_of(self.model) if self.model else None
         return tuple(dict.fromkeys((*([spec.id] if spec else []), self.model)))
 

@@ -192,14 +192,7 @@ class _Column:
 def of_markdown(
     text: str, name: str, known: Iterable[str] = (), *, named: bool = True
 ) -> MatrixLayer:
-    """Return the entries of a page's tables: families down, platforms across, levels in cells.
-
-    Args:
-        text: of the page.
-        name: of the page, as a source.
-        known: platforms of plugins and of a configuration.
-        named: whether the page was named for its matrix; others add no hardware.
-    """
+    """Return the entries of a page's tables: families down, platforms across, levels in cells."""
     spelt = {_plain(platform): platform for platform in (*known, *HARDWARE)}
     entries: dict[tuple[str, str, str], MatrixEntry] = {}
     for table in _tables(text):

@@ -59,7 +59,6 @@ class FilePrices:
         return number(self._priced(row), PER_MILLION)
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
-        """Return which prices were used, and what has none."""
         from accelbench.judge.costs import cost_notes
 
         return cost_notes([self._priced(row) for row in rows], self._prices)
@@ -98,7 +97,6 @@ class CallerPrices:
         return float(cost)
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
-        """Return what has no price."""
         bare = [_place(row) for row in rows if self(row) is None]
         sentences = [f"Without a price: {', '.join(dict.fromkeys(bare))}."] if bare else []
         return ["Priced by the caller's own function.", *sentences]

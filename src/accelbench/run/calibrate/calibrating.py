@@ -4,6 +4,13 @@
     bus bandwidth       = algorithm bandwidth × what each byte crosses of the links (nccl-tests)
 
 https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+
+Timing of a probe: warm-up, then blocks of steps until its time is over.
+
+    first step │ warm-up, twice as many steps each time │ block │ block │ block …
+
+A block takes 20 ms: 10,000 times what a clock's reading costs, and five of them fit a tenth of a
+second. The device is waited for only at a block's end, so that launches overlap as they do in use.
 """
 
 from __future__ import annotations
@@ -30,13 +37,7 @@ from accelbench.core.calibration import (
 )
 from accelbench.core.clock import Clock, MonotonicClock
 from accelbench.core.errors import CaseError, SurroundingsError
-from accelbench.core.facts import (
-    DEVICE_CALIBRATED,
-    HARDWARE_MEASURED,
-    Fact,
-    new_run_id,
-    utc_now,
-)
+from accelbench.core.facts import DEVICE_CALIBRATED, HARDWARE_MEASURED, Fact, new_run_id, utc_now
 from accelbench.core.identity import digest
 from accelbench.core.jsonc import JsonError, loads
 from accelbench.core.protocols import Device
@@ -45,11 +46,69 @@ from accelbench.engines.pytorch.distributed.group import RankGroup, RankLaunch, 
 from accelbench.engines.pytorch.runtime import PytorchRuntime
 from accelbench.hardware.machine import FOREIGN_SHARE, QUOTA_SHARE, STEAL_SHARE, threads_of_each
 from accelbench.measure.intervals import median_interval
-from accelbench.run.calibrate.block_timing import time_blocks
-from accelbench.run.conduct.surroundings import Surroundings
+from accelbench.run.conduct.launch_context import Surroundings
 from accelbench.run.process.worker_pool import START_SECONDS, worker_environment
+from accelbench.store.files import Scratch
 from accelbench.store.journal import Journal
-from accelbench.store.scratch import Scratch
+
+_BLOCK_NS = 20_000_000
+_WARMUP_SHARE = 0.25
+#: An interval of a median needs five; they may take three times the probe's time.
+FEWEST_BLOCKS = 5
+_OVERTIME = 3.0
+_MOST_BLOCKS = 200
+
+
+@dataclass(frozen=True)
+class ProbeBlocks:
+    """Blocks of a probe: how many steps each has, and what each took."""
+
+    steps: int
+    samples_ns: tuple[int, ...]
+
+    @property
+    def step_seconds(self) -> float:
+        return min(self.samples_ns) / self.steps / 1e9
+
+
+def time_probe(
+    step: Callable[[], object], synchronize: Callable[[], None] | None, seconds: float, clock: Clock
+) -> ProbeBlocks:
+    """Time a probe for so many seconds, warm-up included.
+
+    A step may return before the device has done it, if `synchronize` waits for the device.
+    """
+
+    def block(steps: int) -> int:
+        begin = clock.now_ns()
+        for _ in range(steps):
+            step()
+        if synchronize is not None:
+            synchronize()
+        return clock.now_ns() - begin
+
+    return time_blocks(block, seconds, clock)
+
+
+def time_blocks(block: Callable[[int], int], seconds: float, clock: Clock) -> ProbeBlocks:
+    """Return the nanoseconds of blocks of steps, after a warm-up."""
+    begin = clock.now_ns()
+    budget = int(seconds * 1e9)
+    block(1)  # pages, kernels and workspaces of the first step
+    steps, took = 1, block(1)
+    while clock.now_ns() - begin < budget * _WARMUP_SHARE:
+        if took < _BLOCK_NS:
+            steps *= 2
+        took = block(steps)
+    steps = max(1, round(steps * _BLOCK_NS / max(took, 1)))
+    samples = [block(steps)]
+    while len(samples) < _MOST_BLOCKS:
+        elapsed = clock.now_ns() - begin
+        few = len(samples) < FEWEST_BLOCKS
+        if elapsed >= (budget * _OVERTIME if few else budget):
+            break
+        samples.append(block(steps))
+    return ProbeBlocks(steps, tuple(samples))
 
 
 def figure_of(spec: ProbeSpec, steps: int, samples_ns: Sequence[int]) -> ProbeFigure:
@@ -216,7 +275,6 @@ def calibrate(
 def _with_collectives(
     calibration: DeviceCalibration, processes: int, hear: Hear
 ) -> DeviceCalibration:
-    """The same with what collectives among several processes take."""
     answers = time_collectives(calibration.hardware, processes, hear)
     return replace(
         calibration,
@@ -307,7 +365,6 @@ def _gathered(
 
 
 def _why(calibration: DeviceCalibration, log: Path) -> str:
-    """The last line of what the worker printed, else the first refusal."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     said = lines[-1] if lines else calibration.refusals[0].reason
     return f"{said}.".replace("..", ".")
@@ -332,7 +389,6 @@ def record(
 
 
 def _hardware(calibration: DeviceCalibration, device: Device, run_id: str) -> dict[str, Any]:
-    """The device with its measured peaks, as `hardware_info` shows them; of what is known."""
     limits = calibration.limits
     peaks = {
         "peak_compute_flops": limits.peaks["fp32"],

@@ -26,7 +26,7 @@ from accelbench.core.protocols import Device
 from accelbench.core.serial import device_from_json
 from accelbench.engines.pytorch.device_probes import attention_shape, cache_bytes, step_of
 from accelbench.engines.pytorch.places import TorchPlace, place_for
-from accelbench.run.calibrate.block_timing import ProbeBlocks, time_probe
+from accelbench.run.calibrate.calibrating import ProbeBlocks, time_probe
 
 #: Sides of matrices. On a CPU 2048 fills all cores and their caches; an accelerator of this
 #: decade needs four times that in narrow types.

@@ -81,8 +81,6 @@ class ArtifactExports:
     def next_try(
         self, context: LaunchContext, case: Case, outcome: Outcome, applied: Sequence[str]
     ) -> tuple[str, ...] | None:
-        """Return the workarounds for the next try of a failed case; None if nothing is left to
-        try."""
         # A crash may pass: the case is tried again as it was, before a workaround is taken for its
         # cure and remembered.
         if not context.settings.fix or not _imports(context, case):
@@ -98,7 +96,6 @@ class ArtifactExports:
         return (*applied, name)
 
     def remember(self, context: LaunchContext, case: Case, applied: Sequence[str]) -> None:
-        """Remember the workarounds that a case succeeded with."""
         if context.settings.fix and _imports(context, case):
             self._cache.remember(_cell(case), applied)
 
@@ -193,7 +190,6 @@ def _reference_weights(context: LaunchContext, case: Case) -> str:
 
 
 def _cell(case: Case) -> str:
-    """Return the key of remembered workarounds: a model on an engine in a precision."""
     # A user's code has a name that other code has as well, in another project or commit.
     code = case.model.code
     return digest(

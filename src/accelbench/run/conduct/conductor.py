@@ -85,9 +85,8 @@ def simulate_group(
 
 
 def _outcome(context: LaunchContext, planned: Planned, room: MemoryGuard) -> Outcome:
-    no = planned.refusal
-    if no is not None:
-        return Outcome(no.status, no.reason, no.message, no.advice)
+    if planned.refusal is not None:
+        return planned.refusal.outcome
     room.look(planned)
     refused = room.refused(planned)
     if refused is not None:
@@ -214,7 +213,6 @@ def asked_of(settings: RunSettings, launch: int, arm: str = "") -> LaunchFacts:
 
 
 def _note_waiting(context: LaunchContext, holder: TurnHolder) -> None:
-    """Name each run that this one waits for, once."""
     if holder.name not in context.waits:
         context.waits[holder.name] = []
         context.observer.note(
@@ -224,7 +222,6 @@ def _note_waiting(context: LaunchContext, holder: TurnHolder) -> None:
 
 
 def _note_waited(context: LaunchContext, holder: TurnHolder, seconds: float) -> None:
-    """Report how long the first wait for a run took."""
     waits = context.waits.setdefault(holder.name, [])
     waits.append(seconds)
     if len(waits) == 1:
@@ -232,7 +229,6 @@ def _note_waited(context: LaunchContext, holder: TurnHolder, seconds: float) -> 
 
 
 def _note_repeated_waits(context: LaunchContext) -> None:
-    """Report how long all waits for each run took, if there were several."""
     for name, waits in context.waits.items():
         if len(waits) > 1:
             context.observer.note(
@@ -293,7 +289,6 @@ def _row_of(context: LaunchContext, planned: Planned, measured: Mapping[str, Row
 def _profiled(
     context: LaunchContext, planned: Planned, row: Row, traces: bool
 ) -> tuple[dict[str, Any], Path | None]:
-    """Return the profile of a case, and the file of the engine's own record."""
     if context.budget.exhausted:
         return _no("the run's budget was used up"), None
     talk = WorkerClient(

@@ -1,8 +1,4 @@
-"""One launch of one group of cases: a fresh worker, the smallest batch first.
-
-Every end of a worker (error, crash, kill, hang, no memory) becomes a result with a reason and an
-advice, durable before anyone is told.
-"""
+"""One launch of one group of cases: a fresh worker, the smallest batch first."""
 
 from __future__ import annotations
 
@@ -18,16 +14,16 @@ from accelbench.core.columns import OF_ACCURACY
 from accelbench.core.errors import CaseError, SurroundingsError
 from accelbench.core.facts import RESULT, Fact, utc_now
 from accelbench.core.nouns import naming
+from accelbench.core.protocols import Runtime
 from accelbench.core.run_options import JobSettings
 from accelbench.core.serial import case_to_json
 from accelbench.core.vocabulary import Mode, Outcome, Provenance, Status, with_first_cause
 from accelbench.run.conduct.artifacts import still_as_looked_at
 from accelbench.run.conduct.launch_context import LaunchContext
-from accelbench.run.conduct.proven_outcome import refused_by, with_proof
 from accelbench.run.conduct.results import LaunchFacts, compose, not_measured
-from accelbench.run.messages import ESTIMATED
-from accelbench.run.plan.estimates import of_process
+from accelbench.run.messages import ESTIMATED, NOT_VERIFIED, WRONG_OUTPUTS
 from accelbench.run.plan.request import Planned
+from accelbench.run.plan.run_forecast import of_process
 from accelbench.run.process import process_control
 from accelbench.run.process.machine_turns import other_run_of
 from accelbench.run.process.memory_guard import MemoryGuard
@@ -41,8 +37,61 @@ from accelbench.run.process.worker_client import (
 )
 from accelbench.run.verify import plausibility
 from accelbench.run.verify.convergence import Curve, losses_request
-from accelbench.run.verify.precision_proof import proved, refuse_other_precision
-from accelbench.run.verify.verdicts import FAILED, Verdict
+from accelbench.run.verify.precision_proof import (
+    PrecisionProof,
+    prove_precision,
+    proved,
+    refuse_other_precision,
+)
+from accelbench.run.verify.verdicts import COMPUTES_NOTHING, FAILED, NOT_DONE, Verdict
+
+
+def refused_by(verdict: Verdict, verify: str) -> Outcome | None:
+    """Return the failure that a verdict causes, or None if the case passes."""
+    if verdict.word == FAILED:
+        return replace(
+            WRONG_OUTPUTS.outcome(Status.FAILED, why=verdict.why),
+            measurement={"metrics": verdict.columns},
+        )
+    if verdict.word == NOT_DONE and verify in ("require", "only"):
+        option = f"--verify{'-only' if verify == 'only' else ' require'}"
+        return NOT_VERIFIED.outcome(Status.FAILED, option=option, why=verdict.why)
+    return None
+
+
+def with_proof(
+    case: Case,
+    outcome: Outcome,
+    verdict: Verdict,
+    runtime: Runtime | None,
+    columns: Mapping[str, Any],
+) -> Outcome:
+    """Return the outcome with its verdict and the proof of its precision, or a failure."""
+    try:
+        proof = _precision_proof(case, outcome, verdict, runtime)
+    except CaseError as error:
+        failed = WorkerTroubleError.of(error).outcome
+        measurement = {"metrics": verdict.columns}
+        return replace(failed, opened=outcome.opened, measurement=measurement)
+    metrics = {**outcome.measurement.get("metrics", {}), **columns}
+    return replace(
+        outcome,
+        measurement={
+            **outcome.measurement,
+            "metrics": {**metrics, **verdict.columns, **proof.columns},
+        },
+        warnings=[*outcome.warnings, *proof.warnings],
+        null_reasons={**outcome.null_reasons, **verdict.reasons, **proof.reasons},
+    )
+
+
+def _precision_proof(
+    case: Case, outcome: Outcome, verdict: Verdict, runtime: Runtime | None
+) -> PrecisionProof:
+    if runtime is not None and runtime.info.provenance is not Provenance.MEASURED:
+        return PrecisionProof(None, COMPUTES_NOTHING)
+    return prove_precision(case, outcome.measurement.get("evidence") or {}, verdict)
+
 
 OFF = "off"
 
@@ -165,7 +214,6 @@ class GroupLaunch:
         self._succeeded = False
 
     def run(self) -> None:
-        """Measure each case; end the worker in any case."""
         try:
             for i, planned in enumerate(self._cases):
                 self._one(planned, self._first + i)
@@ -217,8 +265,6 @@ class GroupLaunch:
         return planned, outcome if refused is not None else with_first_cause(outcome, first)
 
     def _gather(self, planned: Planned) -> None:
-        """Have the reference that a case will be compared with, and note whether batches differ
-        in graph."""
         context = self._context
         if context.artefacts.static(context, planned.case, self._workarounds):
             context.verifications.at_each_batch(planned)
@@ -226,7 +272,6 @@ class GroupLaunch:
         context.verifications.gather(context, planned, batches)
 
     def _another_way(self, planned: Planned, outcome: Outcome) -> tuple[str, ...] | None:
-        """Return the workarounds for another try of a failed case; None if there is none."""
         # Not after another case of the group has succeeded: then the workarounds are not the
         # problem, unless each batch is another graph.
         if self._succeeded and not self._static:
@@ -242,7 +287,6 @@ class GroupLaunch:
         return more
 
     def _tried(self, planned: Planned) -> Outcome:
-        """Measure a case and compare it with its reference."""
         context, talk = self._context, self._talk
         talk.watch = DeviceWatch.of(planned.device)
         before = context.surroundings.before()
@@ -279,7 +323,6 @@ class GroupLaunch:
         return outcome
 
     def _warm_up_template(self, planned: Planned) -> None:
-        """Import the engine before the case begins; the case itself reports a failure."""
         runtime = self._context.runtimes.get(planned.case.target.runtime)
         if runtime is None:
             return
@@ -312,7 +355,6 @@ class GroupLaunch:
             context.observer.case_finished(body)
 
     def _conditions(self) -> dict[str, Any]:
-        """Return what may differ between two results of one case in this run."""
         return {
             "rules": self._rules,
             # The first case of a worker meets an engine that has computed nothing yet.
@@ -322,10 +364,8 @@ class GroupLaunch:
     # -- before a worker is asked
 
     def _refused(self, planned: Planned) -> Outcome | None:
-        """Return the outcome that is known without trying, or None."""
         if planned.refusal is not None:
-            no = planned.refusal
-            return Outcome(no.status, no.reason, no.message, no.advice)
+            return planned.refusal.outcome
         if self._context.budget.exhausted:
             return out_of_budget(self._settings.budget)
         try:
@@ -339,8 +379,6 @@ class GroupLaunch:
         return self._known_wrong(planned) or self._room.refused(planned)
 
     def _known_wrong(self, planned: Planned) -> Outcome | None:
-        """Return the failure of a case that was found wrong, or that cannot be verified as
-        required."""
         if planned.case.mode is Mode.TRAINING:
             return None  # known by its losses alone
         verdict = self._context.verifications.known(self._context, planned)
@@ -372,12 +410,7 @@ class GroupLaunch:
         }
         case = case_to_json(planned.case)
         batches = {member.case.shapes.batch for member in self._cases if member.refusal is None}
-        request = {
-            "do": "measure",
-            "case": case,
-            "rules": self._rules,
-            "alone": len(batches) == 1,
-        }
+        request = {"do": "measure", "case": case, "rules": self._rules, "alone": len(batches) == 1}
         answer = talk.ask(request, "measuring")
         talk.cpu_seconds = answer["cpu_seconds"]
         measurement = {**answer, "evidence": self._proof(planned, answer)}
@@ -395,7 +428,6 @@ class GroupLaunch:
         return evidence
 
     def _open(self, planned: Planned) -> None:
-        """Open the model in a worker, from an artefact if the engine needs one."""
         context = self._context
         artefact = context.artefacts.get(context, planned, self._workarounds)
         self._static = artefact is not None and artefact.static

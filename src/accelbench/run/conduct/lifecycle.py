@@ -1,7 +1,4 @@
-"""A run from its first fact to its last; `run/execute.py` is the way in to it.
-
-detect → plan → run_started │ launch, launch, … (each durable) │ run_finished
-"""
+"""A run from its first fact to its last; `run/execute.py` is the way in to it."""
 
 from __future__ import annotations
 
@@ -28,7 +25,14 @@ from accelbench.core.serial import device_to_json
 from accelbench.core.worth import THIS_ARM
 from accelbench.run.conduct.artifacts import ArtifactExports
 from accelbench.run.conduct.conductor import Keep, MeasuredArm, asked_of, conduct, profile_all
-from accelbench.run.conduct.launch_context import LaunchContext, LaunchTally, RunMeans
+from accelbench.run.conduct.launch_context import (
+    LaunchContext,
+    LaunchTally,
+    OneProcessTimes,
+    Repeats,
+    RunMeans,
+    Surroundings,
+)
 from accelbench.run.conduct.results import identities_of, launch_numbers
 from accelbench.run.conduct.run_record import (
     arm_settled,
@@ -39,19 +43,15 @@ from accelbench.run.conduct.run_record import (
     resumed_fact,
     settled,
 )
-from accelbench.run.conduct.scaling import OneProcessTimes
-from accelbench.run.conduct.surroundings import Surroundings
 from accelbench.run.messages import NO_WORKER
-from accelbench.run.plan import estimates, planning
-from accelbench.run.plan.against import OtherArm
-from accelbench.run.plan.request import Plan, Planned
+from accelbench.run.plan import expand, run_forecast
+from accelbench.run.plan.request import OtherArm, Plan, Planned
 from accelbench.run.plan.run_forecast import Budget
 from accelbench.run.plan.targets import Simulate, measured_of
 from accelbench.run.process.other_interpreter import Arm, opened
 from accelbench.run.process.worker_client import Observer
 from accelbench.run.process.worker_pool import WorkerPool
 from accelbench.run.verify.convergence import Curves
-from accelbench.run.verify.launch_repeats import Repeats
 from accelbench.run.verify.verification import Verifications
 from accelbench.store.journal import SUFFIX, Journal, being_written, journals_in, read
 
@@ -97,7 +97,6 @@ class RunResult:
 
     @property
     def nothing_could_start(self) -> bool:
-        """Whether not one case got as far as a worker."""
         rows = measured_of(self.rows)
         return bool(rows) and all(row.get("reason") == NO_WORKER for row in rows)
 
@@ -197,7 +196,7 @@ def again(
         run_id=new_run_id(), launches=launches, budget=None, profile=False
     )
     names = {"names": begun.get("names") or {}}
-    return PlannedRun(Plan(wanted), settings, planning.installed_runtimes(), {**names, **about})
+    return PlannedRun(Plan(wanted), settings, expand.installed_runtimes(), {**names, **about})
 
 
 def last_unfinished(folder: Path) -> str | None:
@@ -211,7 +210,6 @@ def last_unfinished(folder: Path) -> str | None:
 
 
 def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> PlannedRun:
-    """What a run began with."""
     begun = next((f.body for f in facts if f.kind == RUN_STARTED), None)
     if begun is None:
         raise StoreError(
@@ -224,7 +222,7 @@ def _begun(run_id: str, facts: Sequence[Fact], simulate: Simulate | None) -> Pla
         )
     settings, plan = settled(run_id, begun)
     other = arm_settled(run_id, begun)
-    return PlannedRun(plan, settings, planning.installed_runtimes(), simulate=simulate, other=other)
+    return PlannedRun(plan, settings, expand.installed_runtimes(), simulate=simulate, other=other)
 
 
 def _left_of(journey: PlannedRun, results: Container[str]) -> list[Planned]:
@@ -248,7 +246,6 @@ def _refuse_other_identities(run_id: str, journey: PlannedRun, results: Mapping[
 
 
 def _ids_of(journey: PlannedRun) -> Iterable[tuple[tuple[str, ...], Planned]]:
-    """Yield the result_ids that each result of the run may have, and its case."""
     for arm, plan, settings in journey.arms:
         for launch in launch_numbers(settings.launches):
             for planned in plan.cases:
@@ -259,7 +256,6 @@ def _ids_of(journey: PlannedRun) -> Iterable[tuple[tuple[str, ...], Planned]]:
 def _refuse_other_machine(
     run_id: str, left: Iterable[Planned], inventory: Inventory | None
 ) -> None:
-    """One run's results are of one machine."""
     if inventory is None:
         return
     here = {
@@ -305,10 +301,10 @@ def _go(
         observer=observer,
         budget=means.budget or Budget(settings.budget, measurements),
         surroundings=Surroundings(),
-        estimate=estimates.memory,
-        free=estimates.free,
-        cost=lambda planned: estimates.cost(planned.case),
-        conditions=estimates.conditions(environment),
+        estimate=run_forecast.memory,
+        free=run_forecast.free,
+        cost=lambda planned: run_forecast.cost(planned.case),
+        conditions=run_forecast.conditions(environment),
         tally=tally,
         one_process=OneProcessTimes.of(before),
         simulate=journey.simulate,
@@ -346,7 +342,7 @@ def _sides(
         context,
         settings=settings,
         worker_pool=WorkerPool(arm.interpreter),
-        conditions={**estimates.conditions(arm.environment), **theirs},
+        conditions={**run_forecast.conditions(arm.environment), **theirs},
         repeats=Repeats(),
         one_process=OneProcessTimes(),
         curves=Curves(),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from accelbench.core.axes import AXES, Part, columns
@@ -47,51 +49,11 @@ _SINGLE_STEPS = {
 }  # fmt: skip
 
 #: Columns whose emptiness means the same wherever they are empty.
-_ALWAYS = {
-    "reason": "nothing is wrong",
-    "message": "nothing is wrong",
-    "advice": "nothing is wrong",
-    "compile_ms": "nothing was compiled",
-    "device_time_ms": "the device has no event timers",
-    "device_memory_peak_mb": "the device has no memory of its own",
-    "device_memory_avg_mb": "the device has no memory of its own",
-    "device_memory_reserved_mb": "the device has no memory of its own",
-    "host_memory_peak_mb": "this system does not tell a process's peak",
-    "host_memory_avg_mb": "this system does not tell a process's memory",
-    "memory_peak_mb": "no counter of this system tells it",
-    "memory_avg_mb": "no counter of this system tells it",
-    "memory_source": "no counter of this system tells it",
-    "memory_estimate_mb": "not counted for this model at these sizes",
+_ALWAYS: dict[str, str] = {
+    **tomllib.loads(Path(__file__).with_name("null_reasons.toml").read_text(encoding="utf-8")),
     **dict.fromkeys(ENERGY_FIGURES, "energy was not asked for: --energy measures it"),
     **dict.fromkeys(OF_ACCURACY, "no labelled data was given: --data names it"),
-    "cost_usd": "no price of this device was given",
-    "verification_error": "not verified against a reference",
-    "verification_tolerance": "not verified against a reference",
-    "flops": "not counted at these sizes, in this precision, with these options",
-    "bytes_moved": "not counted at these sizes, in this precision, with these options",
-    "implausible_rate": "the rate is plausible, or no document has a peak of the device",
-    "extra": "no plugin has added a metric",
-    "data_load_ms": "the inputs are synthetic: nothing was loaded",
-    "data_digest": "the inputs are synthetic",
-    "outputs_digest": "the outputs were looked at with the first case of the worker",
     **{axis.column: axis.why_absent for axis in AXES},
-    "latency_ci_low_ms": "too few samples for an interval",
-    "latency_ci_high_ms": "too few samples for an interval",
-    "lag1_autocorrelation": "fewer than three samples, or all are alike",
-    "unexplained_share": "the time is a script's, or there was no question beside the first",
-    "cpu_wait_share": "the system does not count how long threads wait for a CPU",
-    "steps_verified": "nothing was measured",
-    "precision_proof": "nothing was measured",
-    "threads": "the engine does not tell how many it uses",
-    "device_name": "no device was found",
-    "device_fingerprint": "no device was found",
-    "device": "the platform's first device was meant",
-    "quality": "nothing was judged",
-    "evidence": "the engine tells nothing of where it ran",
-    "series_key": "it never got as far as an engine",
-    "weights_digest": "the engine does not show its weights",
-    "build_ms": "the engine does not time it apart",
-    "load_ms": "the engine does not time it apart",
 }
 
 
@@ -369,7 +331,6 @@ def _opened(opened: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weights(source: str, case: Case) -> str:
-    """Return the source of weights: random, a folder, a hub id, or the user's own file or code."""
     if case.model.code is not None and case.model.code.package:
         return "random"
     if case.model.is_own:

@@ -29,18 +29,12 @@ from accelbench.core.identity import digest, plain
 from accelbench.core.nouns import NO_DATA
 from accelbench.core.protocols import Absent, Device
 from accelbench.core.run_options import RunSettings
-from accelbench.core.serial import (
-    case_from_json,
-    case_to_json,
-    device_from_json,
-    device_to_json,
-)
+from accelbench.core.serial import case_from_json, case_to_json, device_from_json, device_to_json
 from accelbench.core.visible import visible_lines, without_homes
 from accelbench.core.vocabulary import Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.models.file_models.unchanged import as_here
-from accelbench.run.plan.against import Against, AgainstKind, OtherArm
-from accelbench.run.plan.request import Plan, Planned, Refusal
+from accelbench.run.plan.request import Against, AgainstKind, OtherArm, Plan, Planned, Refusal
 from accelbench.run.process.worker_client import Observer, Progress
 from accelbench.store.journal import journal_path
 
@@ -188,7 +182,6 @@ class RunLog:
         environment: Mapping[str, Any],
         command: str,
     ) -> Observer:
-        """Begin the log of a run; return its observer with the log."""
         self._journal = journal_path(folder, run_id)
         for line in _opening(run_id, environment, command):
             self.say(line)
@@ -202,7 +195,6 @@ class RunLog:
         self._waiting += [f"{utc_now()} {first}", *(f"    {line}" for line in more)]
 
     def flush(self) -> None:
-        """Write the lines that wait."""
         journal = self._journal
         if self._over or journal is None or not (self._waiting and journal.exists()):
             return
@@ -339,7 +331,6 @@ def _ending(row: Mapping[str, Any], seconds: float) -> Iterator[str]:
 
 
 def _secrets(variables: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return values of secret variables with the variables' names; longest first."""
     secrets = [
         (value, name)
         for name, value in variables.items()
@@ -349,7 +340,6 @@ def _secrets(variables: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _prune(folder: Path) -> None:
-    """Remove all but the newest logs."""
     logs = sorted(p for p in folder.glob(f"*{SUFFIX}") if _RUN.fullmatch(p.stem))
     for old in logs[:-KEPT]:
         with contextlib.suppress(OSError):

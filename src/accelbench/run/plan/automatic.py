@@ -18,9 +18,8 @@ from accelbench.core.model import ModelSpec
 from accelbench.core.protocols import Inventory, Runtime
 from accelbench.core.visible import in_quotes
 from accelbench.core.vocabulary import Mode
-from accelbench.run.plan.ignored_options import unused
-from accelbench.run.plan.planning import plan_for
-from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined
+from accelbench.run.plan.expand import plan_for
+from accelbench.run.plan.request import AUTO, Plan, Planned, Request, joined, unused
 
 #: What an answer may rest on, in words.
 _BASES = {
@@ -168,7 +167,6 @@ def _choice(
 
 
 def _sizes(request: Request) -> dict[str, Any]:
-    """The sizes that were asked for, where there is one of a kind."""
     given = {name: set(getattr(request, field)) for field, name in SIZES.items()}
     sizes = {name: value for name, values in given.items() if len(values) == 1 for value in values}
     return {"shapes": sizes} if any(sizes.values()) else {}
@@ -192,7 +190,6 @@ def _runtime(
 
 
 def _reason(hardware: str, named: Mapping[int, str], platforms: Sequence[str], basis: str) -> str:
-    """In words: what it was chosen among, for which batches, and what that rests on."""
     if len(platforms) == 1:
         return "nothing else here could take it"
     others = [name for name in platforms if name != hardware]

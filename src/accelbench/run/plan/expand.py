@@ -2,6 +2,8 @@
 
 `exclude` takes combinations away first. An entry of `include` then adds its other keys to every
 combination that has its values of the axes; if there is none, it is a combination of its own.
+
+The plan of a request on this machine, by the devices and runtimes that are here.
 """
 
 from __future__ import annotations
@@ -17,11 +19,21 @@ from accelbench.core.engine_options import on_purpose
 from accelbench.core.errors import CaseError, UsageError
 from accelbench.core.model import ModelSpec
 from accelbench.core.nouns import listed
+from accelbench.core.plugins import (
+    ENGINES,
+    HARDWARE,
+    PluginError,
+    load,
+    load_all,
+    registered,
+    warn_once,
+)
 from accelbench.core.protocols import Device, Inventory, Runtime
 from accelbench.core.vocabulary import Mode, Status
+from accelbench.engines.shared.names import known_runtimes, no_such_runtime
 from accelbench.hardware.machine import threads_of_each
 from accelbench.models.inputs import settle
-from accelbench.run.plan.ignored_options import unused
+from accelbench.run.plan import run_forecast
 from accelbench.run.plan.request import (
     Distribution,
     Estimate,
@@ -30,8 +42,10 @@ from accelbench.run.plan.request import (
     Planned,
     Refusal,
     Request,
+    TellsFree,
     grouped,
     united,
+    unused,
 )
 from accelbench.run.plan.sharing import one_process, shapes_of, shared_out, usual_batches
 from accelbench.run.plan.targets import TargetDevice, device_of, places, refusal_of
@@ -201,14 +215,12 @@ class _TextWork:
         self._cannot = sorted(n for n in able if n in runtimes and not runtimes[n].info.generates)
 
     def requests_for(self, place: TargetDevice, request: Request, mode: Mode) -> Sequence[Request]:
-        """Return the request once for each amount of text that the place's engine measures."""
         if mode is not Mode.INFERENCE or not self._is_mixed(request):
             return [request]
         forward = replace(request, new_tokens=(0,))
         return [forward] if place.target.runtime in self._cannot else [request, forward]
 
     def explain(self, request: Request) -> list[str]:
-        """Return a note if some engines measure forward passes alone."""
         if Mode.INFERENCE not in request.modes or not self._is_mixed(request):
             return []
         note = (
@@ -225,18 +237,13 @@ class _TextWork:
 def _own_options(
     place: TargetDevice, request: Request, runtimes: Mapping[str, Runtime]
 ) -> dict[str, Option]:
-    """What was set on purpose for the place's runtime alone."""
     name, hardware = place.target.runtime, place.target.hardware
     values = request.runtime_options.get(name)
     return on_purpose(values, runtimes[name].info.options, hardware) if values else {}
 
 
 def _usual_precision(
-    place: TargetDevice,
-    asked: str,
-    mode: Mode,
-    request: Request,
-    runtimes: Mapping[str, Runtime],
+    place: TargetDevice, asked: str, mode: Mode, request: Request, runtimes: Mapping[str, Runtime]
 ) -> tuple[str, list[str]]:
     """Return the precision, which is the engine's first if none is named and it lacks fp32.
 
@@ -360,7 +367,6 @@ def _too_few(place: TargetDevice, inventory: Inventory, wanted: int) -> Refusal 
 
 
 def _room(place: TargetDevice, free: Free) -> int | None:
-    """Bytes that a place has for a model, None where nobody knows."""
     if place.roofline is not None:
         return place.roofline.memory_bytes
     return free(place.device) if place.device else None
@@ -369,7 +375,6 @@ def _room(place: TargetDevice, free: Free) -> int | None:
 def _shorten(
     cases: list[Case], room: int | None, estimate: Estimate
 ) -> tuple[list[Case], list[str]]:
-    """Leave out default batch sizes that cannot fit; the smallest always stays."""
     if room is None:
         return cases, []
     kept = [c for i, c in enumerate(cases) if i == 0 or (estimate(c) or 0) <= room]
@@ -467,16 +472,7 @@ Block = Mapping[str, tuple[str, ...]]
 def combinations(
     axes: Block, include: Iterable[Combination] = (), exclude: Iterable[Combination] = ()
 ) -> list[dict[str, str]]:
-    """The combinations of a matrix, in the order of its values, then those that were added.
-
-    Args:
-        axes: the values of each axis.
-        include: what is added, one after the other; a later one may change what an earlier added.
-        exclude: what is taken away: combinations that have all of an entry's values.
-
-    Raises:
-        UsageError: there are too many.
-    """
+    """The combinations of a matrix, in the order of its values, then those that were added."""
     count = prod(map(len, axes.values())) if axes else 0
     if count > MOST_COMBINATIONS:
         sizes = " × ".join(f"{len(values)} {name}" for name, values in axes.items())
@@ -506,13 +502,8 @@ def _has(combination: Combination, entry: Combination) -> bool:
 def blocks(
     combinations: Sequence[Combination], lists: Sequence[str], alone: Iterable[str] = ()
 ) -> list[dict[str, tuple[str, ...]]]:
-    """As few blocks as merging gives, axis after axis: a whole matrix is one.
-
-    Args:
-        combinations: what the blocks come to, together.
-        lists: the keys of which a block may have several values, in the order of merging.
-        alone: values that stand for themselves, beside no other.
-    """
+    """Return as few blocks as merging the keys of `lists` in turn gives; values of `alone` stand
+    for themselves."""
     single = frozenset(alone)
     made: list[dict[str, tuple[str, ...]]] = [
         {name: (value,) for name, value in one.items()} for one in combinations
@@ -530,3 +521,41 @@ def blocks(
                 before[axis] = tuple(dict.fromkeys((*before[axis], *own)))
         made = list(merged.values())
     return made
+
+
+def installed_runtimes() -> dict[str, Runtime]:
+    """Return every runtime that can be used and chosen, by name; warn of the others."""
+    runtimes: dict[str, Runtime] = {}
+    names = known_runtimes()
+    for name, made in load_all(ENGINES):
+        if isinstance(made, PluginError):
+            warn_once(str(made), made)
+        elif name in names:
+            runtimes[name] = made
+    return runtimes
+
+
+def plan_for(request: Request, inventory: Inventory, runtimes: Mapping[str, Runtime]) -> Plan:
+    """The plan of a request on this machine as it is now, or on those of a fleet."""
+    return plan_of((request,), inventory, runtimes)
+
+
+def plan_of(
+    requests: Sequence[Request], inventory: Inventory, runtimes: Mapping[str, Runtime]
+) -> Plan:
+    """Return one plan for several requests, on this machine as it is now or on a fleet."""
+    for request in requests:
+        for name in request.runtimes:
+            if name not in runtimes:
+                _load_named(ENGINES, name)
+                raise no_such_runtime(name, sorted(runtimes))
+        for platform in request.hardware:
+            _load_named(HARDWARE, platform.partition(":")[0])
+    free = inventory.free if isinstance(inventory, TellsFree) else run_forecast.free
+    return expand_all(requests, inventory, runtimes, run_forecast.memory, free)
+
+
+def _load_named(group: str, name: str) -> None:
+    point = registered(group).get(name)
+    if point is not None:
+        load(point)

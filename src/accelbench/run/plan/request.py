@@ -1,19 +1,38 @@
-"""What is planned: a request, and the ordered list of cases that it becomes."""
+"""What is planned: a request, and the ordered list of cases that it becomes.
+
+The other arm of a run: an environment, a commit, or a setting.
+
+../other/.venv, /usr/bin/python3.12, "docker run … python"   an environment's Python
+commit:main, commit:HEAD~1                                    a commit of this repository
+threads=1, onnxruntime.optimization=basic                     a setting
+
+What was asked for and changes nothing: said, where it would otherwise be passed over.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from accelbench.core.axes import AXES, with_axes
-from accelbench.core.case import Case, Option
-from accelbench.core.errors import UsageError
-from accelbench.core.free_dimensions import OPTION, sizes_in, text_of
+from accelbench.core import processes
+from accelbench.core.axes import AXES, Axis, with_axes
+from accelbench.core.case import Case, Option, Shapes
+from accelbench.core.errors import SurroundingsError, UsageError
+from accelbench.core.free_dimensions import OPTION, names_in, sizes_in, text_of
 from accelbench.core.model import FileFormat, ModelSpec
 from accelbench.core.protocols import Device
-from accelbench.core.vocabulary import Mode, Status
+from accelbench.core.run_options import RunSettings
+from accelbench.core.visible import in_quotes
+from accelbench.core.vocabulary import Mode, Outcome, Status
 from accelbench.hardware.rooflines import Roofline
 from accelbench.models.file_models.given_inputs import BATCH, IMAGE, SEQUENCE
 
@@ -117,11 +136,7 @@ _SIZE_FIELDS = {BATCH: "batch_sizes", SEQUENCE: "sequence_lengths", IMAGE: "imag
 
 
 def _rename_sizes(request: Request, renamed: Mapping[str, str]) -> Request:
-    """Return a request whose sizes are called as inputs here call them, not as a file does.
-
-    Raises:
-        UsageError: two options give one size.
-    """
+    """Return a request whose sizes are called as inputs here call them, not as a file does."""
     if not renamed:
         return request
     asked = [sizes_in(text) for text in request.dim]
@@ -161,6 +176,10 @@ class Refusal:
     message: str
     advice: str
 
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self.status, self.reason, self.message, self.advice)
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -194,7 +213,6 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def results(self, launches: int) -> int:
-        """How many results so many launches give."""
         return sum(planned.launches(launches) for planned in self.cases)
 
     def measurements(self, launches: int) -> int:
@@ -257,3 +275,221 @@ def joined(plans: Iterable[Plan]) -> Plan:
         cases.setdefault(planned.key, planned)
     notes = dict.fromkeys(note for plan in several for note in plan.notes)
     return Plan(tuple(cases.values()), tuple(notes))
+
+
+FORMS = (
+    "Name an environment (a virtual environment's folder, a Python, or a command that starts one),"
+    " commit:REVISION, or NAME=VALUE such as threads=1 or onnxruntime.optimization=basic."
+)
+_COMMIT = "commit:"
+_SETTING = re.compile(r"(threads|compile|[a-z]+\.[a-z_]+)=(.+)")
+_PYTHONS = ("bin/python", "Scripts/python.exe")
+_GIT_SECONDS = 300.0
+
+
+class AgainstKind(StrEnum):
+    """What the other arm differs in."""
+
+    ENVIRONMENT = "environment"
+    COMMIT = "commit"
+    SETTING = "setting"
+
+
+@dataclass(frozen=True)
+class Against:
+    """The other arm, by an interpreter's command line, a commit's full hash, or NAME=VALUE."""
+
+    kind: AgainstKind
+    name: str
+    word: str
+
+    @property
+    def setting(self) -> tuple[str, str]:
+        name, _, value = self.word.partition("=")
+        return name, value
+
+
+def meant(word: str) -> Against:
+    """What a word names."""
+    path = Path(word).expanduser()
+    setting = _SETTING.fullmatch(word) is not None
+    commit = word.startswith(_COMMIT)
+    if (setting or commit) and path.exists():
+        raise UsageError(f"{in_quotes(word)} is a path and may mean something else as well.", FORMS)
+    if commit:
+        return Against(AgainstKind.COMMIT, word, _hash(word.removeprefix(_COMMIT)))
+    if setting:
+        return Against(AgainstKind.SETTING, word, word)
+    program = _program(word, path)
+    if program is None:
+        raise UsageError(
+            f"--against {in_quotes(word)} names nothing that a run can be compared with.", FORMS
+        )
+    return Against(AgainstKind.ENVIRONMENT, word, shlex.join(program))
+
+
+def _program(word: str, path: Path) -> list[str] | None:
+    """What starts the interpreter that a word names."""
+    if path.is_dir():
+        paths = (path / name for name in _PYTHONS)
+        # Not resolved: a link's own folder is what makes it an environment's.
+        return next(([str(python.absolute())] for python in paths if python.exists()), None)
+    if path.is_file() and os.access(path, os.X_OK):
+        return [str(path.absolute())]
+    try:
+        parts = shlex.split(word)
+    except ValueError:
+        return None
+    found_at = shutil.which(parts[0]) if parts else None
+    if found_at is None or (len(parts) == 1 and "python" not in Path(found_at).name):
+        return None
+    return [found_at, *parts[1:]]
+
+
+def _hash(revision: str) -> str:
+    try:
+        return git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    except SurroundingsError as error:
+        here = _repository()
+        message = (
+            f"{here} has no commit {in_quotes(revision)}." if here else f"{Path.cwd()} is in no git"
+        )
+        raise UsageError(message if here else f"{message} repository.", FORMS) from error
+
+
+def _repository() -> str:
+    try:
+        return git("rev-parse", "--show-toplevel")
+    except SurroundingsError:
+        return ""
+
+
+def git(*words: str) -> str:
+    """Return what git prints, or raise SurroundingsError."""
+    try:
+        ended = processes.run(["git", *words], _GIT_SECONDS)
+    except OSError as error:
+        raise SurroundingsError("There is no git here.", "Install it.") from error
+    if ended.returncode:
+        raise SurroundingsError(f"git {words[0]}: {ended.last_line or 'it failed'}.")
+    return ended.stdout.strip()
+
+
+@dataclass(frozen=True)
+class OtherArm:
+    """The arm that a run is compared with, as it is planned."""
+
+    against: Against
+    plan: Plan
+    settings: RunSettings
+
+
+def asked_otherwise(
+    request: Request, settings: RunSettings, name: str, value: Option | Mapping[str, Option]
+) -> tuple[Request, RunSettings]:
+    """Return request and settings of an arm that differs in one value, or a runtime's options."""
+    if isinstance(value, Mapping):
+        before = request.runtime_options
+        own = {**before, name: {**before.get(name, {}), **value}}
+        return replace(request, runtime_options=own), settings
+    options = {**request.options, name: value}
+    if name == "compile" and not value:
+        del options["compile"]
+    if name == "threads":
+        settings = settings.with_values(threads=int(value))
+    return replace(request, options=options), settings
+
+
+#: The command's parameters that are options for training.
+_OF_TRAINING = frozenset({"optimizer", "checkpointing", "pure"})
+
+
+@dataclass(frozen=True)
+class UnusedOption:
+    """An option that no case took up; it was typed if one of `parameters` was."""
+
+    parameters: frozenset[str]
+    note: str
+
+
+def find_unused(request: Request, cases: Sequence[Case]) -> list[UnusedOption]:
+    """Return the sizes and options that no case took up.
+
+    A size that only some models of a set have is no mistake. One that none has may well be: its
+    results would answer another question.
+    """
+    found = []
+    for axis in AXES:
+        names = _unused_dimensions(request, cases) if axis.text else []
+        if not axis.text and _is_unused(axis, request, cases):
+            names = [""]
+        for name in names:
+            option = f"{axis.option} {name}".strip()
+            note = f"{option} changes nothing: no model of this run {axis.idle}."
+            found.append(UnusedOption(frozenset({axis.asked}), note))
+    if request.training_options and not any(case.mode is Mode.TRAINING for case in cases):
+        note = (
+            "The options for training change nothing: nothing is trained without --mode training."
+        )
+        found.append(UnusedOption(_OF_TRAINING, note))
+    measured = {case.target.runtime for case in cases}
+    return found + [
+        UnusedOption(
+            frozenset({"runtime_options"}),
+            f"The options for {name} change nothing: it is no runtime of this run.",
+        )
+        for name in request.runtime_options
+        if name not in measured
+    ]
+
+
+def unused(request: Request, cases: Sequence[Case]) -> list[str]:
+    """Return a sentence for each option that no case took up."""
+    return [option.note for option in find_unused(request, cases)]
+
+
+def find_unused_sources(cases: Sequence[Case], weights: str) -> list[UnusedOption]:
+    """Return the options about weights and code that no model of the cases reads."""
+    models = {case.model.id: case.model for case in cases}.values()
+    loading = [model for model in models if not model.is_own]
+    found = []
+    if not loading:
+        note = "--weights changes nothing: every model of this run has weights of its own."
+        found.append(UnusedOption(frozenset({"weights"}), note))
+    if all(model.weights_from(weights) == "random" for model in loading):
+        note = "--trust-remote-code changes nothing: no weights are loaded in this run."
+        found.append(UnusedOption(frozenset({"trust_remote_code"}), note))
+    if all(model.code is None for model in models):
+        note = "--reference changes nothing: no model of this run is code."
+        found.append(UnusedOption(frozenset({"reference"}), note))
+    return found
+
+
+def refuse_unused(
+    request: Request, cases: Sequence[Case], typed: AbstractSet[str], weights: str = "random"
+) -> None:
+    """Refuse an option that was typed and that no case took up."""
+    unused_options = find_unused(request, cases) + find_unused_sources(cases, weights)
+    for option in unused_options if cases else ():
+        if option.parameters & typed:
+            raise UsageError(option.note, "Leave it out, or name what it is for.")
+
+
+def _is_unused(axis: Axis, request: Request, cases: Sequence[Case]) -> bool:
+    sizes = set(getattr(request, axis.asked)) - {0}
+    taken = (sizes_taken(axis, case.shapes) for case in cases)
+    return bool(sizes) and not any(map(sizes.intersection, taken))
+
+
+def _unused_dimensions(request: Request, cases: Sequence[Case]) -> list[str]:
+    asked = dict.fromkeys(name for text in request.dim for name in names_in(text))
+    taken = {name for case in cases for name in names_in(case.shapes.dims)}
+    return [name for name in asked if name not in taken]
+
+
+def sizes_taken(axis: Axis, shapes: Shapes) -> set[Any]:
+    """What a case made of a size; a length of text becomes a prompt where a model writes."""
+    if axis.text:
+        return set((getattr(shapes, axis.field) or "").split(","))
+    read = {shapes.prompt_tokens} if axis.field == "sequence" else set()
+    return {getattr(shapes, axis.field), *read}

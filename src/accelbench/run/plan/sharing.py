@@ -58,15 +58,7 @@ def one_process(case: Case, threads: int) -> Case:
 def shared_out(
     case: Case, how: Distribution, room: int | None, estimate: Estimate, takes: Takes
 ) -> SharedCase:
-    """A case for several processes, by what fits into the room of each.
-
-    Args:
-        case: one process's.
-        how: what was said of it.
-        room: bytes that each process has, None where nobody knows.
-        estimate: bytes that a process of a case takes.
-        takes: whether the runtime takes a case.
-    """
+    """A case for several processes, by what fits into the room of each."""
     base = replace(case, world_size=how.processes)
     candidates = [c for c in _candidates(base, how) if takes(c)]
     if not candidates:
@@ -79,7 +71,6 @@ def shared_out(
 
 
 def _candidates(case: Case, how: Distribution) -> Iterator[Case]:
-    """Every way that was not ruled out, the cheapest first."""
     auto = how.strategy == AUTO_STRATEGY
     strategies = STRATEGIES if auto else (how.strategy,)
     saving = (False,) if case.options.get(CHECKPOINTING) else (False, True)
@@ -119,8 +110,7 @@ def _none(case: Case, how: Distribution) -> SharedCase:
         f" and {how.accumulate} micro-batches" if (how.accumulate or 1) > 1 else ""
     )
     return SharedCase(
-        case,
-        Refusal(Status.UNSUPPORTED, "batch_split", message, f"Use --batch-sizes {nearest}."),
+        case, Refusal(Status.UNSUPPORTED, "batch_split", message, f"Use --batch-sizes {nearest}.")
     )
 
 
@@ -153,10 +143,7 @@ def _told(
     return (f"{first} Too much for it: {refused}.",)
 
 
-def _of_each(
-    tried: Sequence[tuple[Case, int | None]],
-) -> list[tuple[Case, int | None]]:
-    """Of each strategy the way that took least."""
+def _of_each(tried: Sequence[tuple[Case, int | None]]) -> list[tuple[Case, int | None]]:
     least: dict[tuple[object, ...], tuple[Case, int | None]] = {}
     for case, need in tried:
         key = (case.options["strategy"], case.options.get(CHECKPOINTING))
@@ -186,7 +173,6 @@ def _up(size: float) -> str:
 
 
 def _sharers(case: Case) -> str:
-    """Those that share a step: "2 processes"."""
     target = case.target
     return f"{case.world_size} {sharing_on(target.hardware, target.runtime)}"
 

@@ -99,9 +99,6 @@ def stand_in(hardware: str, named: str, inventory: Inventory) -> Device | Roofli
     Called only where nothing found answers to the name. An ordinal asks for something in this
     machine, not for a device that people know; and a card that another platform sees is here,
     so it is measured, by a name that the platform knows, or not at all.
-
-    Raises:
-        UsageError: no document of such a device is known.
     """
     known = rooflines_of(hardware)
     if named.isdecimal() or not known:
@@ -151,9 +148,7 @@ class TargetDevice:
 
 
 def places(
-    request: Request,
-    inventory: Inventory,
-    runtimes: Mapping[str, Runtime],
+    request: Request, inventory: Inventory, runtimes: Mapping[str, Runtime]
 ) -> tuple[list[TargetDevice], list[str]]:
     """Every target of a request, and notes about platforms left out."""
     notes: list[str] = []
@@ -203,7 +198,6 @@ def places(
 
 
 def _without_runtime(names: Sequence[str], request: Request) -> list[str]:
-    """What is said of platforms that nothing serves: one note, of a file they are often many."""
     if len(names) < 2:
         return [f"{name} is present, but {_unserved(name, request)}; left out." for name in names]
     every = f"{', '.join(names[:-1])} and {names[-1]}"
@@ -232,7 +226,6 @@ def _serving(hardware: str, request: Request, runtimes: Mapping[str, Runtime]) -
 
 
 def _not_set_up(serving: Sequence[str], runtimes: Mapping[str, Runtime]) -> list[Support]:
-    """What is missing of those that serve a platform, where none of them can."""
     states = [
         runtime.ready()
         for runtime in map(runtimes.__getitem__, serving)
@@ -251,7 +244,6 @@ def _unserved(hardware: str, request: Request) -> str:
 
 
 def _served(request: Request, runtimes: Mapping[str, Runtime]) -> str:
-    """The platforms that would be served, whether they are here or not."""
     wanted, named = request.file_format, set(request.runtimes) or set(runtimes)
     platforms: set[str] = set()
     for name in named & set(runtimes):
@@ -315,18 +307,7 @@ def named(
     inventory: Inventory,
     runtimes: Mapping[str, Runtime],
 ) -> dict[str, Any]:
-    """What of a request was named, as a run keeps it.
-
-    Args:
-        request: What is asked for.
-        precisions: Of its precisions those that were typed; it has one where none was.
-        inventory: What is present.
-        runtimes: What is installed.
-
-    Returns:
-        Runtimes and precisions, and for each platform as it was typed its places: the columns
-        hardware and device of the results that it will have.
-    """
+    """Return the named runtimes, precisions and, by platform, the places of its results."""
     return {
         "hardware": {
             name: [
@@ -388,12 +369,7 @@ def missing_places(targets: Iterable[MissingTarget]) -> list[str]:
 
 
 def planned_rows(cases: Iterable[Planned], tried: Iterable[Planned]) -> list[dict[str, Any]]:
-    """Return what `lacking` reads of the results that a plan would have.
-
-    Args:
-        cases: of the plan.
-        tried: those of them that would be tried, and count as measured.
-    """
+    """Return what `lacking` reads of the results of a plan whose `tried` cases are measured."""
     keys = {planned.key for planned in tried}
     return [
         {
@@ -430,7 +406,6 @@ def _lacks(rows: Sequence[Row]) -> bool:
 
 
 def _why(rows: Sequence[Row]) -> str:
-    """In the words of the first of its results, with its advice."""
     if not rows:
         return "the plan has no such case. accelbench run --dry-run shows it."
     first = rows[0]

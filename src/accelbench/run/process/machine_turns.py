@@ -45,7 +45,6 @@ class TurnHolder:
 
     @property
     def name(self) -> str:
-        """The run's name within a sentence."""
         return f"run {self.run_id}" if self.pid else "another run"
 
     def __str__(self) -> str:
@@ -141,7 +140,6 @@ def _opened(held: contextlib.ExitStack, path: Path) -> int | None:
 
 
 def _holder(handle: int) -> TurnHolder:
-    """Read who has the turn; wait for the name of a run that has only just taken it."""
     end = time.monotonic() + _NAMING_SECONDS
     while (holder := _read(handle)) is None:
         if time.monotonic() > end:

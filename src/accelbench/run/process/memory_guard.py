@@ -55,7 +55,6 @@ def advice(case: Case, weights: str, need: int, room: int | None, files: int = 1
 
 
 def _helps(case: Case, weights: str, need: int, room: int | None) -> bool:
-    """Return whether a disk with enough space would help."""
     if room is None or weights != _DRAWN or case.mode is not Mode.INFERENCE:
         return False
     return need - weights_bytes(case) <= room
@@ -126,15 +125,12 @@ class MemoryGuard:
             self._free = planned.roofline.memory_bytes
 
     def fitted(self, planned: Planned) -> None:
-        """Note a case that was measured."""
         self._fitted = planned.case.shapes.batch
 
     def ran_out(self, planned: Planned) -> None:
-        """Note a case that ran out of memory."""
         self._too_large = self._too_large or planned.case.shapes.batch
 
     def refused(self, planned: Planned) -> Outcome | None:
-        """Return the outcome of a case that cannot fit, or None."""
         if self._too_large is not None and planned.case.shapes.batch > self._too_large:
             return replace(
                 SMALLER_BATCH_FAILED.outcome(Status.SKIPPED, batch=self._too_large),
@@ -161,7 +157,6 @@ class MemoryGuard:
         return spill_to(case, case.model.weights_from(settings.weights), need, self._free, files)
 
     def _too_much(self, planned: Planned) -> int | None:
-        """Return the bytes that a case needs by estimate, if more than are free."""
         need = self._context.estimate(planned.case)
         if need is None or self._free is None or need <= self._free:
             return None

@@ -32,10 +32,9 @@ from accelbench.core.run_options import DEFAULT_TIMEOUT
 from accelbench.models.code_models.models import Elsewhere, looked_at_elsewhere
 from accelbench.models.file_models.kinds import FileRefusedError
 from accelbench.models.file_models.unchanged import digest_of, files_of
-from accelbench.run.plan.against import Against, AgainstKind, OtherArm, git
-from accelbench.run.plan.request import Plan
+from accelbench.run.plan.request import Against, AgainstKind, OtherArm, Plan, git
 from accelbench.run.process.wire import WIRE_VERSION
-from accelbench.store.scratch import Scratch
+from accelbench.store.files import Scratch
 
 #: An environment on a cold disk imports for a while before it can answer.
 INTRODUCTION_SECONDS = 120.0
@@ -54,7 +53,6 @@ class Interpreter:
     folder: Path | None = None  # where it runs; here where not given
 
     def environment(self, ours: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables that its processes see."""
         return {**ours, **self.variables}
 
 
@@ -268,7 +266,6 @@ class Arm:
     notes: tuple[str, ...] = ()  # what a reader should know of that
 
     def conditions(self, ours: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the commit of an arm's results, if commits are compared."""
         if self.other.against.kind is not AgainstKind.COMMIT:
             return {}
         git = ours.get("git") or {}
@@ -321,7 +318,6 @@ def interpreter_of(against: Against) -> Iterator[tuple[Interpreter | None, Check
 
 @contextmanager
 def _checked_out(commit: str) -> Iterator[tuple[Path, Path]]:
-    """Yield a folder with a commit's files, and the top of the repository."""
     top = Path(git("rev-parse", "--show-toplevel"))
     scratch = Scratch()
     folder = scratch.folder / "commit"
@@ -356,6 +352,5 @@ def _installed(path: Path) -> bool:
 
 
 def _there(path: Path, top: Path, folder: Path) -> Path:
-    """Return the same folder among the commit's files, or their top if it has none."""
     inside = folder / path.resolve().relative_to(top.resolve())
     return inside if inside.is_dir() else folder

@@ -61,7 +61,6 @@ class InterruptHold:
                 self._fd = os.pidfd_open(pid)
 
     def kill(self) -> None:
-        """Send SIGKILL to the process and to what it started."""
         with contextlib.suppress(OSError):
             if self._fd is not None:
                 signal.pidfd_send_signal(self._fd, signal.SIGKILL)

@@ -55,11 +55,9 @@ class Observer(Protocol):
         return
 
     def case_started(self, case: Case, launch: int, number: int, total: int) -> None:
-        """Hear that a case begins."""
         return
 
     def progress(self, progress: Progress) -> None:
-        """Hear of the case's progress."""
         return
 
     def case_finished(self, row: Mapping[str, Any]) -> None:
@@ -94,7 +92,6 @@ class DeviceWatch:
         return cls(telemetry_for(device))
 
     def look(self, own_pid: int | None = None) -> None:
-        """Read every meter once."""
         if isinstance(self._telemetry, NullTelemetry):
             return
         held = self._telemetry.throttled()
@@ -114,7 +111,6 @@ class DeviceWatch:
             self._foreign = max(self._foreign, len(foreign))
 
     def report(self) -> Mapping[str, Any]:
-        """Return the readings for the result's environment."""
         if isinstance(self._telemetry, NullTelemetry):
             return {}
         return {
@@ -127,7 +123,6 @@ class DeviceWatch:
         }
 
     def quality(self) -> Quality | None:
-        """Return the quality that throttling imposes."""
         return Quality.THROTTLED if self._throttled else None
 
     def warnings(self) -> list[str]:
@@ -210,7 +205,6 @@ class WorkerTroubleError(Exception):
 
     @classmethod
     def of(cls, error: CaseError) -> WorkerTroubleError:
-        """Return the error of a case that fails by what the conductor found."""
         return cls(Outcome(Status.FAILED, error.reason, error.message, error.advice))
 
 
@@ -294,7 +288,6 @@ class WorkerClient:
             raise WorkerTroubleError(outcome) from error
 
     def _died(self, worker: Worker, phase: str, kills_before: int | None) -> Outcome:
-        """Return the outcome of a worker that hung up by itself."""
         status = worker.fate()
         kills = processes.out_of_memory_kills()
         if status == -9 and kills_before is not None and (kills or 0) > kills_before:
@@ -322,7 +315,6 @@ class WorkerClient:
             self.drop()
 
     def drop(self) -> None:
-        """End the worker, if there is one."""
         if self._worker is not None:
             self._worker.end()
             self._worker = None

@@ -24,7 +24,7 @@ from accelbench.run.process.wire import (
     Switchboard,
 )
 from accelbench.store import insert
-from accelbench.store.scratch import Scratch
+from accelbench.store.files import Scratch
 
 _log = logging.getLogger(__name__)
 
@@ -119,7 +119,6 @@ class Worker:
         return self.end()
 
     def last_words(self, lines: int = 5) -> str:
-        """Return the end of what the engine printed."""
         try:
             text = self._log.read_text(errors="replace")
         except OSError:
@@ -257,7 +256,6 @@ class WorkerPool:
     def launch(
         self, runtime: Runtime, threads: int | None, manner: str
     ) -> tuple[str, processes.Process, Path]:
-        """Start a process of `accelbench.run.process.template`."""
         name, log = self.new_name(manner)
         environment = worker_environment(runtime, threads)
         environment[ADDRESS_VARIABLE] = self.switchboard.address
@@ -273,20 +271,17 @@ class WorkerPool:
         return name, process, log
 
     def new_name(self, kind: str) -> tuple[str, Path]:
-        """Return a name for a process, and the file for what it prints."""
         self._count += 1
         name = f"{kind}-{self._count}"
         return name, self._scratch.folder / f"{name}.log"
 
     def new_folder(self, kind: str) -> Path:
-        """Make a folder that lasts as long as the run."""
         self._count += 1
         folder = self._scratch.folder / f"{kind}-{self._count}"
         folder.mkdir(mode=0o700)
         return folder
 
     def connect(self, name: str, process: processes.Process, log: Path) -> Channel:
-        """Wait for a process that was just started to call."""
         try:
             return self.switchboard.accept(name, START_SECONDS, lambda: process.poll() is None)
         except (ClosedError, TimeoutError) as error:
@@ -295,14 +290,12 @@ class WorkerPool:
     def answer(
         self, channel: Channel, process: processes.Process, log: Path, timeout: float
     ) -> dict[str, Any]:
-        """Return the first message of a process that was just started."""
         try:
             return channel.receive(timeout)
         except (ClosedError, TimeoutError) as error:
             raise _did_not_start(process, log) from error
 
     def close(self) -> None:
-        """Leave no process and no file behind."""
         self.retire_templates()
         for process in self._started:  # one that an interrupt caught on its way in
             process.kill()

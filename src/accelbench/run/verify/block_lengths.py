@@ -97,7 +97,6 @@ class SingleStep:
     clock: Clock | None = None  # None: the session keeps no outputs of its steps
 
     def step(self, inputs: Any) -> float:
-        """Return the time of one, with inputs that were used before."""
         if self.steps == 1:
             (took,) = steps_ns(self.session, inputs, 1)
             took += self.wait_ns()

@@ -54,7 +54,6 @@ class Curve:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Curve:
-        """Return the curve that a worker answered with."""
         moved, still, idle = (tuple(answer.get(name, ())) for name in ("moved", "still", "idle"))
         return cls(tuple(answer["losses"]), "", moved, still, idle)
 
@@ -151,7 +150,6 @@ class Curves:
         return None
 
     def judge(self, context: WorkerContext, case: Case, curve: Curve) -> ConvergenceResult:
-        """Compare a case's curve with its reference's."""
         # If it is further off than its precision explains, the reference is trained once more from
         # inputs and weights a millionth off: chaotic training, as ResNet-50's at small batches,
         # goes elsewhere by that much. In fp32 it is also trained with narrow products.

@@ -55,12 +55,10 @@ class PrecisionProof:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns of a result."""
         return {} if self.word is None else {"precision_proof": self.word.value}
 
     @property
     def reasons(self) -> dict[str, str]:
-        """The reason for which the column is empty, if it is."""
         return {"precision_proof": self.why} if self.word is None else {}
 
 
@@ -254,7 +252,6 @@ def _refuse_elsewhere(evidence: Evidence, report: Mapping[str, Any]) -> None:
 
 
 def _where(evidence: Evidence) -> str:
-    """Return the devices with their shares of the time, if they are known."""
     shares = evidence.shares
     return ", ".join(
         f"{device} ({shares[device]:.0%})" if device in shares else device

@@ -49,15 +49,18 @@ from accelbench.measure.block_validation import samples_of
 from accelbench.measure.validated_session import CheckedSession
 from accelbench.models.short_steps import shortened
 from accelbench.run.messages import OTHER_STEPS
-from accelbench.run.verify.agreement import agree, far_apart, judged_outputs, unit_of
-from accelbench.run.verify.reference_outputs import (
+from accelbench.run.verify.agreement import (
     Array,
     Batches,
     Outputs,
     ReferenceOutputs,
+    agree,
+    far_apart,
     is_number,
     item_axis,
+    judged_outputs,
     rows_of,
+    unit_of,
 )
 from accelbench.run.verify.verdicts import tolerance_of
 

@@ -135,11 +135,7 @@ class TrainingSteps:
             self._refuse_still(since)
 
     def check(
-        self,
-        clock: Clock,
-        device: Device,
-        question: Question | None,
-        said_ns: float,
+        self, clock: Clock, device: Device, question: Question | None, said_ns: float
     ) -> TrainingVerdict:
         """Check single steps, starting from the weights after the measurement.
 

@@ -23,8 +23,7 @@ from accelbench.core.case import Case
 from accelbench.core.vocabulary import Mode, Provenance
 from accelbench.run.plan.request import Planned
 from accelbench.run.process.worker_client import WorkerContext
-from accelbench.run.verify.reference import is_own
-from accelbench.run.verify.references import OwnRounding, References, batchless
+from accelbench.run.verify.reference import OwnRounding, References, batchless, is_own
 from accelbench.run.verify.verdicts import (
     COMPUTES_NOTHING,
     FAILED,
@@ -135,7 +134,6 @@ class Verifications:
         return self._found.get(_key(planned)) or self._wrong.get(cell_of(planned))
 
     def request(self, context: WorkerContext, planned: Planned) -> Mapping[str, Any]:
-        """Return the request to the worker that has measured."""
         self.yardsticks.trust(planned.case)
         return self.yardsticks.comparison(context, planned.case)
 
@@ -233,7 +231,6 @@ class Verifications:
         return Verdict(OK, "", worst, verdict.tolerance, rest)
 
     def forget(self, planned: Planned) -> None:
-        """Forget the verdict on a case that is tried in another way."""
         self._found.pop(_key(planned), None)
         self._wrong.pop(cell_of(planned), None)
 

@@ -4,43 +4,66 @@ the model against itself   `self_check`, once a worker: it holds for the model
 steps against outputs      `timed_steps`, every case with steps that are short enough
 time against work          `timing_plausibility`, if there is something to compare with
 training steps             `training_steps`, every case that trains
+
+The worker's energy pass: a thread reads a meter while the session steps.
+
+It comes after everything that is timed, because each reading takes the interpreter's lock.
+
+The worker's threads while steps are measured.
+
+waiting   if other processes had the CPUs for longer than the threads ran, the times are mostly
+          those of other work: the quality is unusable
+threads   if more threads ran than the result names, its number of threads is absent
+idle      if the processor is the device and the threads hardly ran, something else does the work
+pages     if each step touches memory anew because the allocator returned it to the system
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from accelbench.core.abilities import LastStepOutputs, OutOfProcess, SimilarInputs, TrainingProbe
+from accelbench.core.abilities import (
+    LastStepOutputs,
+    OutOfProcess,
+    RankExchange,
+    SimilarInputs,
+    TrainingProbe,
+)
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock
+from accelbench.core.energy import EnergyMeter, EnergyMethod, MeterError, MeterReading
 from accelbench.core.errors import CaseError
-from accelbench.core.protocols import Block, Device, Session
-from accelbench.core.vocabulary import Mode, Timing
+from accelbench.core.protocols import Block, Device, Job, Session
+from accelbench.core.vocabulary import Mode, Quality, Timing
 from accelbench.core.worth import MOST_WAITING, NOT_USED
 from accelbench.engines.shared.sketches import MOST_VALUES
-from accelbench.hardware.common import NotAvailable
-from accelbench.hardware.thread_times import ThreadTimes, compare
+from accelbench.hardware.common import NotAvailable, is_processor
+from accelbench.hardware.detect import detect
+from accelbench.hardware.hostmemory import PageUse, read_page_use
+from accelbench.hardware.telemetry.energy import energy_meter_of
+from accelbench.hardware.thread_times import (
+    ThreadTimes,
+    ThreadUse,
+    compare,
+    descendants,
+    read_thread_times,
+)
 from accelbench.measure.block_validation import is_parted
-from accelbench.measure.loop import Question
+from accelbench.measure.energy import EnergyPass, EnergyReport, MeterFacts, no_energy
+from accelbench.measure.loop import Measurement, Question
 from accelbench.measure.validated_session import CheckedSession
+from accelbench.models.inputs import items_per_step
 from accelbench.models.short_steps import shortened
 from accelbench.run.messages import CHANGES_INPUTS, INPUTS_CHANGED, WRONG_STEPS
-from accelbench.run.verify.block_lengths import (
-    refuse_late_waits,
-    refuse_thinned,
-    single_steps,
-)
-from accelbench.run.verify.cached_outputs import refuse_cached_phases
-from accelbench.run.verify.long_steps import (
-    FreshSteps,
-    refuse_other_requests,
-    refuse_quicker_than_fresh,
-    refuse_unfinished,
-)
-from accelbench.run.verify.self_check import SelfCheck, other_seed, self_check
+from accelbench.run.verify.block_lengths import refuse_late_waits, refuse_thinned, single_steps
+from accelbench.run.verify.plausibility import KnownFacts, remove_implausible
+from accelbench.run.verify.self_check import SelfCheck, other_seed, refuse_cached_phases, self_check
 from accelbench.run.verify.timed_steps import (
     CHANCE,
     Sketches,
@@ -52,7 +75,14 @@ from accelbench.run.verify.timed_steps import (
     seen,
     tells,
 )
-from accelbench.run.verify.timing_plausibility import LONGEST_STEP_NS, TimingWatch
+from accelbench.run.verify.timing_plausibility import (
+    LONGEST_STEP_NS,
+    FreshSteps,
+    TimingWatch,
+    refuse_other_requests,
+    refuse_quicker_than_fresh,
+    refuse_unfinished,
+)
 from accelbench.run.verify.training_steps import NO_PROBE, TrainingSteps, TrainingVerdict
 
 OK, NOT_DONE = "ok", "not_done"
@@ -354,3 +384,274 @@ def _nbytes(sketches: Sketches) -> int:
 def _changes_inputs(case: Case) -> CaseError:
     """Return the error of a model whose calls change their inputs for the next call."""
     return CHANGES_INPUTS.error(model=case.model.id)
+
+
+#: RAPL moves each millisecond, NVML's counter each 20 to 100: ends of a window of 5 s are off by
+#: 0.2 % each at most.
+_READ_SECONDS = 0.01
+#: Power is averaged by the device over 25 ms to 1 s: to read it more often tells nothing new.
+_POWER_SECONDS = 0.1
+
+
+class MeterThread:
+    """A meter that a thread reads every few milliseconds; repeated values of a counter are
+    dropped."""
+
+    def __init__(self, meter: EnergyMeter, seconds: float | None = None) -> None:
+        self._meter = meter
+        self._is_counter = meter.method is EnergyMethod.COUNTER
+        usual = _READ_SECONDS if self._is_counter else _POWER_SECONDS
+        self._seconds = usual if seconds is None else seconds
+        self._readings: list[MeterReading] = []
+        self._failure: MeterError | None = None
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        self._readings, self._failure = [], None
+        self._done.clear()
+        self._thread = threading.Thread(target=self._run, name="energy-meter", daemon=True)
+        self._thread.start()
+
+    def rest(self, ns: int) -> None:
+        time.sleep(ns / 1e9)
+
+    def now_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def readings(self) -> list[MeterReading]:
+        if self._failure is not None:
+            raise self._failure
+        return list(self._readings)
+
+    def end(self) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        try:
+            self._read()
+            while not self._done.wait(self._seconds):
+                self._read()
+        except MeterError as failure:
+            self._failure = failure
+        except Exception as error:  # a vendor's library: its trouble is the meter's
+            self._failure = MeterError(f"{type(error).__name__}: {error}")
+
+    def _read(self) -> None:
+        values = self._meter.read()
+        last = self._readings[-1].values if self._readings else None
+        if values != last or not self._is_counter:
+            self._readings.append(MeterReading(time.monotonic_ns(), values))
+
+
+def devices_of(case: Case, device: Device, machines: int) -> list[Device] | NotAvailable:
+    """Return the devices of a case's processes, or why not all of them can be metered."""
+    if case.world_size == 1 or (device.hardware == "cpu" and machines == 1):
+        return [device]
+    if machines > 1:
+        return NotAvailable(
+            f"the step is of {machines} machines, and this one's meter counts nothing of the others"
+        )
+    # Process n runs on the nth device of the platform, as torch counts them.
+    present = [entry for entry in detect(device.hardware) if isinstance(entry, Device)]
+    if len(present) < case.world_size:
+        return NotAvailable(
+            f"{case.world_size} processes take part, and {len(present)} devices are found"
+        )
+    return present[: case.world_size]
+
+
+def measured_energy(
+    session: Session,
+    case: Case,
+    devices: Sequence[Device],
+    step_ns: float,
+    phase: Callable[[str], None],
+) -> EnergyReport:
+    """Return the energy of a case on an open session, or why there is none."""
+    meter = energy_meter_of(devices)
+    if isinstance(meter, NotAvailable):
+        return no_energy(meter.reason)
+    try:
+        inputs = session.prepare(case)
+        session.compile(inputs)
+        session.sample(inputs, 1, Timing.EACH)  # it may compile or allocate
+        facts = MeterFacts(meter.source, meter.scope, meter.method, meter.ranges)
+        items = items_per_step(case.model, case.shapes, case.mode)
+        energy = EnergyPass(session, MeterThread(meter), facts, phase=phase)
+        return energy.measure(inputs, step_ns, items)
+    finally:
+        meter.close()
+
+
+ReadTimes = Callable[[Iterable[int]], ThreadTimes | NotAvailable]
+
+#: Threads that wait for a device have little to do. What they wait for a CPU then does not matter,
+#: if it is less of the measured time than an interval of ±25 % is of a value.
+_LEAST_OF_WALL = 0.25
+#: Engines that were asked for one thread kept at most 1.1 busy (JAX, whose main thread hands over).
+_MOST_TIMES, _MOST_MORE = 1.3, 0.2
+#: Engines on a CPU kept at least one thread busy.
+_LEAST_ACTIVE = 0.25
+#: A shorter steady state can be the moment in which a helper thread works.
+_LEAST_NS = 100_000_000
+#: bert-tiny at batch 8 touched 1,000 to 1,500 pages a step, which took 25 to 33 % of its CPU time:
+#: 9 to 14 ms a step. With kept memory it was 7.4 ms ±3 %, at fewer than 15 pages a step.
+_LEAST_FAULTS, _LEAST_SYSTEM_SHARE = 200, 0.15
+#: Settings of glibc with which freed memory stays with the process.
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """Findings about a measurement from the times of its threads."""
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)  # of columns that are absent
+    warnings: tuple[str, ...] = ()
+    unusable: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)  # of the evidence
+
+    def applied_to(self, measurement: Measurement) -> Measurement:
+        evidence = measurement.evidence
+        return replace(
+            measurement,
+            evidence=replace(evidence, details={**evidence.details, **self.details}),
+            metrics={**measurement.metrics, **self.columns},
+            warnings=[*measurement.warnings, *self.warnings],
+            quality=Quality.UNUSABLE if self.unusable else measurement.quality,
+        )
+
+
+class SideChecks:
+    """Checks one opened model's values other than the time of its steps."""
+
+    def __init__(
+        self,
+        session: Session,
+        job: Job,
+        wall: Clock | None,
+        read_times: ReadTimes = read_thread_times,
+        read_pages: Callable[[], PageUse | None] = read_page_use,
+    ) -> None:
+        """Check nothing yet. `wall` is a clock that the session does not own; None if time is a
+        script's."""
+        self._session, self._job, self._wall = session, job, wall
+        self._in_process = not isinstance(session, OutOfProcess)
+        self._is_alone = self._in_process and not isinstance(session, RankExchange)
+        self._read_times = read_times
+        self._before: ThreadTimes | NotAvailable = NotAvailable("nothing was measured")
+        self._after: ThreadTimes | NotAvailable = self._before
+        self._read_pages = read_pages if self._is_alone and wall else lambda: None
+        self._pages_before: PageUse | None = None
+        self._pages_after: PageUse | None = None
+
+    def judge_opening(self, opening_ns: int) -> dict[str, str]:
+        """Return why build or load cannot have taken what the session reports."""
+        told = {f"{what}_ms": ns / 1e6 for what, ns in self._session.timings.items()}
+        return self._kept(told, self._known(self._job.case, opening_ns=opening_ns))[1]
+
+    def begin_steady_state(self) -> None:
+        self._before = self.read_threads()
+        self._pages_before = self._read_pages()
+
+    def end_steady_state(self) -> None:
+        self._pages_after = self._read_pages()
+        self._after = self.read_threads()
+
+    def judge_load(self, case: Case, measured: Measurement) -> LoadReport:
+        """Judge how the threads were used in the steady state."""
+        for reading in (self._before, self._after):
+            if isinstance(reading, NotAvailable):
+                return LoadReport(reasons={"cpu_wait_share": reading.reason})
+        assert isinstance(self._before, ThreadTimes)
+        assert isinstance(self._after, ThreadTimes)
+        told = measured.evidence.details.get("threads", self._job.settings.threads)
+        computes = self._is_alone and is_processor(self._job.device) and case.world_size == 1
+        threads = told if computes and isinstance(told, int) else None
+        return judge(compare(self._before, self._after), threads, computes)
+
+    def judge_pages(self, measured: Measurement) -> LoadReport:
+        """Judge how much memory the steady state touched anew."""
+        if self._pages_before is None or self._pages_after is None:
+            return LoadReport()
+        samples = measured.samples["step"]
+        steps = sum(measured.sampling["step"].get("steps") or [1] * len(samples))
+        return judge_pages(self._pages_before, self._pages_after, steps, os.environ)
+
+    def keep_plausible(
+        self, case: Case, measured: Measurement, columns: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Replace values that cannot be by None; return the columns and the reasons."""
+        known = self._known(
+            case, compiling_ns=measured.compiling_ns, fastest_ns=measured.fastest_ns
+        )
+        return self._kept(columns, known)
+
+    def _kept(
+        self, columns: Mapping[str, Any], facts: KnownFacts
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        if self._wall is None:
+            return dict(columns), {}
+        return remove_implausible(columns, facts)
+
+    def _known(self, case: Case, **times: Any) -> KnownFacts:
+        return KnownFacts(case, self._job.device, self._in_process, **times)
+
+    def read_threads(self) -> ThreadTimes | NotAvailable:
+        if self._wall is None:
+            return NotAvailable("the time is a script's")
+        return self._read_times(() if self._is_alone else descendants(os.getpid()))
+
+
+def judge(use: ThreadUse, threads: int | None, computes: bool = False) -> LoadReport:
+    """Judge what the threads did in the steady state.
+
+    `threads` is the engine's own number, `computes` whether these threads have to do a step's work.
+    """
+    # The conductor warns of the waiting, because it knows what else ran on the machine.
+    warnings, reasons = [], {}
+    active = (use.ran_ns + use.waited_ns) / use.wall_ns
+    if computes and use.wall_ns >= _LEAST_NS and active < _LEAST_ACTIVE:
+        warnings.append(
+            f"The worker's threads had work for {active:.0%} of the time: a step waits, or another"
+            " process or device computes it."
+        )
+    share: float | None = use.wait_share
+    unusable = use.wait_share > MOST_WAITING
+    if unusable and use.waited_ns <= _LEAST_OF_WALL * use.wall_ns:
+        share, unusable = None, False
+        reasons["cpu_wait_share"] = "its threads had too little work for a share to mean anything"
+    limit = None if threads is None else _MOST_TIMES * threads + _MOST_MORE
+    if limit is not None and use.wall_ns >= _LEAST_NS and use.busy_threads > limit:
+        why = f"{use.busy_threads:.1f} threads were busy at once, where the engine names {threads}"
+        reasons["threads"] = why
+        warnings.append(f"{why[0].upper()}{why[1:]}: the number of threads is not known.")
+    return LoadReport({"cpu_wait_share": share}, reasons, tuple(warnings), unusable)
+
+
+def judge_pages(
+    before: PageUse, after: PageUse, steps: int, variables: Mapping[str, str]
+) -> LoadReport:
+    """Judge how much memory the steps touched anew, and what the system's part of it cost."""
+    system_s = after.system_s - before.system_s
+    used_s = system_s + after.user_s - before.user_s
+    faults = (after.faults - before.faults) / max(1, steps)
+    share = system_s / used_s if used_s > 0 else 0.0
+    details = {"page_faults_per_step": round(faults, 1), "system_time_share": round(share, 3)}
+    if faults < _LEAST_FAULTS or share < _LEAST_SYSTEM_SHARE:
+        return LoadReport(details=details)
+    warning = (
+        f"Each step touched {faults:,.0f} memory pages anew. The system took {100 * share:.0f} % of"
+        " the CPU time, mostly for this."
+    )
+    if not KEEP_MEMORY.keys() & variables.keys():
+        settings = " ".join(f"{name}={value}" for name, value in KEEP_MEMORY.items())
+        warning += (
+            " The allocator returns freed memory to the system after each step. To keep it, set"
+            f" {settings}."
+        )
+    return LoadReport(warnings=(warning,), details=details)

@@ -23,12 +23,14 @@ from accelbench.core.precision import FEW_VALUES
 from accelbench.core.protocols import Session
 from accelbench.core.serial import case_from_json
 from accelbench.models.inputs import choosing, last_places_moved
-from accelbench.run.verify.agreement import Agreement, agree, join_complex_pairs
-from accelbench.run.verify.reference_outputs import (
+from accelbench.run.verify.agreement import (
     OTHERS,
     RIGHT,
+    Agreement,
     Batches,
     Outputs,
+    agree,
+    join_complex_pairs,
     load,
     pick,
     rows_of,
@@ -73,9 +75,7 @@ def from_fp64(session: Session, seed: int, request: Mapping[str, Any]) -> dict[s
     if not isinstance(session, RoundingReference):
         raise UnsupportedError("no_fp64", "the reference does not compute in fp64")
     return _from_itself(
-        seed,
-        request,
-        lambda of_seed: session.exact(_prepared(session, seed, request, of_seed)),
+        seed, request, lambda of_seed: session.exact(_prepared(session, seed, request, of_seed))
     )
 
 
@@ -226,7 +226,6 @@ class _Yardstick:
     def only(
         self, outputs: Mapping[str, Any], order: tuple[int, ...], items: Sequence[int]
     ) -> dict[str, Any]:
-        """Return the outputs of some items."""
         rows = np.array([order.index(item) for item in items], np.int64)
         return {
             name: np.array(rows_of(outputs[name], output.shape, rows, self.batches(order)))

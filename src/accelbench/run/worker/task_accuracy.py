@@ -358,11 +358,7 @@ def _measured(
         "accuracy_digest": data.digest(),
     }
     details = {**data.facts, **scores.details(), "batch_size": case.shapes.batch}
-    return {
-        "columns": columns,
-        "details": details,
-        "notes": [*data.notes, *scores.notes()],
-    }
+    return {"columns": columns, "details": details, "notes": [*data.notes, *scores.notes()]}
 
 
 def _finite(value: float | None) -> float | None:

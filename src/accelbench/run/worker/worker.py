@@ -27,12 +27,7 @@ from accelbench.core.abilities import (
 )
 from accelbench.core.case import Case
 from accelbench.core.clock import Clock, MonotonicClock, cpu_seconds
-from accelbench.core.errors import (
-    AccelbenchError,
-    CaseError,
-    OutOfMemoryError,
-    UnsupportedError,
-)
+from accelbench.core.errors import AccelbenchError, CaseError, OutOfMemoryError, UnsupportedError
 from accelbench.core.identity import plain
 from accelbench.core.profile import Profiling, by_kind
 from accelbench.core.protocols import ArtifactFormat, DeviceMemory, Job, Runtime, Session
@@ -63,9 +58,13 @@ from accelbench.run.verify.plausibility import samples_left
 from accelbench.run.verify.precision_proof import refuse_uncompiled
 from accelbench.run.verify.timed_steps import CHANCE
 from accelbench.run.verify.training_steps import TrainingSteps, WeightMoves
-from accelbench.run.worker.case_checks import CaseChecks
-from accelbench.run.worker.energy_pass import devices_of, measured_energy
-from accelbench.run.worker.load_checks import ReadTimes, SideChecks
+from accelbench.run.worker.case_checks import (
+    CaseChecks,
+    ReadTimes,
+    SideChecks,
+    devices_of,
+    measured_energy,
+)
 from accelbench.run.worker.output_comparison import (
     OutputComparison,
     drawn,
@@ -441,12 +440,7 @@ class CaseBench:
         self._seed = settings.seed
         self._side = side = SideChecks(session, job, self._wall, self._read_times, self._read_pages)
         self._checks = CaseChecks(
-            session,
-            job.device,
-            self._seed,
-            self._runtime.clock(),
-            self._wall,
-            side.read_threads,
+            session, job.device, self._seed, self._runtime.clock(), self._wall, side.read_threads
         )
         self._comparison = OutputComparison(session, self._seed, self._wall)
         self._meter.watch(session)

@@ -17,7 +17,7 @@ from typing import Any
 from accelbench.core import processes
 from accelbench.core.errors import CaseError, OutOfMemoryError
 from accelbench.hardware.machine import threads_of_each
-from accelbench.store.scratch import Scratch
+from accelbench.store.files import Scratch
 
 #: Of the environment of ranks: the folder, the agent's number, the key that admits who asks.
 FOLDER_VARIABLE = "ACCELBENCH_RANKS"

@@ -26,7 +26,7 @@ from accelbench.present.dashboard.results.page import cell_named
 from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.present.pages.rendering import rendered
-from accelbench.store.samples import step_samples
+from accelbench.store.fit import step_samples
 
 #: Lines that are sent at once, and models that a store of thousands lists.
 _LINES, _MOST_LISTED = 2000, 16

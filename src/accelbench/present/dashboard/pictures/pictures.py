@@ -31,7 +31,7 @@ from accelbench.present.dashboard.snapshots import cells, details
 from accelbench.present.dashboard.snapshots.cells import Cell
 from accelbench.present.dashboard.snapshots.snapshot import Snapshot
 from accelbench.store.database import Database
-from accelbench.store.samples import step_samples
+from accelbench.store.fit import step_samples
 
 if TYPE_CHECKING:
     from accelbench.judge.history import Series
