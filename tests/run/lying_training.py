@@ -6,12 +6,11 @@ losses, so that a loss that moves proves nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from lying import CPU, WORLD, Here, Lie, Silent, runtime_of, uncounted
+from lying import CPU, WORLD, Here, Lie, ask_bench, bench_of, runtime_of
 from torch import nn
 
 from accelbench.core.case import Case, Shapes, Target
@@ -20,7 +19,6 @@ from accelbench.core.model import InputSpec, ModelSpec, Training
 from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.core.vocabulary import Architecture, Family, Mode
 from accelbench.engines.pytorch.procedures.train import Train, unmarked
-from accelbench.run.worker.worker import CaseBench
 
 BATCH = 8
 ITEM_NS = 500_000
@@ -92,15 +90,14 @@ def measured(
     case = case or case_of()
     runtime = runtime_of("pytorch", lie)
     runtime.open = lambda job: kind(job, lie)
-    bench = CaseBench(runtime, Silent(), WORLD.clock, uncounted)  # type: ignore[arg-type]
+    bench = bench_of(runtime)
     job = {"case": case_to_json(case), "device": device_to_json(CPU), "seed": 0, "threads": 1}
     rules = {"iterations": iterations, "warmup": 5, "seconds": 10}
     try:
-        bench.answer(
-            {"do": "open", "job": {**job, "weights": "random", "trust_remote_code": False}}
-        )
+        more = {"weights": "random", "trust_remote_code": False}
+        ask_bench(bench, {"do": "open", "job": {**job, **more}})
         request = {"do": "measure", "case": job["case"], "rules": rules, "alone": True}
-        found: dict[str, Any] = json.loads(json.dumps(bench.answer(request), allow_nan=False))
+        found = ask_bench(bench, request)
     except CaseError as error:
         return {"reason": error.reason, "message": error.message}
     return {"reason": "ok", **found["metrics"], "warnings": found["warnings"]}

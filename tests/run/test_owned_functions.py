@@ -11,17 +11,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lying import CPU, WORLD, Silent, uncounted
+from lying import CPU, WORLD, ask_bench, bench_of
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.serial import case_to_json, device_to_json
-from accelbench.engines.python import PythonRuntime
+from accelbench.engines.python import PythonRuntime, session
 from accelbench.engines.python.session import PythonSession
+from accelbench.models.code_models import loading
 from accelbench.models.file_models.given_inputs import given_inputs
 from accelbench.models.inputs import settle
 from accelbench.models.selection import choose
-from accelbench.run.worker.worker import CaseBench
 from code_looked_at import look_here
 
 FUNCTIONS = Path(__file__).with_name("owned_functions.py")
@@ -38,6 +38,10 @@ def measured_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def measure(measured_file: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     look_here(monkeypatch)
+    # What goes on after a call is asked in `engines/test_python_answers.py`; it takes a second.
+    monkeypatch.setattr(session, "left_running", lambda: "")
+    # Resolving the paths of two thousand imported modules took half of a measurement.
+    monkeypatch.setattr(loading, "imported_below", lambda top: [measured_file.resolve()])
 
     def measured(name: str, inputs: tuple[str, ...] = ()) -> dict[str, Any]:
         WORLD.__init__()  # type: ignore[misc]
@@ -49,14 +53,13 @@ def measure(measured_file: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             clock=lambda: WORLD.clock,
             open=lambda job: PythonSession(job, WORLD.clock),
         )
-        bench = CaseBench(runtime, Silent(), WORLD.clock, uncounted)  # type: ignore[arg-type]
+        bench = bench_of(runtime)
         asked = {"case": case_to_json(case)}
         job = {**asked, "device": device_to_json(CPU), "seed": 0, "threads": None}
-        bench.answer(
-            {"do": "open", "job": {**job, "weights": "random", "trust_remote_code": False}}
-        )
+        more = {"weights": "random", "trust_remote_code": False}
+        ask_bench(bench, {"do": "open", "job": {**job, **more}})
         rules = {"iterations": 40, "warmup": 5, "seconds": 10}
-        return dict(bench.answer({"do": "measure", **asked, "rules": rules, "alone": True}))
+        return ask_bench(bench, {"do": "measure", **asked, "rules": rules, "alone": True})
 
     return measured
 
