@@ -19,7 +19,7 @@ def example() -> Profile:
     return profiled("a profiler", spent, [9_000_000, 11_000_000])
 
 
-def test_times_are_those_of_one_step() -> None:
+def test_times_are_those_of_one_step():
     found = example()
     assert (found.steps, found.wall_ms, found.walls_ms) == (2, 10.0, (9.0, 11.0))
     first = found.operators[0]
@@ -27,7 +27,7 @@ def test_times_are_those_of_one_step() -> None:
     assert first.share == pytest.approx(0.4)
 
 
-def test_operators_are_told_apart_by_place_and_the_longest_is_first() -> None:
+def test_operators_are_told_apart_by_place_and_the_longest_is_first():
     found = [(one.name, one.where, one.total_ms) for one in example().operators]
     assert found == [
         ("first", "cpu:0", 4.0),
@@ -37,11 +37,11 @@ def test_operators_are_told_apart_by_place_and_the_longest_is_first() -> None:
     ]
 
 
-def test_what_is_explained_is_the_sum_of_the_shares() -> None:
+def test_what_is_explained_is_the_sum_of_the_shares():
     assert example().explained == pytest.approx(0.75)
 
 
-def test_kinds_add_up_to_the_same() -> None:
+def test_kinds_add_up_to_the_same():
     found = example()
     kinds = by_kind(found)
     assert [(one.kind, one.where, one.calls) for one in kinds] == [

@@ -122,7 +122,7 @@ def test_the_example_installs_and_becomes_a_platform(tmp_path):
     assert said["hailo"]["runtimes"] == []
 
 
-def test_a_platform_that_is_not_looked_up_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_platform_that_is_not_looked_up_is_not_asked(monkeypatch):
     asked: list[str] = []
 
     def one(hardware: str, _: object) -> list[Device | Absent]:

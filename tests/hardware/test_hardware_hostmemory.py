@@ -237,14 +237,14 @@ class Hidden:
         (Hidden(), None),
     ],
 )
-def test_what_a_process_has_for_itself(process: Hidden, found: int | None) -> None:
-    assert private_bytes(process) == found  # type: ignore[arg-type]
+def test_what_a_process_has_for_itself(process, found):
+    assert private_bytes(process) == found
 
 
-def test_of_processes_that_nobody_may_look_at_nothing_is_known() -> None:
+def test_of_processes_that_nobody_may_look_at_nothing_is_known():
     shown = Hidden(full=SimpleNamespace(uss=2**20))
     processes: list[Hidden] = [shown]
-    memory = ProcessesMemory(lambda: processes, "theirs")  # type: ignore[arg-type, return-value]
+    memory = ProcessesMemory(lambda: processes, "theirs")
     processes.append(Hidden(full=SimpleNamespace(uss=5 * 2**20)))
     assert (memory.peak_bytes(), memory.known) == (5 * 2**20, True)
     processes.append(Hidden())
@@ -252,7 +252,7 @@ def test_of_processes_that_nobody_may_look_at_nothing_is_known() -> None:
     assert memory.source.startswith("not known")
 
 
-def test_a_process_that_ended_has_nothing() -> None:
+def test_a_process_that_ended_has_nothing():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     seen = psutil.Process(ended.pid)
     ended.wait()

@@ -220,7 +220,7 @@ def test_few_samples_are_flagged():
     assert "rough" in sample_warnings(5)[0]
 
 
-def test_a_mean_that_a_slow_block_widens_goes_on_although_its_median_is_narrow() -> None:
+def test_a_mean_that_a_slow_block_widens_goes_on_although_its_median_is_narrow():
     samples = [1000 + n % 7 for n in range(59)] + [60_000]
     rule = StoppingRule()
     assert rule.decide(samples, S, None).quality is Quality.CONVERGED

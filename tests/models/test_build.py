@@ -11,7 +11,6 @@ import torch
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import CaseError
-from accelbench.core.model import ModelSpec
 from accelbench.models.build import (
     build,
     built,
@@ -28,12 +27,12 @@ TINY = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
 
 
 @pytest.mark.parametrize("spec", every_model(), ids=lambda s: s.id)
-def test_parameters_are_exactly_those_stated(spec: ModelSpec) -> None:
+def test_parameters_are_exactly_those_stated(spec):
     assert parameter_count(skeleton(spec)) == spec.parameters
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_same_seed_same_bits_and_the_model_runs(name: str) -> None:
+def test_same_seed_same_bits_and_the_model_runs(name):
     spec = find(name)
     one, again, other = (build(spec, seed) for seed in (1, 1, 2))
     assert weights_digest(one) == weights_digest(again) != weights_digest(other)
@@ -47,7 +46,7 @@ def test_same_seed_same_bits_and_the_model_runs(name: str) -> None:
     assert all(torch.isfinite(t).all() for t in outputs.values() if isinstance(t, torch.Tensor))
 
 
-def test_the_global_random_state_is_left_alone() -> None:
+def test_the_global_random_state_is_left_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
@@ -55,7 +54,7 @@ def test_the_global_random_state_is_left_alone() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_threads_do_not_change_the_weights() -> None:
+def test_threads_do_not_change_the_weights():
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -67,7 +66,7 @@ def test_threads_do_not_change_the_weights() -> None:
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_weights_are_distributed_as_the_plain_constructor_makes_them(name: str) -> None:
+def test_weights_are_distributed_as_the_plain_constructor_makes_them(name):
     """Every parameter: constants equal, draws of equal spread and centre."""
     spec = find(name)
     torch.manual_seed(0)
@@ -107,7 +106,7 @@ class Awkward(torch.nn.Module):
         self.register_buffer("steps", torch.arange(4))
 
 
-def test_fills_that_depend_on_each_other_are_done_in_order() -> None:
+def test_fills_that_depend_on_each_other_are_done_in_order():
     made, _ = initialised(Awkward, seed=0)
     assert made.truncated.abs().max() <= 1
     assert 0.4 < made.truncated.std() < 0.7
@@ -125,7 +124,7 @@ SMALL = [s for s in every_model() if "small" in s.sets]
 
 @pytest.mark.parametrize("spec", SMALL, ids=lambda s: s.id)
 @pytest.mark.parametrize("trained", [False, True], ids=["inference", "training"])
-def test_built_in_sixteen_bits_it_is_the_fp32_model_cast(spec: ModelSpec, trained: bool) -> None:
+def test_built_in_sixteen_bits_it_is_the_fp32_model_cast(spec, trained):
     """Ties and buffers too; and its digest is that of the fp32 weights."""
     spec = spec.trained if trained and spec.training else spec
     whole = built(spec, seed=3)
@@ -144,7 +143,7 @@ def test_built_in_sixteen_bits_it_is_the_fp32_model_cast(spec: ModelSpec, traine
     assert parameter_count(narrow.module) == parameter_count(cast)  # what was tied is tied
 
 
-def test_ties_copies_and_read_values_survive_the_cast() -> None:
+def test_ties_copies_and_read_values_survive_the_cast():
     made, digest = initialised(Awkward, seed=0, dtype=torch.float16)
     whole, same = initialised(Awkward, seed=0)
     assert digest == same
@@ -155,7 +154,7 @@ def test_ties_copies_and_read_values_survive_the_cast() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak from /proc")
-def test_a_model_never_all_exists_in_fp32_where_sixteen_bits_are_wanted() -> None:
+def test_a_model_never_all_exists_in_fp32_where_sixteen_bits_are_wanted():
     program = (
         "import re, torch\n"
         "from accelbench.models.initial import initialised\n"
@@ -176,7 +175,7 @@ def test_a_model_never_all_exists_in_fp32_where_sixteen_bits_are_wanted() -> Non
     assert 256 <= float(done.stdout) < 256 + 2 * 32 + 32
 
 
-def test_a_scheme_that_draws_once_gives_the_very_same_bits() -> None:
+def test_a_scheme_that_draws_once_gives_the_very_same_bits():
     def construct() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.Conv2d(3, 4, 5))
 
@@ -187,7 +186,7 @@ def test_a_scheme_that_draws_once_gives_the_very_same_bits() -> None:
         assert torch.equal(a, b)
 
 
-def test_the_digest_is_the_same_in_another_process() -> None:
+def test_the_digest_is_the_same_in_another_process():
     program = (
         "from accelbench.models.build import build\n"
         "from accelbench.models.narrow import weights_digest\n"
@@ -201,7 +200,7 @@ def test_the_digest_is_the_same_in_another_process() -> None:
     assert done.stderr == ""  # building is silent
 
 
-def test_the_digest_sees_values_places_names_and_types() -> None:
+def test_the_digest_sees_values_places_names_and_types():
     def digest(weight: torch.Tensor, name: str = "weight") -> str:
         module = torch.nn.Module()
         module.register_buffer(name, weight)
@@ -221,7 +220,7 @@ def test_the_digest_sees_values_places_names_and_types() -> None:
     assert digest(base.clone()) == digest(base)
 
 
-def test_a_builder_of_another_package() -> None:
+def test_a_builder_of_another_package():
     spec = replace(
         find("bert-tiny"), builder="torch.nn:Linear", config={"in_features": 3, "out_features": 2}
     )

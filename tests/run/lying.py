@@ -116,13 +116,13 @@ class Lying:
     inputs: Any = None  # that were stepped or asked for last
 
     def prepare(self, case: Case, seed: int | None = None) -> Any:
-        inputs = super().prepare(case, seed)  # type: ignore[misc]
+        inputs = super().prepare(case, seed)
         if self.lie.prepared:
-            self.lie.prepared(super().outputs, inputs)  # type: ignore[misc]
+            self.lie.prepared(super().outputs, inputs)
         return inputs
 
     def sample(self, inputs: Any, n: int, timing: Timing) -> Any:
-        honest = super().sample  # type: ignore[misc]
+        honest = super().sample
         if timing is Timing.DEVICE:
             WORLD.work(BATCH * n)
             return Block(n, timing, {"step": [self.lie.device_ns or 0] * n})
@@ -132,22 +132,22 @@ class Lying:
 
     def outputs(self, inputs: Any) -> Any:
         self.inputs = inputs
-        honest = super().outputs  # type: ignore[misc]
+        honest = super().outputs
         found = self.lie.outputs(honest, inputs) if self.lie.outputs else honest(inputs)
         WORLD.wait()
         return found
 
     def stepped(self, most: int) -> Any:
         WORLD.wait()
-        honest = super().stepped  # type: ignore[misc]
+        honest = super().stepped
         return self.lie.stepped(self, most) if self.lie.stepped else honest(most)
 
     def evidence(self) -> Any:
-        found = super().evidence()  # type: ignore[misc]
+        found = super().evidence()
         return self.lie.evidence(found) if self.lie.evidence else found
 
     def device_memory(self) -> Any:
-        return self.lie.memory or super().device_memory()  # type: ignore[misc]
+        return self.lie.memory or super().device_memory()
 
     def compile(self, inputs: Any) -> Any:
         WORLD.clock.advance(self.lie.compiling_ns)
@@ -216,7 +216,7 @@ class Remote:
         draw = np.random.default_rng(job.settings.seed)
         self._weights = draw.standard_normal((16, 32)), draw.standard_normal((32, 24))
         self._job = job
-        self._sampler = LocalSampler(WORLD.clock, self._stepping(self._run))  # type: ignore[attr-defined]
+        self._sampler = LocalSampler(WORLD.clock, self._stepping(self._run))
         self.host_memory = ScriptedMemory(0, "a script")
 
     def _asked(self) -> None:
@@ -290,7 +290,7 @@ def uncounted(_: Iterable[int]) -> NotAvailable:
 
 def bench_of(runtime: Any, *readers: Any) -> CaseBench:
     with scripted_memory():
-        return CaseBench(runtime, Silent(), WORLD.clock, *(readers or (uncounted,)))  # type: ignore[arg-type]
+        return CaseBench(runtime, Silent(), WORLD.clock, *(readers or (uncounted,)))
 
 
 def opened(

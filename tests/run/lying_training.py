@@ -86,7 +86,7 @@ def measured(
     lie: Lie, case: Case | None = None, iterations: int = 60, kind: type[Here] = Trainer
 ) -> dict[str, Any]:
     """Return what becomes of a training case: its reason if it fails, else its columns."""
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     case = case or case_of()
     runtime = runtime_of("pytorch", lie)
     runtime.open = lambda job: kind(job, lie)
@@ -205,7 +205,7 @@ def stepping(lazy: Lazy, when: Callable[[int], bool]) -> Lie:
         lie.kept["steps"] = lie.kept.get("steps", 0) + 1
         if not when(lie.kept["steps"]):
             return honest(inputs)
-        lazy(honest.__self__, inputs)  # type: ignore[attr-defined]
+        lazy(honest.__self__, inputs)
         return None
 
     lie.step = step

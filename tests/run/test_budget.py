@@ -15,14 +15,14 @@ class Time:
         return self.seconds
 
 
-def test_no_budget_limits_nothing() -> None:
+def test_no_budget_limits_nothing():
     budget = Budget(None, 3)
     assert budget.left() is None
     assert budget.steady_seconds() is None
     assert not budget.exhausted
 
 
-def test_what_one_case_saves_goes_to_the_others() -> None:
+def test_what_one_case_saves_goes_to_the_others():
     now = Time()
     budget = Budget(40.0, 4, now)
     assert budget.steady_seconds() == 5.0  # half of a quarter
@@ -32,7 +32,7 @@ def test_what_one_case_saves_goes_to_the_others() -> None:
     assert budget.left() == 36.0
 
 
-def test_it_is_used_up_exactly_when_no_time_is_left() -> None:
+def test_it_is_used_up_exactly_when_no_time_is_left():
     now = Time()
     budget = Budget(10.0, 1, now)
     now.seconds = 9.999
@@ -42,11 +42,11 @@ def test_it_is_used_up_exactly_when_no_time_is_left() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "share"), [(0.1, SHORTEST_SECONDS), (1e6, LONGEST_SECONDS)])
-def test_a_share_has_bounds(seconds: float, share: float) -> None:
+def test_a_share_has_bounds(seconds, share):
     assert Budget(seconds, 1, Time()).steady_seconds() == share
 
 
-def test_more_cases_than_were_counted_do_no_harm() -> None:
+def test_more_cases_than_were_counted_do_no_harm():
     budget = Budget(10.0, 1, Time())
     budget.case_over()
     budget.case_over()

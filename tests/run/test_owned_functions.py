@@ -44,7 +44,7 @@ def measure(measured_file: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(loading, "imported_below", lambda top: [measured_file.resolve()])
 
     def measured(name: str, inputs: tuple[str, ...] = ()) -> dict[str, Any]:
-        WORLD.__init__()  # type: ignore[misc]
+        WORLD.__init__()
         given = given_inputs(list(inputs)) if inputs else None
         (spec,) = choose([f"{measured_file}:{name}"], None, (), (), all_models=False, inputs=given)
         case = Case(spec, Target("python", "cpu"), "fp32", settle(spec, Shapes(1)))
@@ -81,26 +81,26 @@ def refused(measure: Any, *words: Any) -> str:
         "Remembers",
     ],
 )
-def test_an_answer_that_is_handed_out_again_is_refused(measure: Any, name: str) -> None:
+def test_an_answer_that_is_handed_out_again_is_refused(measure, name):
     assert refused(measure, name) == "cached"
 
 
 @pytest.mark.parametrize("name", ["copied_by_content", "copied_by_first_element"])
-def test_copies_of_what_is_kept_are_refused_with_an_example(measure: Any, name: str) -> None:
+def test_copies_of_what_is_kept_are_refused_with_an_example(measure, name):
     assert refused(measure, name) == "cached"
 
 
-def test_steps_that_leave_other_outputs_than_calls_are_refused(measure: Any) -> None:
+def test_steps_that_leave_other_outputs_than_calls_are_refused(measure):
     assert refused(measure, "computed_outside_of_blocks") == "wrong_steps"
 
 
 @pytest.mark.parametrize("name", ["copied_whatever_the_input", "copied_after_seven_calls"])
-def test_an_answer_that_ignores_other_numbers_is_named(measure: Any, name: str) -> None:
+def test_an_answer_that_ignores_other_numbers_is_named(measure, name):
     assert measure(name)["evidence"]["details"]["same_for_similar_inputs"]
 
 
 @pytest.mark.parametrize("name", ["by_content", "of_the_latest", "by_content_after_20_uses"])
-def test_a_cache_by_inputs_is_not_filled_before_it_is_looked_for(measure: Any, name: str) -> None:
+def test_a_cache_by_inputs_is_not_filled_before_it_is_looked_for(measure, name):
     assert refused(measure, name, X) == "cached"
 
 
@@ -118,7 +118,7 @@ def test_a_cache_by_inputs_is_not_filled_before_it_is_looked_for(measure: Any, n
         "late_error",
     ],
 )
-def test_late_values_are_evaluated_in_the_step(measure: Any, name: str) -> None:
+def test_late_values_are_evaluated_in_the_step(measure, name):
     found = measure(name)
     assert found["metrics"]["latency_mean_ms"] == pytest.approx(0.602)
     assert found["evidence"]["details"]["evaluated"]
@@ -128,7 +128,7 @@ def test_late_values_are_evaluated_in_the_step(measure: Any, name: str) -> None:
     "name",
     ["cached_attribute", "any_name", "hidden_future", "late_from_the_fourth_call_on", "forked"],
 )
-def test_what_is_not_finished_and_cannot_be_evaluated_is_refused(measure: Any, name: str) -> None:
+def test_what_is_not_finished_and_cannot_be_evaluated_is_refused(measure, name):
     assert refused(measure, name) == "unfinished"
 
 
@@ -142,16 +142,16 @@ def test_what_is_not_finished_and_cannot_be_evaluated_is_refused(measure: Any, n
         ("intercepted", "Intercepted"),
     ],
 )
-def test_an_object_whose_methods_may_compute_is_named(measure: Any, name: str, kind: str) -> None:
+def test_an_object_whose_methods_may_compute_is_named(measure, name, kind):
     assert measure(name)["evidence"]["details"]["holds_only_inputs"] == [kind]
 
 
-def test_a_default_that_is_computed_is_named(measure: Any) -> None:
+def test_a_default_that_is_computed_is_named(measure):
     details = measure("by_default")["evidence"]["details"]
     assert details["computed_when_read"] == ["defaultdict.default_factory"]
 
 
-def test_a_cache_that_is_only_a_part_of_a_call_is_named(measure: Any) -> None:
+def test_a_cache_that_is_only_a_part_of_a_call_is_named(measure):
     details = measure("copied_from_lru")["evidence"]["details"]
     assert details["found_in_caches"] == ["lru"]
 
@@ -175,13 +175,13 @@ def test_a_cache_that_is_only_a_part_of_a_call_is_named(measure: Any) -> None:
         "largest",
     ],
 )
-def test_an_honest_function_is_measured(measure: Any, name: str) -> None:
+def test_an_honest_function_is_measured(measure, name):
     details = measure(name)["evidence"]["details"]
     named = {key: details[key] for key in NAMED if details.get(key)}
     assert named == EXPECTED.get(name, {})
 
 
-def test_an_honest_function_with_drawn_inputs_is_measured(measure: Any) -> None:
+def test_an_honest_function_with_drawn_inputs_is_measured(measure):
     assert measure("product", X)["metrics"]["latency_mean_ms"] == pytest.approx(0.6)
 
 
