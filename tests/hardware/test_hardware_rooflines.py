@@ -43,7 +43,7 @@ def test_a_figure_is_of_the_order_of_its_unit(one):
     assert 10 < intensity < 2000
 
 
-def test_names_are_unique_and_ones_that_a_command_line_takes():
+def test_names_are_unique_and_each_platform_has_a_device():
     names = [one.name for one in _TABLE]
     assert len(set(names)) == len(names)
     assert len({one.device.lower() for one in _TABLE}) == len(names)
@@ -52,8 +52,6 @@ def test_names_are_unique_and_ones_that_a_command_line_takes():
         assert not set(name) & set(" ,:")
         assert not name.isdecimal()  # a number is an ordinal
 
-
-def test_every_platform_of_accelerators_has_a_device_that_stands_for_it():
     for hardware in {*HARDWARE, "directml"} - {"cpu", "wasm"}:
         found = roofline(hardware, "")
         assert found is not None, hardware
@@ -61,21 +59,23 @@ def test_every_platform_of_accelerators_has_a_device_that_stands_for_it():
     assert roofline("cpu", "") is roofline("wasm", "") is None
     assert {hardware for hardware, _ in _TYPICAL} >= {p for one in _TABLE for p in one.platforms}
 
-
-@pytest.mark.parametrize("place", _TYPICAL)
-def test_what_stands_for_a_platform_is_in_the_table(place):
-    assert roofline(*place) in rooflines_of(place[0])
-
-
-def test_a_device_is_known_on_its_own_platforms_alone():
     assert roofline("cuda", "a100-80gb") is not None
     assert roofline("rocm", "a100-80gb") is None
     assert roofline("webgpu", "rtx-4060") == roofline("cuda", "rtx-4060")
     assert roofline("webgpu", "a100-80gb") is None  # no browser is opened on it
     assert roofline("openvino", "npu") == roofline("openvino", "core-ultra-7-258v-npu")
 
+    for one, other in itertools.combinations(_TABLE, 2):
+        figures = (one.teraops, one.bytes_per_second, one.memory_bytes)
+        assert figures != (other.teraops, other.bytes_per_second, other.memory_bytes)
 
-def test_figures_that_everybody_can_look_up():
+
+@pytest.mark.parametrize("place", _TYPICAL)
+def test_what_stands_for_a_platform_is_in_the_table(place):
+    assert roofline(*place) in rooflines_of(place[0])
+
+
+def test_rates_are_those_of_their_documents():
     a100, h100 = roofline("cuda", "a100-80gb"), roofline("cuda", "h100")
     assert a100.operations_per_second("fp32") == pytest.approx(19.5e12)
     assert a100.operations_per_second("bf16") == pytest.approx(312e12)  # dense: half of 624
@@ -87,12 +87,27 @@ def test_figures_that_everybody_can_look_up():
     assert rtx.operations_per_second("fp32") == pytest.approx(3072 * 2 * 2.46e9, rel=0.01)
     assert rtx.bytes_per_second == pytest.approx(128 / 8 * 17e9)
 
-
-def test_a_precision_without_a_document_has_no_peak():
     npu = roofline("qnn", "")
     assert npu.operations_per_second("int8") == pytest.approx(45e12)
     assert npu.operations_per_second("fp16") is None
     assert npu.operations_per_second("amp-fp16") is None
+
+    for one in documented_devices():
+        facts = facts_of(one.device)
+        if facts is not None:
+            narrow = {one.teraops[name] for name in ("fp16", "bf16") if name in one.teraops}
+            assert narrow == {facts.half}, one.name
+            assert one.teraops["fp32"] == facts.fp32, one.name
+            assert one.gigabytes_per_second == facts.bandwidth, one.name
+
+    card, facts = called("cuda", "NVIDIA GeForce RTX 4090"), facts_of("NVIDIA GeForce RTX 4090")
+    assert (facts.half, facts.half_fp16_sums, facts.highest) == (165.2, 330.4, 330.4)
+    assert card.operations_per_second("fp16") == pytest.approx(165.2e12)
+    assert card.highest_per_second("fp16") == pytest.approx(330.4e12)
+    assert card.highest_per_second("bf16") == pytest.approx(165.2e12)  # it has no other way
+    server = facts_of("NVIDIA H100 80GB HBM3")
+    assert server.half_fp16_sums is None
+    assert server.highest == server.half
 
 
 @pytest.mark.parametrize(
@@ -127,30 +142,3 @@ def test_a_device_is_known_by_the_name_of_its_driver(name, device, same):
 def test_a_line_that_is_not_whole_is_refused(wrong):
     with pytest.raises(ValueError, match="not whole"):
         dataclasses.replace(_TABLE[0], **wrong)
-
-
-def test_no_two_lines_are_the_same_device_twice():
-    for one, other in itertools.combinations(_TABLE, 2):
-        figures = (one.teraops, one.bytes_per_second, one.memory_bytes)
-        assert figures != (other.teraops, other.bytes_per_second, other.memory_bytes)
-
-
-def test_a_device_has_the_same_rates_wherever_they_are_asked_for():
-    for one in documented_devices():
-        facts = facts_of(one.device)
-        if facts is not None:
-            narrow = {one.teraops[name] for name in ("fp16", "bf16") if name in one.teraops}
-            assert narrow == {facts.half}, one.name
-            assert one.teraops["fp32"] == facts.fp32, one.name
-            assert one.gigabytes_per_second == facts.bandwidth, one.name
-
-
-def test_a_geforce_has_two_rates_in_fp16_and_estimates_take_the_one_with_sums_in_fp32():
-    card, facts = called("cuda", "NVIDIA GeForce RTX 4090"), facts_of("NVIDIA GeForce RTX 4090")
-    assert (facts.half, facts.half_fp16_sums, facts.highest) == (165.2, 330.4, 330.4)
-    assert card.operations_per_second("fp16") == pytest.approx(165.2e12)
-    assert card.highest_per_second("fp16") == pytest.approx(330.4e12)
-    assert card.highest_per_second("bf16") == pytest.approx(165.2e12)  # it has no other way
-    server = facts_of("NVIDIA H100 80GB HBM3")
-    assert server.half_fp16_sums is None
-    assert server.highest == server.half
