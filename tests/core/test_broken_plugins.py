@@ -74,8 +74,6 @@ def test_naming_it_raises_its_own_error(install):
     with pytest.raises(PluginError, match=r"broken-raising.*libfoo\.so\.3"):
         plan_for(request, {}, installed_runtimes())
 
-
-def test_naming_a_platform_whose_detector_fails_raises_its_error(install):
     install("exiting", BODIES["exiting"][0], HARDWARE)
     nothing: Inventory = {}
     request = Request(models=(), hardware=("exiting:1",))

@@ -42,31 +42,26 @@ def test_the_figure_that_says_most_stands_for_a_result(figures, expected):
     assert (None if found is None else (item_ms(one, found), found)) == expected
 
 
-def test_a_rate_of_many_requests_at_once_has_no_latency():
+def test_no_figure_is_made_of_what_nobody_knows():
     offline = row(**RATE, scenario="offline", batch_size=None)
     assert latency(offline) is None
     assert [metric.of(offline) for metric in METRICS][:2] == [None, 500.0]
-
-
-def test_no_rate_is_made_of_a_median_or_of_a_batch_that_nobody_knows():
     assert rate_of(row(latency_mean_ms=None)) is None
     assert rate_of(row(latency_mean_ms=8.0, batch_size=None)) is None
     assert rate_of(row(latency_mean_ms=8.0, batch_size=4)) == pytest.approx(500.0)
-
-
-def test_a_percentile_is_that_percentile():
     assert tail_of(row(**NOTHING, latency_p90_ms=9.0)) == (9.0, Statistic.P90)
     assert latency(row(**NOTHING, latency_p90_ms=9.0)) is None
+    rate, mean = row(**RATE, batch_size=None), row(batch_size=None)
+    assert times_by([rate], [mean]) is None
+    assert times_by([rate], [row(batch_size=8)]) is not None
 
 
-def test_both_sides_are_timed_by_the_figure_that_both_have():
+def test_two_sides_are_timed_by_a_figure_that_both_have():
     whole, medians = row(), row(latency_mean_ms=None)
     assert times_by([whole], [medians]) == (Statistic.MEDIAN, (8.0,))
     assert times_by([whole], [row(**NOTHING, latency_p90_ms=9.0)]) is None
     assert times_by([]) is None
 
-
-def test_an_item_is_a_token_where_both_count_tokens():
     short, long = (
         row(latency_mean_ms=ms, throughput=rate, throughput_unit="tokens/s")
         for ms, rate in ((10.0, 1000.0), (20.0, 1000.0))
@@ -83,12 +78,6 @@ def test_a_mean_and_a_rate_are_one_figure_but_not_of_other_things():
     assert times_by([mean], [row(**RATE)]) == (Statistic.RATE, (9.0,))
     tokens = row(**RATE, throughput_unit="tokens/s")
     assert times_by([row(latency_p50_ms=None, throughput_unit="images/s")], [tokens]) is None
-
-
-def test_a_rate_is_not_held_against_the_time_of_a_batch_that_nobody_knows():
-    rate, mean = row(**RATE, batch_size=None), row(batch_size=None)
-    assert times_by([rate], [mean]) is None
-    assert times_by([rate], [row(batch_size=8)]) is not None
 
 
 def test_a_ratio_is_of_the_means_that_are_shown_where_rates_say_otherwise():

@@ -101,7 +101,21 @@ def test_yaml_is_judged_before_it_is_built(text, tmp_path):
         read_import("aihub", path)
 
 
-def test_labels_that_cannot_be_read_name_nothing(tmp_path):
+def test_depth_and_infinity(tmp_path):
+    text = "[" * DEEPEST + "1" + "]" * DEEPEST
+    assert parse(text) == loads(text)
+    for read in (parse, loads):
+        with pytest.raises(JsonError, match="deeper than 100 levels"):
+            read(f"[{text}]")
+    assert not is_too_deep(3)
+
+    assert (
+        loads('{"time_step_limit": [0.0, Infinity]}', infinite=True)["time_step_limit"][1] > 1e308
+    )
+    for text, infinite in (("[Infinity]", False), ("[NaN]", True), ("[1e999]", True)):
+        with pytest.raises(JsonError):
+            loads(text, infinite=infinite)
+
     (tmp_path / "Labels.json").write_text("[" * DEEP)
     assert folder._titles(tmp_path) == {}
 
@@ -110,24 +124,6 @@ def test_labels_that_cannot_be_read_name_nothing(tmp_path):
 def test_a_configuration_of_the_api_is_of_finite_numbers(value):
     with pytest.raises(AccelbenchError):
         over_defaults({"hardware_preferences": {"cpu": {"cost_factor": value}}})
-
-
-def test_what_is_as_deep_as_it_may_be_is_read():
-    text = "[" * DEEPEST + "1" + "]" * DEEPEST
-    assert parse(text) == loads(text)
-    for read in (parse, loads):
-        with pytest.raises(JsonError, match="deeper than 100 levels"):
-            read(f"[{text}]")
-    assert not is_too_deep(3)
-
-
-def test_infinity_stands_in_configs_of_models_alone():
-    assert (
-        loads('{"time_step_limit": [0.0, Infinity]}', infinite=True)["time_step_limit"][1] > 1e308
-    )
-    for text, infinite in (("[Infinity]", False), ("[NaN]", True), ("[1e999]", True)):
-        with pytest.raises(JsonError):
-            loads(text, infinite=infinite)
 
 
 #: Who reads JSON without the one reader: what programs of ours, or of engines, wrote a moment ago.

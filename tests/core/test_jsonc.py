@@ -42,7 +42,7 @@ def parsed(text: str) -> object:
         return error
 
 
-def test_comments_are_blanked_and_everything_stays_in_its_place():
+def test_comments_and_lines():
     text = '{ // one\n "a": /* two\n lines */ 1, "b//": "/* no */" }\n// end'
     blanked = without_comments(text)
     assert len(blanked) == len(text)
@@ -52,8 +52,6 @@ def test_comments_are_blanked_and_everything_stays_in_its_place():
     assert parse(text) == {"a": 1, "b//": "/* no */"}
     assert blanked.index('"b//"') == text.index('"b//"')
 
-
-def test_every_key_knows_its_line():
     found = parse('// a\n{"a": {\n"b": 1,\n\n"c": [{"d": 2}]}}')
     assert isinstance(found, Object)
     assert (found.line, found.lines) == (2, {"a": 2})

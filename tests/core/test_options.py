@@ -35,9 +35,14 @@ def test_what_is_no_setting_is_refused(wrong):
         written([wrong])
 
 
-def test_one_option_has_one_value():
+def test_options_of_a_runtime():
     with pytest.raises(UsageError, match=r"x\.hint is set twice"):
         written(["x.hint=latency", "x.hint=throughput"])
+    with pytest.raises(UsageError, match="none of its own"):
+        meant(Setting("x", "hint", "latency"), ())
+    values = {"hint": "latency", "cache": True, "provider": "b"}
+    assert on_purpose(values, DECLARED, "cpu") == {"cache": True, "provider": "b"}
+    assert on_purpose(values, DECLARED, "cuda") == {"cache": True}
 
 
 @pytest.mark.parametrize(
@@ -68,14 +73,3 @@ def test_a_value_is_what_the_runtime_declares(name, text, value):
 def test_what_a_runtime_does_not_know_is_refused_with_what_it_knows(name, text, said):
     with pytest.raises(UsageError, match=said):
         meant(Setting("x", name, text), DECLARED)
-
-
-def test_a_runtime_without_options_says_so():
-    with pytest.raises(UsageError, match="none of its own"):
-        meant(Setting("x", "hint", "latency"), ())
-
-
-def test_what_is_meant_anyway_is_not_set_on_purpose():
-    values = {"hint": "latency", "cache": True, "provider": "b"}
-    assert on_purpose(values, DECLARED, "cpu") == {"cache": True, "provider": "b"}
-    assert on_purpose(values, DECLARED, "cuda") == {"cache": True}

@@ -214,7 +214,7 @@ def test_whatever_a_killed_process_had_started_is_gone(tmp_path):
     assert not said
 
 
-def test_a_program_ends_as_it_would_alone(tmp_path):
+def test_programs_end_as_they_would_alone(tmp_path):
     said = processes.run(["sh", "-c", "echo out; echo wrong >&2; exit 7"], 60)
     assert (said.returncode, said.stdout, said.stderr) == (7, "out\n", "wrong\n")
     assert said.last_line == "wrong"
@@ -224,8 +224,6 @@ def test_a_program_ends_as_it_would_alone(tmp_path):
     # Python itself ignores it, and so would all that it starts.
     assert processes.run(["sh", "-c", "kill -PIPE $$"], 60).returncode == -signal.SIGPIPE
 
-
-def test_a_program_that_is_not_there_or_is_none(tmp_path):
     with pytest.raises(FileNotFoundError, match="no program no-such-program"):
         processes.run(["no-such-program"], 60)
     (tmp_path / "text").write_text("\x7fELF, but not really")

@@ -35,19 +35,13 @@ def test_a_column_says_the_unit_that_all_of_its_rates_have(rows, unit):
     assert unit_of_all(rows) == unit
 
 
-def test_a_rate_of_other_things_than_its_column_says_its_own_unit():
+def test_units_of_headings():
     beside = [unit_beside(row, ITEMS) for row in (TOKENS, IMAGES, NAMELESS, RATELESS)]
     assert beside == ["tokens/s", "", "", ""]
     assert unit_beside(TOKENS, "tokens/s") == ""
-
-
-def test_samples_are_items_in_every_heading():
     stored = {"throughput": 2.0, "throughput_unit": "samples/s"}
     assert unit_of(stored) == unit_of_all([stored, {**stored, "throughput_unit": ITEMS}]) == ITEMS
     assert ModelSpec.__dataclass_fields__["item"].default == "items"
-
-
-def test_an_item_of_the_batch_is_the_same_by_any_name():
     assert kind_of_unit("Images/s") == kind_of_unit("inferences/s") == ""
     assert kind_of_unit("Tokens/s") == kind_of_unit("token/sec") == "token"
 

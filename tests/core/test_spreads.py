@@ -26,14 +26,12 @@ def test_few_launches_have_a_range(values):
     assert spread.sentence(digits).startswith("range of")
 
 
-def test_five_launches_have_an_interval():
+def test_intervals_and_ranges_of_launches():
     values = (2.0, 2.01, 1.99, 2.02, 1.98)
     spread = spread_of(values)
     assert (spread.low, spread.high) == interval_of(values)
     assert (spread.kind, spread.count) == (SpreadKind.INTERVAL, 5)
 
-
-def test_nothing_wider_than_a_factor_of_100_is_shown():
     spread = spread_of((0.01, 30.0, 5.0, 0.02, 900.0))
     assert (spread.low, spread.high) == (None, None)
     assert spread.text(1.9, digits) == NOT_KNOWN
@@ -47,15 +45,10 @@ def test_nothing_wider_than_a_factor_of_100_is_shown():
     assert changes_text(-0.99, 3.0, digits) == NOT_KNOWN
     assert changes_text(-0.5, 1.0, digits) == "-0.500 … 1.00"
 
-
-def test_equal_launches_and_a_single_one_have_no_range():
     assert spread_of((2.0, 2.0)) is None
     assert spread_of((2.0,)) is None
     within = spread_of((2.0,), (1.9, 2.1))
     assert within == Spread(1.9, 2.1, SpreadKind.SAMPLES)
-
-
-def test_a_document_has_the_spread():
     spread = Spread(1.0, 2.0, SpreadKind.RANGE, 3)
     assert spread_in({**ends_document(spread), "count": 3}) == spread
     assert spread_in(ends_document(None)) is None

@@ -44,7 +44,7 @@ def test_what_acts_is_its_code_point(code):
     assert visible(f"a{chr(code)}b") == f"a<U+{code:04X}>b"
 
 
-def test_nothing_that_is_left_is_unseen():
+def test_nothing_unseen_is_left():
     left = [
         chr(code)
         for code in range(0x110000)
@@ -52,14 +52,14 @@ def test_nothing_that_is_left_is_unseen():
     ]
     assert left == [" ", "\u00a0", "\u3000"]
 
+    assert visible_lines("a\nb\x1bc") == "a\nb<U+001B>c"
+    assert "@octocat" not in markdown("@octocat")
+    assert "#12" not in markdown("owner/repo#12")
+
 
 @pytest.mark.parametrize("text", [*HONEST, "⚠️ Low", "é", "🏳️‍🌈", "👩‍💻", "a b", "<U+202E>"])
 def test_what_is_seen_stays(text):
     assert visible(text) == text
-
-
-def test_a_line_break_of_ours_stays_where_lines_are_meant():
-    assert visible_lines("a\nb\x1bc") == "a\nb<U+001B>c"
 
 
 @given(st.text())
@@ -119,11 +119,6 @@ def test_markdown_says_the_name(name):
     table = _read(reader.render(f"| a | b |\n|---|---|\n| {markdown(name)} | x |"))
     assert table.tags == ["table", "thead", "tr", "th", "th", "tbody", "tr", "td", "td"]
     assert text in table.said.replace("\u200b", "")
-
-
-def test_nobody_is_mentioned():
-    assert "@octocat" not in markdown("@octocat")
-    assert "#12" not in markdown("owner/repo#12")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def series(*levels: tuple[int, float], noise: float = 0.01, seed: int = 0) -> li
     return [level * math.exp(one) for level, one in zip(flat, drawn, strict=True)]
 
 
-def test_a_step_is_found_where_it_is_with_its_size():
+def test_steps_are_found_where_they_are():
     found = course(series((12, 10.0), (10, 10.8)))
     (step,) = found.steps
     assert step.at == 12
@@ -31,36 +31,21 @@ def test_a_step_is_found_where_it_is_with_its_size():
     assert (found.spikes, found.drift, found.unconfirmed) == ((), None, None)
     assert found.noise == pytest.approx(0.01, rel=0.6)
 
-
-def test_several_steps_are_found_both_ways():
     found = course(series((10, 10.0), (8, 12.0), (9, 9.0)))
     assert [step.at for step in found.steps] == [10, 18]
     assert [step.share > 0 for step in found.steps] == [True, False]
 
-
-@pytest.mark.parametrize("count", [4, 8, 20, 60, 200])
-def test_where_nothing_happened_nothing_is_found(count):
-    told = [course(series((count, 10.0), seed=seed)) for seed in range(60)]
-    assert sum(bool(one.steps) for one in told) == 0
-    assert sum(one.drift is not None for one in told) <= 1
-
-
-def test_a_point_that_came_back_is_no_step():
     values = series((20, 10.0))
     values[9] *= 1.3
     found = course(values)
     assert (found.steps, [spike.at for spike in found.spikes]) == ((), [9])
     assert found.spikes[0].share == pytest.approx(0.3, abs=0.04)
 
-
-def test_two_points_are_a_level():
     values = series((20, 10.0))
     values[9] *= 1.3
     values[10] *= 1.3
     assert [step.at for step in course(values).steps] == [9, 11]
 
-
-def test_of_the_newest_point_nobody_knows_whether_it_stays():
     found = course([*series((20, 10.0)), 12.0])
     assert found.steps == ()
     assert found.unconfirmed.at == 20
@@ -69,8 +54,6 @@ def test_of_the_newest_point_nobody_knows_whether_it_stays():
     assert [step.at for step in found.steps] == [20]
     assert found.unconfirmed is None
 
-
-def test_what_creeps_in_is_drift():
     values = [10.0 * 1.003**n for n in range(25)]
     noise = series((25, 1.0), noise=0.004)
     found = course([a * b for a, b in zip(values, noise, strict=True)])
@@ -81,17 +64,19 @@ def test_what_creeps_in_is_drift():
     assert told.drift.share == pytest.approx(1.0015**29 - 1.0, abs=0.015)
     assert told.drift.since == 0
 
-
-def test_a_change_below_the_floor_is_none():
     values = series((30, 10.0), (30, 10.2), noise=0.002)
     assert course(values).steps == ()
     assert [step.at for step in course(values, least=0.01).steps] == [30]
-
-
-def test_the_same_figure_again_and_again_has_no_noise_and_no_steps():
     assert course([5.0] * 12) == course([7.0] * 12)
     assert course([5.0] * 12).steps == ()
     assert [step.at for step in course([5.0] * 6 + [5.5] * 6).steps] == [6]
+
+
+@pytest.mark.parametrize("count", [4, 8, 20, 60, 200])
+def test_where_nothing_happened_nothing_is_found(count):
+    told = [course(series((count, 10.0), seed=seed)) for seed in range(60)]
+    assert sum(bool(one.steps) for one in told) == 0
+    assert sum(one.drift is not None for one in told) <= 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -92,7 +92,7 @@ def fixed(warmup: int, iterations: int) -> Rules:
     return Rules(WarmupRule(fixed=warmup), StoppingRule(fixed=iterations))
 
 
-def test_a_constant_latency_comes_back_exactly():
+def test_figures_of_constant_and_cyclic_latencies():
     found = measured(batch=4, step_ns=MS)
     for name in ("mean", "p50", "min", "max", "ci_low", "ci_high"):
         assert found.metrics[f"latency_{name}_ms"] == 4.0, name
@@ -107,18 +107,11 @@ def test_a_constant_latency_comes_back_exactly():
     assert not found.warnings
     assert found.metrics["sampling_ms"] == 120.0
 
-
-def test_of_thirty_samples_percentiles_are_rough_and_the_last_is_not_given():
     metrics = measured(step_ns=MS).metrics
     assert [metrics[f"latency_p{p}_ms"] for p in (90, 95, 99)] == [1.0, 1.0, None]
     assert [metrics[f"latency_p{p}_rough"] for p in (90, 95, 99)] == [True, True, None]
-
-
-def test_every_metric_is_a_column_of_the_registry():
     assert not set(measured(step_ns=MS).metrics) - set(BY_NAME)
 
-
-def test_a_cycle_of_two_latencies_has_its_mean_and_median():
     found = measured(step_ns=[MS, 3 * MS])
     assert found.metrics["latency_mean_ms"] == 2.0
     assert found.metrics["latency_p50_ms"] == 2.0
@@ -127,7 +120,7 @@ def test_a_cycle_of_two_latencies_has_its_mean_and_median():
     assert found.metrics["sample_count"] in (30, 60, 120, 240, 480, 960, 1920, 3840)
 
 
-def test_slow_first_steps_are_warm_up_and_nothing_else():
+def test_warm_up_and_steadiness():
     found = measured(step_ns=MS, warm_up_ns=[50 * MS, 20 * MS, 5 * MS])
     assert found.metrics["first_inference_ms"] == 51.0
     # 1 while memory is sampled, 1 + 16 to learn the pace, 78 to fill 100 ms, 100 that agree.
@@ -136,14 +129,10 @@ def test_slow_first_steps_are_warm_up_and_nothing_else():
     assert set(found.samples["step"]) == {MS}
     assert found.quality is Quality.CONVERGED
 
-
-def test_a_step_that_never_settles_is_unsteady():
     found = measured(step_ns=[round(MS * 1.0005 ** min(i, 1600)) for i in range(20_000)])
     assert found.quality is Quality.UNSTEADY
     assert any("settled" in w for w in found.warnings)
 
-
-def test_a_figure_whose_interval_is_too_wide_is_unusable_whatever_else_it_is():
     found = measured(step_ns=[round(MS * 1.02**i) for i in range(600)])
     assert found.quality is Quality.UNUSABLE
     assert any("settled" in w for w in found.warnings)
@@ -166,11 +155,25 @@ def test_of_steps_in_blocks_the_width_that_counts_is_of_the_mean_which_is_shown(
     assert f"Too noisy: ±{math.ceil(100 * half)} % (limit" in said
 
 
-def test_fewer_blocks_than_thirty_that_were_asked_for_stay_fixed():
+def test_fixed_numbers_are_honoured():
     slow = [MS // 100] * 1_000 + [60 * MS] + [MS // 100] * 40_000
     found = measured(step_ns=slow, tick_ns=1000.0, rules=fixed(5, 12))
     assert found.metrics["latency_p50_ms"] is None
     assert found.quality is Quality.FIXED
+
+    case = case_of()
+    session, clock = session_of(case, step_ns=MS, warm_up_ns=[0, 9 * MS, 9 * MS, 9 * MS])
+    notes = Notes()
+    found = measure(session, case, fixed(3, 50), clock, notes, notes)
+    assert found.metrics["warmup_steps"] == 3
+    assert found.metrics["warmup_ms"] == 30.0
+    assert found.samples["step"] == [MS] * 50
+    assert any("fixed" in w for w in found.warnings)
+
+    found = measured(rules=fixed(0, 5), step_ns=MS, warm_up_ns=[0, 2 * MS])
+    assert found.metrics["warmup_steps"] == 0
+    assert found.samples["step"] == [3 * MS, MS, MS, MS, MS]
+    assert any("Only 5 samples" in w for w in found.warnings)
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.05, 0.3])
@@ -197,24 +200,6 @@ def test_slow_steps_are_limited_by_time(seconds, least, most):
     assert least <= found.metrics["sample_count"] <= most
     assert found.metrics["latency_p50_ms"] == seconds * 1000.0
     assert any("Only" in w for w in found.warnings)
-
-
-def test_fixed_numbers_are_honoured_exactly():
-    case = case_of()
-    session, clock = session_of(case, step_ns=MS, warm_up_ns=[0, 9 * MS, 9 * MS, 9 * MS])
-    notes = Notes()
-    found = measure(session, case, fixed(3, 50), clock, notes, notes)
-    assert found.metrics["warmup_steps"] == 3
-    assert found.metrics["warmup_ms"] == 30.0
-    assert found.samples["step"] == [MS] * 50
-    assert any("fixed" in w for w in found.warnings)
-
-
-def test_no_warm_up_at_all_can_be_asked_for():
-    found = measured(rules=fixed(0, 5), step_ns=MS, warm_up_ns=[0, 2 * MS])
-    assert found.metrics["warmup_steps"] == 0
-    assert found.samples["step"] == [3 * MS, MS, MS, MS, MS]
-    assert any("Only 5 samples" in w for w in found.warnings)
 
 
 def test_steps_too_short_for_the_clock_are_timed_in_blocks():
@@ -251,14 +236,12 @@ def test_whoever_is_asked_from_afar_is_asked_for_many_blocks_at_once():
     assert found.metrics["sample_count"] == 40
 
 
-def test_a_drift_is_unsteady_and_said():
+def test_drift_and_compilation_are_unsteady():
     steps = [MS] * 36 + [round(1.1 * MS)] * 30 + [round(1.2 * MS)] * 100
     found = measured(rules=fixed(5, 90), step_ns=steps)
     assert found.quality is Quality.UNSTEADY
     assert any("20% slower" in w for w in found.warnings)
 
-
-def test_a_compilation_in_the_steady_state_is_unsteady_and_said():
     case = case_of(compiled=True)
     session, clock = session_of(case, step_ns=MS)
     # Block 0 is the first inference, 1 and 2 the warm-up of 3 fixed steps, the rest steady state.
@@ -269,7 +252,7 @@ def test_a_compilation_in_the_steady_state_is_unsteady_and_said():
     assert any("compiled anew once" in w for w in found.warnings)
 
 
-def test_compiling_ahead_is_told_apart_from_the_first_step():
+def test_compiling_is_told_apart():
     case = case_of(compiled=True)
     session, clock = session_of(case, step_ns=MS, compile_ns=5 * MS)
     notes = Notes()
@@ -278,8 +261,6 @@ def test_compiling_ahead_is_told_apart_from_the_first_step():
     assert found.metrics["first_inference_ms"] == 1.0
     assert notes.phases[:3] == ["prepare", "compile", "first inference"]
 
-
-def test_compiling_in_the_first_call_is_told_apart_from_it():
     case = case_of(compiled=True)
     session, clock = session_of(case, step_ns=MS, warm_up_ns=[40 * MS])
     session.alter = lambda i, block: (

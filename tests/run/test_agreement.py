@@ -26,15 +26,13 @@ def held(output: Any, precision: str = "fp32", right: Any = RIGHT, other: Any = 
     return agree({"y": output}, pick({"y": right}, 0), pick({"y": other}, 0), precision)
 
 
-def test_the_same_agrees_to_the_last_bit():
+def test_the_distance_is_of_what_other_inputs_move():
     assert held(RIGHT) == Agreement(0.0, TOLERANCES["fp32"].most, {"y": 0.0})
-
-
-def test_outputs_of_other_inputs_are_one_yardstick_away():
     found = held(OTHER)
     assert found.error == pytest.approx(1.0, rel=0.01)
     assert not found.ok
     assert not held(OTHER, "bf16").ok
+    assert held(RIGHT * (1 + 1e-6)).ok
 
 
 @pytest.mark.parametrize(("places", "asked"), [(10, "fp16"), (7, "bf16")])
@@ -43,10 +41,6 @@ def test_a_silent_downgrade_is_no_fp32(places, asked):
     rounded = np.round(RIGHT * 2**places) / 2**places
     assert held(rounded, asked).ok
     assert not held(rounded, "fp32").ok
-
-
-def test_the_order_of_summation_passes():
-    assert held(RIGHT * (1 + 1e-6)).ok
 
 
 def test_an_output_that_hardly_moves_may_be_off_by_its_rounding_alone():
@@ -69,14 +63,12 @@ def test_another_shape_is_wrong(output, words):
     assert words in found.wrong
 
 
-def test_a_missing_output_is_wrong_and_one_too_many_is_not():
+def test_shapes_and_missing_numbers_or_outputs_are_wrong():
     whole = pick({"y": RIGHT, "z": RIGHT}, 0)
     assert "z is missing" in agree({"y": RIGHT}, whole, whole, "fp32").wrong
     both = {"y": RIGHT, "z": RIGHT}
     assert agree(both, pick({"y": RIGHT}, 0), pick({"y": OTHER}, 0), "fp32").ok
 
-
-def test_numbers_that_are_none_count_where_the_reference_has_some():
     holes = RIGHT.copy()
     holes[0, 0] = np.nan
     assert held(holes).error == float("inf")
@@ -84,7 +76,7 @@ def test_numbers_that_are_none_count_where_the_reference_has_some():
     assert held(RIGHT, right=holes).error == float("inf")
 
 
-def test_decisions_must_be_the_same_only_where_there_is_nothing_else():
+def test_decisions_are_the_same_or_others():
     ids, others = np.array([1, 2, 3]), np.array([1, 2, 4])
     assert not held(others, right=ids, other=others).ok
     assert held(ids, right=ids, other=others).ok
@@ -92,6 +84,19 @@ def test_decisions_must_be_the_same_only_where_there_is_nothing_else():
     assert agree({"ids": others, "y": RIGHT}, right, other, "fp32").ok
     assert "ids is missing" in agree({"y": RIGHT}, right, other, "fp32").wrong
     assert "ids has the shape" in agree({"ids": ids[:2], "y": RIGHT}, right, other, "fp32").wrong
+
+    # Ids of 0 to 30,000 of which one is the next: by its distance it would be 1e-5 off.
+    right, other = IDS * 150, IDS[::-1] * 150
+    assert held(right, "fp32", right, other).ok
+    off = right.copy()
+    off[2, 7] += 1
+    assert not held(off, "fp32", right, other).ok
+    assert held(off, "bf16", right, other).ok  # one of fifty, beside a tie
+    assert not held(off + 1, "bf16", right, other).ok
+
+    right = RIGHT > 0
+    assert held(right, "fp32", right, OTHER > 0).ok
+    assert not held(~right, "bf16", right, OTHER > 0).ok
 
 
 def test_autocast_may_cost_what_its_type_may():
@@ -154,23 +159,6 @@ def test_one_value_is_measured_by_what_several_draws_move_it():
 
 
 IDS = np.arange(200).reshape(4, 50)
-
-
-def test_decisions_are_the_same_or_others_not_near_or_far():
-    """Ids of 0 to 30,000 of which one is the next: by its distance it would be 1e-5 off."""
-    right, other = IDS * 150, IDS[::-1] * 150
-    assert held(right, "fp32", right, other).ok
-    off = right.copy()
-    off[2, 7] += 1
-    assert not held(off, "fp32", right, other).ok
-    assert held(off, "bf16", right, other).ok  # one of fifty, beside a tie
-    assert not held(off + 1, "bf16", right, other).ok
-
-
-def test_truths_are_compared_too():
-    right = RIGHT > 0
-    assert held(right, "fp32", right, OTHER > 0).ok
-    assert not held(~right, "bf16", right, OTHER > 0).ok
 
 
 def test_complex_numbers_are_held_with_both_their_parts():

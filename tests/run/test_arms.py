@@ -60,7 +60,7 @@ def of(rows: list[Mapping[str, Any]]) -> list[tuple[str, int, int]]:
     return [(row["arm"], row["launch"], row["batch_size"]) for row in rows]
 
 
-def test_launches_go_in_turns_abba(scripted):
+def test_launches_of_two_arms_go_in_turns_group_by_group(scripted):
     watcher = Watcher()
     scripted.start(with_arm(scripted.journey(batches=[1], launches=3)), watcher)
     arms = [row["arm"] for row in watcher.rows]
@@ -69,9 +69,7 @@ def test_launches_go_in_turns_abba(scripted):
     assert [row["launch"] for row in watcher.rows] == [1, 1, 2, 2, 3, 3]
     assert [number for _, number in watcher.started_cases] == list(range(1, 7))
 
-
-def test_arms_are_neighbours_group_by_group(scripted):
-    """Batches of one model share a worker: of each group first one arm, then the other."""
+    # Batches of one model share a worker: of each group first one arm, then the other.
     watcher = Watcher()
     scripted.start(with_arm(scripted.journey(batches=[1, 4], launches=2)), watcher)
     a, b = "this", "threads=1"
@@ -80,7 +78,7 @@ def test_arms_are_neighbours_group_by_group(scripted):
     assert of(watcher.rows) == expected
 
 
-def test_results_say_their_arm_and_have_ids_of_their_own(scripted):
+def test_results_and_the_run_say_their_arm(scripted):
     same = Against(AgainstKind.ENVIRONMENT, "here", sys.executable)
     ended = scripted.start(with_arm(scripted.journey(batches=[1], launches=2), same), Watcher())
     assert len({row["result_id"] for row in ended.rows}) == 4
@@ -89,12 +87,16 @@ def test_results_say_their_arm_and_have_ids_of_their_own(scripted):
     alone = scripted.run(batches=[1])
     assert {row["arm"] for row in alone} == {""}
 
-
-def test_a_setting_is_a_question_of_its_own(scripted):
     ended = scripted.start(with_arm(scripted.journey(batches=[1])), Watcher())
     options = {row["arm"]: row["options"] for row in ended.rows}
     assert options == {"this": {}, "threads=1": {"threads": 1}}
     assert {row["arm"]: row["threads"] for row in ended.rows}["threads=1"] == 1
+
+    planned = with_arm(scripted.journey(batches=[1]))
+    scripted.start(planned, Watcher())
+    (begun,) = [f.body for f in scripted.facts(planned.settings.run_id) if f.kind == RUN_STARTED]
+    told = begun["against"]
+    assert (told["kind"], told["name"], told["settings"]["threads"]) == ("setting", "threads=1", 1)
 
 
 class Cut(Watcher):
@@ -125,14 +127,6 @@ def test_a_half_done_pair_is_gone_on_with(scripted, nth):
     assert not watcher.alive()
     done = lifecycle.resume(run, scripted.journals, watcher, {}, FOUND)
     assert len(done.rows) == 6
-
-
-def test_a_run_says_what_it_is_held_against(scripted):
-    planned = with_arm(scripted.journey(batches=[1]))
-    scripted.start(planned, Watcher())
-    (begun,) = [f.body for f in scripted.facts(planned.settings.run_id) if f.kind == RUN_STARTED]
-    told = begun["against"]
-    assert (told["kind"], told["name"], told["settings"]["threads"]) == ("setting", "threads=1", 1)
 
 
 # -- another environment

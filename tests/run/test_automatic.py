@@ -73,7 +73,7 @@ def targets(plan: Plan) -> list[str]:
     return [str(one.case.target) for one in plan.cases]
 
 
-def test_the_selectors_answer_is_measured_and_said_in_the_plan():
+def test_the_selectors_answer_is_measured_among_what_is_here_and_could_take_it():
     plan, (choice,) = chosen(Selector("cuda"))
     assert targets(plan) == ["main/cuda"]
     assert choice.hardware == "cuda"
@@ -81,8 +81,6 @@ def test_the_selectors_answer_is_measured_and_said_in_the_plan():
         "bert-tiny fp32 inference is measured on cuda: chosen before cpu and webgpu."
     )
 
-
-def test_only_what_is_here_and_no_stand_in_is_asked_about():
     selector = Selector("cpu")
     chosen(selector)
     assert selector.asked[0] == {
@@ -94,11 +92,22 @@ def test_only_what_is_here_and_no_stand_in_is_asked_about():
         "available_hardware": ["cpu", "cuda", "webgpu"],
     }
 
-
-def test_what_cannot_take_the_question_is_not_asked_about():
     selector = Selector("cpu")
     chosen(selector, modes=(Mode.TRAINING,))
     assert selector.asked[0]["available_hardware"] == ["cpu", "cuda"]
+
+    scores = {"cpu": {"runtime": "other", "basis": "measured"}}
+    plan, (choice,) = chosen(Selector("cpu", scores=scores))
+    assert targets(plan) == ["other/cpu"]
+    assert choice.reason.endswith("by what was measured")
+    assert "on cpu by other:" in plan.notes[0]
+
+    plan, (choice,) = chosen(Selector("none of them"))
+    assert choice.hardware is None
+    assert {"main/cpu", "main/cuda", "main/webgpu"} <= set(targets(plan))
+    assert "names none of cpu, cuda and webgpu" in plan.notes[0]
+    _, (choice,) = chosen(Selector("cpu"), runtimes=("other",))
+    assert choice.reason == "nothing else here could take it"
 
 
 def test_every_model_and_mode_and_precision_has_a_choice_of_its_own():
@@ -140,14 +149,6 @@ def test_a_batch_for_which_nothing_is_recommended_is_said():
     )
 
 
-def test_the_engine_that_the_answer_rests_on_is_measured():
-    scores = {"cpu": {"runtime": "other", "basis": "measured"}}
-    plan, (choice,) = chosen(Selector("cpu", scores=scores))
-    assert targets(plan) == ["other/cpu"]
-    assert choice.reason.endswith("by what was measured")
-    assert "on cpu by other:" in plan.notes[0]
-
-
 @pytest.mark.parametrize(("compared", "alone"), [(["cpu"], True), (["cpu", "cuda"], False)])
 def test_what_has_a_figure_alone_was_held_against_nothing_and_that_is_said(compared, alone):
     selector = Selector("cpu", scores={"cpu": {"basis": "measured"}})
@@ -173,13 +174,6 @@ def test_else_the_engine_is_as_without_a_choice(scored, request_more):
     assert targets(plan) == ["main/cpu"]
 
 
-def test_where_the_selector_names_nothing_all_that_could_take_it_are_measured():
-    plan, (choice,) = chosen(Selector("none of them"))
-    assert choice.hardware is None
-    assert {"main/cpu", "main/cuda", "main/webgpu"} <= set(targets(plan))
-    assert "names none of cpu, cuda and webgpu" in plan.notes[0]
-
-
 def test_generation_is_measured_though_an_engine_here_does_not_generate():
     forward = runtime("forward", ("webgpu",), ("webgpu",))
     forward.info = replace(forward.info, generates=False)
@@ -199,11 +193,6 @@ def test_what_is_refused_everywhere_is_not_asked_about_and_says_why():
     assert (selector.asked, choices) == ([], [])
     assert plan.cases
     assert all(one.refusal is not None for one in plan.cases)
-
-
-def test_where_only_one_can_the_reason_says_so():
-    _, (choice,) = chosen(Selector("cpu"), runtimes=("other",))
-    assert choice.reason == "nothing else here could take it"
 
 
 def test_a_size_that_one_model_takes_up_is_of_use():

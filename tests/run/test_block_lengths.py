@@ -97,22 +97,18 @@ def test_the_last_step_of_a_block_against_the_others(times, longer):
     assert last_is_longer(times) is longer
 
 
-def test_a_block_that_is_announced_as_longer_ends_early():
+def test_a_block_that_is_announced_as_longer_may_end_early():
     session = Timed([MS])
     block = checked(session).sample_some(None, 2, 7)
     assert session.blocks == [7]
     assert (block.steps, block.phase_ns["step"], session.left) == (2, [MS, MS], 2)
 
-
-def test_a_session_that_runs_all_steps_is_believed_as_well():
     class Whole(Timed):
         def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
             return Block(n, timing, {"step": [MS] * n})
 
     assert checked(Whole([MS])).sample_some(None, 2, 7).steps == 7
 
-
-def test_blocks_end_early_only_within_the_context():
     with stopping_after(3):
         assert (most_steps(2), most_steps(9)) == (2, 3)
         with stopping_after(1):
@@ -225,13 +221,11 @@ class StartsLate(Timed):
         return super().sample(inputs, n, timing)
 
 
-def test_single_steps_that_start_late_do_not_refuse_whole_blocks():
+def test_whole_blocks_are_held_against_single_steps_that_start_late():
     session = StartsLate(late_ns=3 * MS // 10)
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
     refuse_thinned(one, None, Question(Timing.EACH, 30), 0.7 * MS)
 
-
-def test_steps_left_out_are_refused_where_single_steps_start_late():
     session = StartsLate(late_ns=3 * MS // 10, block_ns=7 * MS // 10)
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
     with pytest.raises(CaseError) as caught:

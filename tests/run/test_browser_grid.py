@@ -81,7 +81,7 @@ def test_the_command_ends_well_and_leaves_out_no_cell(grid):
 
 
 @pytest.mark.parametrize(("grid", "platform"), EACH, indirect=["grid"])
-def test_every_cell_is_verified(grid, platform):
+def test_every_cell_is_verified_where_it_ran(grid, platform):
     rows = grid.of(platform)
     assert [row["verification"] for row in rows] == ["ok"] * len(grid.models)
     for row in rows:
@@ -89,9 +89,6 @@ def test_every_cell_is_verified(grid, platform):
         assert row["verification_error"] <= TOLERANCE, row["model"]
         assert row["latency_mean_ms"] > 0
 
-
-@pytest.mark.parametrize(("grid", "platform"), EACH, indirect=["grid"])
-def test_it_says_where_it_ran(grid, platform):
     for row in grid.of(platform):
         evidence, where = row["evidence"], f"{platform}:0"
         assert evidence["requested"] == where
@@ -109,17 +106,12 @@ def test_a_software_adapter_is_emulated_and_the_others_are_not(grid):
     assert not any(row["emulated"] for p in ("wasm", "webnn") for row in grid.of(p))
 
 
-def test_a_first_visit_is_told_from_a_repeat_visit(grid):
+def test_visits_nulls_and_the_matrix(grid):
     for row in grid.rows:
         assert row["repeat_visit_ms"] > 0
         assert row["first_visit_ms"] > 0
-
-
-def test_every_null_has_its_reason(grid):
     hold_nulls(grid.rows)
 
-
-def test_the_matrix_has_the_three_columns(grid):
     assert set(grid.platforms) <= set(grid.matrix["hardware_types"])
     for model in grid.models:
         cells = grid.matrix["models"][model]["hardware_compatibility"]

@@ -80,13 +80,10 @@ def test_what_a_worker_had_said_when_it_died_is_kept_and_its_death_is_said(monke
     assert calibration.limits is None  # without a bandwidth
 
 
-def test_a_worker_that_dies_before_a_figure_says_why(monkeypatch, tmp_path):
+def test_a_worker_that_cannot_measure_says_why(monkeypatch, tmp_path):
     fake_worker(monkeypatch, tmp_path, end="raise RuntimeError('no driver')")
     with pytest.raises(SurroundingsError, match=r"A processor .*RuntimeError: no driver"):
         calibrating.calibrate(PROCESSOR, 0.1)
-
-
-def test_a_device_that_the_engine_cannot_use_is_refused_in_its_words(monkeypatch, tmp_path):
     failed = {"failed": "PyTorch 9 sees no cuda device 0", "advice": "Install one."}
     fake_worker(monkeypatch, tmp_path, failed)
     with pytest.raises(SurroundingsError, match=r"sees no cuda device 0\. Install one\."):

@@ -56,13 +56,10 @@ def test_blocks_are_long_enough_for_the_clock_and_fill_the_time(step_ns):
     assert blocks.step_seconds == pytest.approx(step_ns / 1e9)
 
 
-def test_a_slow_step_has_five_blocks_in_up_to_three_times_its_time():
+def test_slow_steps_have_as_many_blocks_as_there_is_time_for():
     clock = SteppedClock(400_000_000)
     assert len(timed(clock).samples_ns) == FEWEST_BLOCKS
     assert clock.now <= 3e9
-
-
-def test_a_step_that_takes_longer_than_all_of_it_has_the_blocks_that_there_is_time_for():
     clock = SteppedClock(2_000_000_000)
     assert timed(clock).samples_ns == (2_000_000_000,)
 
@@ -111,7 +108,7 @@ def test_what_an_engine_has_no_operator_for_is_said_and_the_others_go_on():
     assert answer["samples_ns"] == (1_000_000,)
 
 
-def test_a_figure_is_the_median_rate_with_its_interval():
+def test_a_figure_is_a_median_with_an_interval_of_enough_blocks():
     samples = [20_000_000 + 1_000 * n for n in range(40)] + [90_000_000]
     figure = figure_of(PRODUCT, 10, samples)
     assert figure.value == pytest.approx(PRODUCT.work * 10 / 0.02002, rel=1e-6)
@@ -120,8 +117,6 @@ def test_a_figure_is_the_median_rate_with_its_interval():
     assert figure.low <= figure.value <= figure.high
     assert figure.samples_ns == tuple(samples)
 
-
-def test_few_blocks_have_no_interval_and_a_launch_is_a_time():
     figure = figure_of(
         ProbeSpec(ProbeKind.LAUNCH, "probe/launch", "fp32", 1, 1.0), 1000, [3_000_000]
     )
@@ -142,25 +137,24 @@ def by_name(device: Device, threads: int = 2, told: dict[str, int] | None = None
     return {(spec.name.removeprefix("probe/"), spec.precision): spec for spec in specs}
 
 
-def test_memory_is_read_from_arrays_of_several_last_caches():
+def test_probes_of_a_cpu_follow_its_caches_and_memory():
     probes = by_name(cpu())
     copy, triad = probes["memory-copy", "fp32"], probes["memory-triad", "fp32"]
     assert 2 * copy.size >= 4 * 32 * MIB
     assert (copy.work, triad.work) == (2 * copy.size, 3 * triad.size)
-
-
-def test_cache_probes_fit_into_the_caches_of_the_threads():
     probes = by_name(cpu(instances=64), threads=2)
     assert 2 * probes["cache-L2", "fp32"].size == MIB // 2  # half of two caches
     assert 2 * probes["cache-L3", "fp32"].size == 16 * MIB
 
-
-def test_probes_hold_a_small_part_of_a_small_memory():
     probes = by_name(cpu(memory=256 * MIB))
     held = [3 * spec.size for (name, _), spec in probes.items() if name.startswith("memory")]
     assert max(held) <= 32 * MIB
     assert ("matmul-1024", "fp32") in probes
     assert ("matmul-2048", "fp32") not in probes
+
+    probes = probes_for(DeviceSizes("mps", {}, None, (8, 16, 64)))
+    assert not [spec for spec in probes if spec.kind is ProbeKind.CACHE]
+    assert [spec.size for spec in probes if spec.kind is ProbeKind.MEMORY] == [256 * MIB] * 2
 
 
 def test_an_accelerator_has_larger_products_and_half_precision_attention():
@@ -171,12 +165,6 @@ def test_an_accelerator_has_larger_products_and_half_precision_attention():
     assert {"fp32", "bf16", "fp16"} == {p for name, p in probes if name.startswith("attention")}
     assert 2 * probes["cache-L2", "fp32"].size == 25 * MIB
     assert probes["memory-copy", "fp32"].size >= 256 * MIB
-
-
-def test_where_caches_are_not_known_memory_is_probed_all_the_same():
-    probes = probes_for(DeviceSizes("mps", {}, None, (8, 16, 64)))
-    assert not [spec for spec in probes if spec.kind is ProbeKind.CACHE]
-    assert [spec.size for spec in probes if spec.kind is ProbeKind.MEMORY] == [256 * MIB] * 2
 
 
 def test_the_peak_and_the_bandwidth_come_first():

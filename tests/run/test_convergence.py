@@ -31,15 +31,16 @@ from accelbench.run.worker.worker import loss_curve
 
 
 class TestFigure:
-    def test_as_far_is_one_half_as_far_a_half_and_rising_negative(self):
+    def test_a_figure_is_how_far_the_first_steps_fell(self):
         reference = Curve(FALLING)
         half = [2.0 - 0.05 * i for i in range(STEPS)]
         assert convergence(reference, reference) == (1.0, "")
         assert convergence(Curve(half), reference)[0] == pytest.approx(0.5)
         assert convergence(Curve(FALLING[::-1]), reference)[0] == pytest.approx(-1.0)
 
-    def test_only_the_first_steps_count(self):
         assert convergence(Curve([*FALLING, 99.0]), Curve([*FALLING, -99.0])) == (1.0, "")
+        reference = Curve([2.0] * (STEPS - 1) + [1.979])
+        assert convergence(reference, reference) == (1.0, "")
 
     @pytest.mark.parametrize(
         ("curve", "reference", "part"),
@@ -57,10 +58,6 @@ class TestFigure:
         assert found is None
         assert part in why
 
-    def test_a_fall_of_a_hundredth_is_enough(self):
-        reference = Curve([2.0] * (STEPS - 1) + [1.979])
-        assert convergence(reference, reference) == (1.0, "")
-
 
 class TestWhatIsCompared:
     @pytest.mark.parametrize("options", [{}, {"threads": 2}, {"optimizer": "sgd"}])
@@ -75,11 +72,16 @@ class TestWhatIsCompared:
         assert not known.reasons
         assert not shop.made
 
-    def test_a_loss_of_nothing_is_not_even_its_own_reference(self):
+    def test_another_question_has_another_reference_and_inference_has_none(self):
         case = case_of("fp32", batch=1)
         curves, shop = gathered([case])
         known = curves.known(context_of(shop), case, measured([0.0] * STEPS))
         assert "contrastive" in known.why
+        others = [case_of(), case_of(optimizer="sgd"), case_of(batch=4)]
+        others.append(replace(case_of(), model=models("distilbert-tiny")[0]))
+        assert len({reference_of(case).case_id for case in others}) == 4
+        _, shop = gathered([case_of(mode=Mode.INFERENCE)])
+        assert not shop.made
 
     @pytest.mark.parametrize(
         "case",
@@ -96,15 +98,6 @@ class TestWhatIsCompared:
         assert not is_own(case)
         assert reference_of(case).case_id == case_of("fp32").case_id
         assert is_own(reference_of(case))
-
-    def test_another_optimizer_batch_or_model_is_another_reference(self):
-        others = [case_of(), case_of(optimizer="sgd"), case_of(batch=4)]
-        others.append(replace(case_of(), model=models("distilbert-tiny")[0]))
-        assert len({reference_of(case).case_id for case in others}) == 4
-
-    def test_inference_has_none(self):
-        _, shop = gathered([case_of(mode=Mode.INFERENCE)])
-        assert not shop.made
 
 
 class TestCurve:
@@ -128,7 +121,7 @@ class TestCurve:
         assert found.verdict.word == FAILED
         assert found.verdict.error == pytest.approx(0.5)
 
-    def test_it_is_trained_once_for_every_precision_and_launch(self):
+    def test_a_curve_is_trained_once_a_question(self):
         shop = Workshop(falls)
         context = context_of(shop)
         cases = [case_of("bf16"), case_of("fp16"), case_of("fp32", hardware="cuda")]
@@ -136,11 +129,9 @@ class TestCurve:
             context.curves.gather(context, [Planned(case, CPU) for case in cases])
         assert len(shop.made) == 1
 
-    def test_every_batch_has_its_own(self):
         _, shop = gathered([case_of(batch=1), case_of(batch=4)])
         assert len(shop.made) == 2
 
-    def test_what_will_not_be_measured_needs_none(self):
         shop = Workshop(falls)
         context = context_of(shop)
         refusal = Refusal(Status.UNSUPPORTED, "precision", "no", "")
@@ -248,22 +239,16 @@ class TestWeights:
         curves, _ = gathered([case], shop)
         return str(curves.judge(context_of(shop), case, Curve(FALLING, "", **weights)).verdict.word)
 
-    def test_weights_that_stand_still_where_the_reference_trains_them(self):
+    def test_weights_tell_what_was_trained(self):
         case = case_of("fp32", runtime="jax")
         moved = [f"w{i}" for i in range(9)]
         assert self.word(case, moved=moved, still=["w9", "idle"]) == FAILED
         assert self.word(case, moved=[*moved, "w9"], still=["idle"]) == OK
-
-    def test_fp16_may_lose_some_small_gradients(self):
         moved = [f"w{i}" for i in range(9)]
         assert self.word(case_of("fp16"), moved=moved, still=["w9"]) == OK
         assert self.word(case_of("fp16"), moved=moved[:5], still=["w5", "w6", "w7", "w8"]) == FAILED
-
-    def test_weights_that_no_timed_step_trains(self):
         names = [f"w{i}" for i in range(10)]
         assert self.word(case_of("bf16"), moved=names, idle=names[:4]) == FAILED
-
-    def test_of_other_names_nothing_is_known(self):
         assert self.word(case_of("fp32", runtime="jax"), moved=["a"], still=["b"]) == OK
 
 

@@ -36,59 +36,47 @@ def flops(value: float) -> Callable[[Planned], AnalyticCost]:
 class TestOwnPass:
     """When the worker that measured is asked for its losses, and when it need not be."""
 
-    def test_it_is_asked_where_there_is_something_to_compare(self):
+    def test_it_is_asked_where_it_is_worth_its_time(self):
         curves, shop = gathered([case_of()])
         assert curves.known(context_of(shop), case_of(), measured()) is None
-
-    def test_a_runtime_that_tells_no_losses_is_not_asked(self):
         curves, shop = gathered([case_of()])
         known = curves.known(context_of(shop), case_of(), {"latency_mean_ms": 1.0})
         assert known.why == "the runtime tells no losses"
-
-    def test_ten_steps_of_more_than_a_minute_are_not_trained(self):
         curves, shop = gathered([case_of()])
         known = curves.known(context_of(shop), case_of(), measured(seconds=7))
         assert "would take 70 s, and 60 s is the most" in known.why
 
-    def test_what_would_be_compiled_anew_counts(self):
         curves, shop = gathered([case_of()])
         known = curves.known(
             context_of(shop), case_of(compile=True), measured() | {"compile_ms": 60_000.0}
         )
         assert "would take 61 s, and 60 s is the most" in known.why
 
-    def test_nor_what_a_budget_has_no_time_for(self):
         curves, shop = gathered([case_of()])
         context = context_of(shop, budget=Budget(40.0, 1, now=lambda: 0.0))
         known = curves.known(context, case_of(), measured(seconds=1.1))
         assert "would take 11 s, and 10 s is the most" in known.why
         assert curves.known(context, case_of(), measured(seconds=0.9)) is None
 
-    def test_nor_where_the_reference_is_worth_nothing(self):
         shop = Workshop(lambda request: {**falls(request), "losses": [0.0] * STEPS})
         assert "contrastive" in why_not([case_of(batch=1)], shop)
 
 
 class TestWhyNot:
-    def test_the_runtime_is_missing(self):
+    def test_a_reference_that_cannot_be_trained_says_why(self):
         assert "pytorch is not installed" in why_not([case_of()], runtimes={})
-
-    def test_the_runtime_cannot(self):
         card = Card(Support(ok=False, reason="no_training", message="nobody trains this"))
         assert "nobody trains this" in why_not([case_of()], runtimes={"pytorch": card})
 
-    def test_it_would_not_fit(self):
         shop = Workshop(falls)
         why = why_not([case_of()], shop, estimate=lambda _: 3 * 2**30)
         assert "3.0 GiB" in why
         assert "1.0 GiB is free" in why
         assert not shop.made
 
-    def test_where_nothing_was_counted_its_weights_alone_may_not_fit(self):
         why = why_not([case_of()], estimate=lambda _: None, free=lambda _: 2**20)
         assert "GiB is free" in why
 
-    def test_it_would_take_too_long(self):
         shop = Workshop(falls)
         # 10 steps of 2e11 operations at 2e10 a second.
         assert "100 s, and 60 s" in why_not([case_of()], shop, cost=flops(2e11))
@@ -96,11 +84,8 @@ class TestWhyNot:
         gathered([case_of()], shop, cost=flops(1e11))
         assert shop.made
 
-    def test_a_budget_leaves_less_time(self):
         budget = Budget(40.0, 1, now=lambda: 0.0)
         assert "20 s, and 10 s" in why_not([case_of()], cost=flops(4e10), budget=budget)
-
-    def test_uncounted_operations_are_guessed_from_the_weights(self):
         large = replace(case_of(), model=models("bert-base")[0], shapes=Shapes(128, 512))
         assert "would take" in why_not([large])
 

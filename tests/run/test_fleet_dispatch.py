@@ -60,47 +60,36 @@ def test_devices_of_one_node_are_shared_out(seed):
     assert all(len(rows) == 1 for rows in ended.by_case.values())
 
 
-def test_without_faults_all_is_measured_once_and_nothing_is_tried_twice():
-    ended = run_on([node("a"), node("b")], units(10, 3))
-    assert ended.statuses == {"ok": 30}
-    assert {row["attempt"] for row in ended.kept.results} == {1}
-    assert ended.cluster.now() == pytest.approx(5 * 3 * 10.0)
-
-
-def test_a_killed_node_s_units_are_measured_elsewhere():
+def test_what_a_lost_node_left_is_measured_elsewhere_and_counts_once():
     ended = run_on([node("a"), node("b")], units(8), [NodeFault(25.0, "b", "kill")])
     assert ended.statuses == {"ok": 16}
     assert ended.heard.lost == ["b"]
     assert {row["run_id"].rpartition(".")[2] for row in ended.kept.results} == {"a", "b"}
 
-
-def test_what_a_node_finished_before_it_was_lost_counts():
-    """Of a unit with four cases, two were there: the other two alone are measured again."""
+    # Of a unit with four cases, two were there: the other two alone are measured again.
     ended = run_on([node("a"), node("b")], units(2, 4), [NodeFault(25.0, "b", "kill")])
     attempts = sorted(rows[0]["attempt"] for rows in ended.by_case.values())
     assert attempts == [1, 1, 1, 1, 1, 1, 2, 2]
     assert ended.cluster.busy_seconds == pytest.approx(80.0)
 
-
-def test_a_hung_node_is_given_up_and_passed_over():
     rules = DispatchRules(silence=60.0, blamed=1)
     ended = run_on([node("a"), node("b")], units(8), [NodeFault(25.0, "b", "hang")], rules=rules)
     assert ended.statuses == {"ok": 16}
     assert any("b gets no more units" in note for note in ended.heard.notes)
-
-
-def test_what_comes_late_from_a_node_that_was_cut_off_is_not_counted_twice():
     ended = run_on([node("a"), node("b")], units(6), [NodeFault(15.0, "b", "cut", seconds=70.0)])
     assert ended.statuses == {"ok": 12}
     assert all(len(rows) == 1 for rows in ended.by_case.values())
 
-
-def test_a_late_result_is_taken_where_nobody_else_has_measured_it():
-    """The only node is cut off and comes back: what it measured meanwhile counts."""
+    # The only node is cut off and comes back: what it measured meanwhile counts.
     faults = [NodeFault(15.0, "a", "cut", seconds=40.0)]
     ended = run_on([node("a")], units(1, 2), faults, rules=DispatchRules(patience=1000.0))
     assert ended.statuses == {"ok": 2}
     assert {row["attempt"] for row in ended.kept.results} == {1}
+
+    ended = run_on([node("a"), node("b")], units(10, 3))
+    assert ended.statuses == {"ok": 30}
+    assert {row["attempt"] for row in ended.kept.results} == {1}
+    assert ended.cluster.now() == pytest.approx(5 * 3 * 10.0)
 
 
 TOGETHER = Need("cpu", together=True, nodes=2)

@@ -94,7 +94,7 @@ def database(tmp_path: Path) -> Database:
     return Database(tmp_path / "store.duckdb")
 
 
-def test_each_node_s_part_is_a_run_and_the_fleet_s_name_means_all(database):
+def test_parts_are_runs_that_the_dashboard_follows(database):
     ended = started(database, cluster("a", "b"), Heard(), "cpu", "cuda")
     fleet = ended.run_id
     assert runs_of(database) == dict.fromkeys((fleet, f"{fleet}.a", f"{fleet}.b"), "finished")
@@ -111,14 +111,26 @@ def test_each_node_s_part_is_a_run_and_the_fleet_s_name_means_all(database):
     assert len(ended.rows) == 16
     assert ended.tally.counts == {"ok": 8, "unsupported": 8}
 
-
-def test_a_part_says_its_plan_and_its_node_s_environment(database):
     ended = started(database, cluster("a"), Heard(), "cpu")
     facts = read(database.journals / f"{ended.run_id}.a.jsonl")
     (begun,) = [fact for fact in facts if fact.kind == RUN_STARTED]
     assert begun.body["environment"] == {"machine": "a"}
     assert begun.body["fleet"] == ended.run_id
     assert sum(fact.kind == RUN_EXTENDED for fact in facts) == len(MODELS) - 1
+
+    # The node is lost between two launches: both are measured on the other one.
+    faults = (NodeFault(12.0, "b", "kill"),)
+    ended = started(database, cluster("a", "b", faults=faults), Heard(), "cpu", launches=2)
+    by_case: dict[str, set[str]] = {}
+    for row in ended.rows:
+        by_case.setdefault(row["case_id"], set()).add(row["run_id"])
+    assert len(ended.rows) == 16
+    assert all(len(runs) == 1 for runs in by_case.values())
+
+    cut = started(database, cluster("a", "b"), Interrupting(5), "cpu")
+    run = Journals(database.journals).of(cut.run_id)
+    assert (run.planned, len(run.results)) == (8, 5)
+    assert [r.run_id for r in Journals(database.journals).unfinished([])] in ([], [cut.run_id])
 
 
 def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database):
@@ -154,18 +166,7 @@ def test_a_run_in_which_every_node_measures_all_is_gone_on_with(database):
     assert set(rows.values()) == {1}
 
 
-def test_launches_of_a_case_count_together(database):
-    """The node is lost between two launches: both are measured on the other one."""
-    faults = (NodeFault(12.0, "b", "kill"),)
-    ended = started(database, cluster("a", "b", faults=faults), Heard(), "cpu", launches=2)
-    by_case: dict[str, set[str]] = {}
-    for row in ended.rows:
-        by_case.setdefault(row["case_id"], set()).add(row["run_id"])
-    assert len(ended.rows) == 16
-    assert all(len(runs) == 1 for runs in by_case.values())
-
-
-def test_a_fleet_s_run_is_not_gone_on_with_on_one_machine(database):
+def test_a_fleet_s_run_is_gone_on_with_on_a_fleet_alone(database):
     cut = started(database, cluster("a"), Interrupting(2), "cpu")
     for run in (cut.run_id, f"{cut.run_id}.a"):
         with pytest.raises(UsageError, match="is of a fleet") as refused:
@@ -173,8 +174,6 @@ def test_a_fleet_s_run_is_not_gone_on_with_on_one_machine(database):
         assert refused.value.advice.endswith(f"accelbench fleet run --resume {cut.run_id}")
     assert lifecycle.last_unfinished(database.journals) is None
 
-
-def test_another_run_is_not_gone_on_with_on_a_fleet(database):
     from accelbench.store.journal import Journal
 
     database.ensure()
@@ -182,13 +181,6 @@ def test_another_run_is_not_gone_on_with_on_a_fleet(database):
         journal.append(Fact(RUN_STARTED, FLEET, {"run_id": FLEET, "plan": []}))
     with pytest.raises(StoreError, match="is not a fleet's"):
         resume_on(cluster("a"), FLEET, StoredResults(database), Heard())
-
-
-def test_the_dashboard_follows_a_fleet_by_its_parts(database):
-    cut = started(database, cluster("a", "b"), Interrupting(5), "cpu")
-    run = Journals(database.journals).of(cut.run_id)
-    assert (run.planned, len(run.results)) == (8, 5)
-    assert [r.run_id for r in Journals(database.journals).unfinished([])] in ([], [cut.run_id])
 
 
 def test_a_fleet_without_nodes_is_refused():

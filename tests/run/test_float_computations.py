@@ -78,18 +78,12 @@ def test_a_file_computed_in_floats_is_measured_in_fp32_at_every_batch(quantised)
     assert "int8" in noted.warnings[0]
 
 
-def test_int8_that_was_asked_for_stays_a_failure(quantised):
+def test_only_what_computes_in_floats_is_measured_again(quantised):
     known, asked = FloatComputations(), replace(quantised, as_stored=False)
     assert not known.learn(asked, _OTHER)
     assert known.apply(asked) == asked
     assert not known.note(asked, Outcome(Status.OK)).warnings
-
-
-def test_other_failures_are_not_measured_again(quantised):
     assert not FloatComputations().learn(quantised, Outcome(Status.FAILED, "wrong_outputs", ""))
-
-
-def test_a_plan_keeps_whether_a_precision_was_named(quantised):
     body = json.loads(json.dumps(planned_to_json(quantised)))
     assert _planned_from_json(body).as_stored
 

@@ -25,20 +25,16 @@ def model(tmp_path: Path) -> ModelSpec:
     return spec
 
 
-def test_a_model_keeps_the_names_of_its_file(model):
+def test_sizes_have_the_names_of_their_file(model):
     assert model.file.renamed == {"N": "batch", "L": "sequence"}
     assert model.dims == "nodes=?"
 
-
-def test_sizes_are_asked_for_by_the_names_of_the_file(model):
     dims = ("L=32,N=4,nodes=7", "L=64,N=4,nodes=7")
     (part,) = apart(Request((model, *models("bert-tiny"))[:1], dim=dims), False)
     assert part.batch_sizes == (4,)
     assert part.sequence_lengths == (32, 64)
     assert part.dim == ("nodes=7",)
 
-
-def test_names_of_one_file_are_not_those_of_another(model):
     file = model.file
     assert file is not None
     other = replace(model, id="other", file=replace(file, renamed={}))
@@ -46,8 +42,6 @@ def test_names_of_one_file_are_not_those_of_another(model):
     assert (first.sequence_lengths, first.dim) == ((64,), ())
     assert (second.sequence_lengths, second.dim) == ((), ("L=64",))
 
-
-def test_one_size_is_given_by_one_option(model):
     with pytest.raises(UsageError):
         apart(Request((model,), dim=("L=64",), sequence_lengths=(32,)), False)
 

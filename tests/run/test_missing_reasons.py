@@ -38,9 +38,6 @@ def test_every_null_of_a_scripted_run_is_explained(scripted):
     rows = scripted.run()
     assert {row["status"] for row in rows} == {"ok", "failed"}
     check(rows)
-
-
-def test_every_null_of_a_refused_case_is_explained(scripted):
     check(scripted.run(batches=(1,), runtimes=("scripted",), iterations=1, warmup=0))
 
 
@@ -66,30 +63,18 @@ def test_every_null_of_real_runs_is_explained(tmp_path, names):
         assert ("loss_per_step" in row["nulls"]) == (row["mode"] == "inference")
 
 
-def test_whoever_left_a_column_empty_may_say_why():
+def test_why_a_column_is_empty():
     body = {"status": "ok", "mode": "training"}
     why = why_null(body, {"convergence": "the reference is too large"})
     assert why["convergence"] == "the reference is too large"
     assert why["ttft_ms"] == "nothing is generated"
-
-
-def test_what_failed_has_no_figures_and_says_so():
     why = why_null({"status": "failed", "mode": "inference"}, {})
     assert why["latency_p50_ms"] == "the case is failed: there is no figure"
-
-
-def test_a_percentile_says_what_it_needs():
     body = {"status": "ok", "mode": "inference", "sample_count": 30}
     assert why_null(body, {})["latency_p99_ms"] == "it needs 100 samples and has 30"
-
-
-def test_what_a_rag_model_did_is_not_denied():
     body = {"status": "ok", "mode": "inference", "architecture": "rag"}
     assert why_null(body, {})["embed_ms"] == "of a rag model only a whole request is split"
     assert why_null(body | {"architecture": "vision"}, {})["embed_ms"] == "nothing is retrieved"
-
-
-def test_a_runtime_that_keeps_something_to_itself_is_named_as_the_reason():
     requests = why_null({"status": "ok", "mode": "inference", "new_tokens": 8}, {})
     assert requests["ttft_ms"] == "the runtime does not tell the parts of a request"
     trained = why_null({"status": "ok", "mode": "training"}, {})

@@ -34,7 +34,7 @@ def lacks(*rows: dict[str, Any]) -> list[str]:
     return [one.name for one in lacking(NAMED, rows)]
 
 
-def test_each_of_what_was_named_needs_one_result_that_is_ok():
+def test_what_was_named_needs_a_result_that_is_ok():
     both = [row(), row(device="cuda:1")]
     assert lacks(*both) == []
     assert lacks(*both, row("unsupported"), row("failed")) == []
@@ -44,13 +44,9 @@ def test_each_of_what_was_named_needs_one_result_that_is_ok():
     ]
     assert lacks() == ["cuda", "cuda:1", "pytorch", "amp-bf16"]
 
-
-def test_training_in_half_precision_is_stored_by_the_shorter_name():
     assert lacks(row(mode="training", precision="bf16"), row(device="cuda:1")) == []
     assert lacks(row(precision="bf16"), row(device="cuda:1", precision="bf16")) == ["amp-bf16"]
 
-
-def test_it_says_why_in_the_words_of_the_first_result():
     (one,) = lacking({"hardware": {"cuda": [["cuda", None]]}}, [
         row("unsupported", device=None, message="cuda is not present: the driver is too old",
             advice="Update it."),
@@ -59,8 +55,6 @@ def test_it_says_why_in_the_words_of_the_first_result():
         "on cuda: cuda is not present: the driver is too old. Update it."
     ]
 
-
-def test_an_engine_that_is_a_platform_is_to_be_named_as_one():
     (one,) = lacking({"hardware": {"cpu": [["cpu", "cpu"]]}, "runtime": ["openvino"]}, [
         row(device="cpu", hardware="cpu"),
     ])  # fmt: skip
@@ -68,8 +62,6 @@ def test_an_engine_that_is_a_platform_is_to_be_named_as_one():
     assert place.startswith("with openvino: it is a platform of its own")
     assert place.endswith("--hardware …,openvino")
 
-
-def test_names_without_results_for_one_reason_are_named_together():
     targets = [
         MissingTarget("hardware", "cpu", "it takes a batch of 1"),
         MissingTarget("precision", "int8", "it is not quantised"),
@@ -80,19 +72,17 @@ def test_names_without_results_for_one_reason_are_named_together():
         "in int8: it is not quantised",
     ]
 
-
-def test_what_was_only_to_be_calculated_lacks_nothing():
     simulated = {"conditions": {SIMULATION: {"device": "A card"}}}
     assert nothing_measured([row("ok", **simulated)]) == ""
     assert nothing_measured([row("unsupported", **simulated)]) == ""
     assert lacking({"hardware": {"cuda": [["cuda", "cuda:0"]]}}, [row("ok", **simulated)]) == []
     assert nothing_measured([row("ok", **simulated), row("unsupported")])
 
-
-def test_nothing_at_all():
     assert nothing_measured([row("failed"), row()]) == ""
     assert nothing_measured([row("skipped")]) == "Nothing was measured: why."
     assert "the plan has no such case" in nothing_measured([])
+    kept = named(Request((), hardware=("auto",)), [], {}, {})
+    assert kept == {"hardware": {}, "runtime": [], "precision": []}
 
 
 def device(ordinal: int) -> Device:
@@ -113,11 +103,6 @@ def test_places_are_those_of_the_results(typed, places):
     request = Request((), hardware=(typed,), runtimes=("scripted",))
     kept = named(request, ["fp32"], found, {"scripted": ScriptedRuntime({})})
     assert kept == {"hardware": {typed: places}, "runtime": ["scripted"], "precision": ["fp32"]}
-
-
-def test_what_is_chosen_is_not_named():
-    kept = named(Request((), hardware=("auto",)), [], {}, {})
-    assert kept == {"hardware": {}, "runtime": [], "precision": []}
 
 
 def test_what_no_node_took_says_why_of_its_platform():

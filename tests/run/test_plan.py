@@ -71,20 +71,30 @@ def lines(found: Plan) -> list[tuple[str, str, int]]:
     return [(str(p.case.target), p.case.precision, p.case.shapes.batch) for p in found.cases]
 
 
-def test_everything_present_is_measured_by_its_default_runtime():
+def test_what_is_present_is_measured_once_and_what_nothing_serves_is_a_note():
     found = plan(batch_sizes=(1,))
     assert lines(found) == [("main/cpu", "fp32", 1), ("main/cuda", "fp32", 1)]
     assert found.notes == (
         "tpu is present, but no runtime of this installation runs on tpu; left out.",
     )
 
-
-def test_platforms_that_nothing_serves_are_one_note():
     runtimes = {name: r for name, r in RUNTIMES.items() if "cuda" not in r.info.default_for}
     notes = plan(batch_sizes=(1,), runtimes_there=runtimes).notes
     assert notes == (
         "cpu, cuda and tpu are present, but no runtime of this installation runs there; left out.",
     )
+
+    found = plan(hardware=("cpu",), batch_sizes=(8, 1, 8, 4))
+    assert [p.case.shapes.batch for p in found.cases] == [1, 4, 8]
+    found = plan(hardware=("cuda", "cuda:0", "cuda:1"), batch_sizes=(1,))
+    assert [str(p.device) for p in found.cases] == ["cuda:0", "cuda:1"]
+    (one,) = plan(hardware=("tpu",), batch_sizes=(1,)).cases
+    assert one.refusal.reason == "no_runtime"
+    assert "cpu, cuda, mps" in one.refusal.advice
+    found = plan(runtimes=("other",), batch_sizes=(1,))
+    assert lines(found) == [("other/cpu", "fp32", 1)]
+    (refused,) = plan(runtimes=("other",), hardware=("cuda",), batch_sizes=(1,)).cases
+    assert refused.refusal.reason == "no_runtime"
 
 
 def test_a_file_in_halves_is_measured_in_fp32_where_its_engine_has_no_halves():
@@ -117,11 +127,6 @@ def test_an_engine_without_fp32_takes_its_first_precision_if_none_is_named():
     assert found.cases[-1].case.precision == "fp32"
 
 
-def test_batches_ascend_and_are_measured_once():
-    found = plan(hardware=("cpu",), batch_sizes=(8, 1, 8, 4))
-    assert [p.case.shapes.batch for p in found.cases] == [1, 4, 8]
-
-
 def test_the_order_is_model_place_precision_shape():
     found = plan(
         *("bert-tiny", "gpt2-tiny"),
@@ -142,7 +147,7 @@ def test_the_order_is_model_place_precision_shape():
     assert shapes == [[(32, 1), (32, 2)], [(64, 1), (64, 2)]]
 
 
-def test_a_named_device_that_is_absent_is_unsupported_never_replaced():
+def test_a_named_device_that_is_absent_is_refused():
     (one,) = plan(hardware=("mps",), batch_sizes=(1,)).cases
     assert one.device is None
     assert one.refusal.status is Status.UNSUPPORTED
@@ -150,31 +155,16 @@ def test_a_named_device_that_is_absent_is_unsupported_never_replaced():
     assert "this is not a Mac" in one.refusal.message
     assert one.refusal.advice == "use one"
 
-
-def test_an_ordinal_chooses_the_device_and_an_absent_one_is_refused():
     chosen, absent = plan(hardware=("cuda:1", "cuda:7"), batch_sizes=(1,)).cases
     assert chosen.device == GPUS[1]
     assert absent.device is None
     assert absent.refusal.reason == "device_absent"
     assert "cuda:0, cuda:1" in absent.refusal.advice
 
-
-def test_two_absent_devices_are_two_results():
     from accelbench.run.conduct.results import LaunchFacts, identity_of
 
     found = plan(hardware=("cuda:7", "cuda:8"), batch_sizes=(1,)).cases
     assert len({identity_of(LaunchFacts("r", 1), one) for one in found}) == 2
-
-
-def test_a_device_asked_for_under_two_names_is_measured_once():
-    found = plan(hardware=("cuda", "cuda:0", "cuda:1"), batch_sizes=(1,))
-    assert [str(p.device) for p in found.cases] == ["cuda:0", "cuda:1"]
-
-
-def test_hardware_that_no_runtime_serves_is_unsupported_where_it_was_named():
-    (one,) = plan(hardware=("tpu",), batch_sizes=(1,)).cases
-    assert one.refusal.reason == "no_runtime"
-    assert "cpu, cuda, mps" in one.refusal.advice
 
 
 def test_a_file_that_a_platform_does_not_open_is_told_of_those_that_do():
@@ -193,13 +183,6 @@ def test_a_file_that_a_platform_does_not_open_is_told_of_those_that_do():
     assert place.refusal.advice == (
         "This installation opens OpenVINO graphs on openvino: name one by --hardware."
     )
-
-
-def test_a_named_runtime_takes_the_hardware_it_serves():
-    found = plan(runtimes=("other",), batch_sizes=(1,))
-    assert lines(found) == [("other/cpu", "fp32", 1)]
-    (refused,) = plan(runtimes=("other",), hardware=("cuda",), batch_sizes=(1,)).cases
-    assert refused.refusal.reason == "no_runtime"
 
 
 def test_what_a_runtime_refuses_carries_its_reason():
@@ -227,16 +210,19 @@ def test_a_runtime_that_cannot_even_say_fails_its_own_cases():
     assert second.refusal is None
 
 
-def test_a_sequence_longer_than_the_model_takes_is_refused():
+def test_sizes_that_a_model_does_not_take_are_refused_or_noted():
     ok, too_long = plan(hardware=("cpu",), sequence_lengths=(512, 513), batch_sizes=(1,)).cases
     assert ok.refusal is None
     assert too_long.refusal.reason == "sequence_too_long"
     assert "512" in too_long.refusal.message
-
-
-def test_a_sequence_length_means_nothing_to_a_model_of_images():
     found = plan("vit-tiny", hardware=("cpu",), sequence_lengths=(32, 64), batch_sizes=(1,))
     assert [(p.case.shapes.sequence, p.case.shapes.image) for p in found.cases] == [(None, 64)]
+    (note,) = plan("bert-tiny", hardware=("cpu",), batch_sizes=(1,), image_sizes=(64,)).notes
+    assert "--image-sizes changes nothing" in note
+    found = plan("wav2vec2-tiny", hardware=("cpu",), batch_sizes=(1,), audio_seconds=(1, 2))
+    assert [str(p.case).split(" · ")[-1] for p in found.cases] == ["1 s", "2 s"]
+    found = plan("gpt2-tiny", hardware=("cpu",), batch_sizes=(1,), prompt_tokens=(1016, 1017))
+    assert [p.refusal and p.refusal.reason for p in found.cases] == [None, "sequence_too_long"]
 
 
 @pytest.mark.parametrize(
@@ -268,11 +254,6 @@ def test_an_own_model_that_cannot_be_trained_is_told_what_would_make_it_so():
     assert "such as BertForSequenceClassification" in ours.refusal.advice
 
 
-def test_an_image_size_is_nothing_to_a_model_of_text():
-    (note,) = plan("bert-tiny", hardware=("cpu",), batch_sizes=(1,), image_sizes=(64,)).notes
-    assert "--image-sizes changes nothing" in note
-
-
 @pytest.mark.parametrize(
     ("names", "asked"),
     [
@@ -291,16 +272,11 @@ def test_what_one_model_of_a_set_takes_up_needs_no_note(names, asked):
     assert not plan(*names, hardware=("cpu",), batch_sizes=(1,), **asked).notes
 
 
-def test_cases_that_differ_in_sound_alone_are_told_apart():
-    found = plan("wav2vec2-tiny", hardware=("cpu",), batch_sizes=(1,), audio_seconds=(1, 2))
-    assert [str(p.case).split(" · ")[-1] for p in found.cases] == ["1 s", "2 s"]
-
-
 def gib(case: Case) -> int:
     return case.shapes.batch * 2**30
 
 
-def test_default_batches_are_shortened_by_memory_and_it_is_said():
+def test_default_batches_are_those_that_memory_holds():
     found = plan(hardware=("cpu",), estimate=gib, free=lambda device: 10 * 2**30)
     assert [p.case.shapes.batch for p in found.cases] == [1, 8]
     (note,) = found.notes
@@ -308,8 +284,6 @@ def test_default_batches_are_shortened_by_memory_and_it_is_said():
     assert "inference" in note  # training needs more, and has a note of its own
     assert "32.0 GiB is needed and 10.0 GiB is free" in note
 
-
-def test_what_is_left_out_is_named_where_a_larger_batch_needs_less():
     needs = {1: 1, 8: 20, 32: 5, 128: 30}
     found = plan(
         hardware=("cpu",),
@@ -321,13 +295,8 @@ def test_what_is_left_out_is_named_where_a_larger_batch_needs_less():
     assert "batch 8, 128 left out" in note
     assert "20.0 GiB is needed" in note
 
-
-def test_the_smallest_batch_always_stays():
     found = plan(hardware=("cpu",), estimate=gib, free=lambda device: 1)
     assert [p.case.shapes.batch for p in found.cases] == [1]
-
-
-def test_batches_that_were_named_are_never_shortened():
     found = plan(hardware=("cpu",), estimate=gib, free=lambda device: 1, batch_sizes=(1, 64))
     assert [p.case.shapes.batch for p in found.cases] == [1, 64]
     assert not found.notes
@@ -406,11 +375,6 @@ def test_no_new_tokens_mean_one_forward_pass():
         Shapes(1, sequence=16),
         Shapes(1, sequence=16),
     ]
-
-
-def test_a_request_longer_than_the_model_is_refused_before_it_is_tried():
-    found = plan("gpt2-tiny", hardware=("cpu",), batch_sizes=(1,), prompt_tokens=(1016, 1017))
-    assert [p.refusal and p.refusal.reason for p in found.cases] == [None, "sequence_too_long"]
 
 
 def test_a_plan_survives_its_journal():

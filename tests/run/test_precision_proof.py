@@ -127,7 +127,16 @@ def test_a_share_that_cannot_be_is_bad_evidence(share):
     assert raised.value.reason == "bad_evidence"
 
 
-def test_verified_fp32_is_proven_by_its_outputs_alone():
+def test_too_exact_outputs_are_told_by_what_evidence_shows():
+    found = proof(asked("bf16"), TOO_EXACT, weight_dtypes=["bfloat16"])
+    assert found.word is NOT_PROVEN
+    assert len(found.warnings) == 1
+    with pytest.raises(CaseError) as raised:
+        proof(asked("bf16"), TOO_EXACT)
+    assert raised.value.reason == "precision_changed"
+    # However much the reference is moved by rounding: int8 a channel each may be far better.
+    assert not is_unrounded("int8", 1e-3, 0.5)
+    assert not is_unrounded("fp32", 0.0, 1.0)
     case = asked("fp32")
     assert proof(case, Verdict(OK, error=2e-6, tolerance=2e-4)) == PrecisionProof(PROVEN)
     # A model that amplifies rounding has a larger tolerance, within which a narrow type may lie.
@@ -155,25 +164,7 @@ def test_a_model_that_rounding_hardly_moves_accuses_nobody(precision):
             assert not is_unrounded(precision, ratio * rounded, rounded)
 
 
-def test_an_error_that_fp32_would_not_pass_with_is_a_narrow_ones():
-    """However much the reference is moved by rounding: int8 a channel each may be far better."""
-    assert not is_unrounded("int8", 1e-3, 0.5)
-    assert not is_unrounded("fp32", 0.0, 1.0)
-
-
 TOO_EXACT = Verdict(OK, error=2.6e-7, tolerance=0.03, rounded=5e-3)
-
-
-def test_too_exact_outputs_are_a_warning_if_evidence_shows_the_precision():
-    found = proof(asked("bf16"), TOO_EXACT, weight_dtypes=["bfloat16"])
-    assert found.word is NOT_PROVEN
-    assert len(found.warnings) == 1
-
-
-def test_too_exact_outputs_are_a_failure_if_no_evidence_shows_the_precision():
-    with pytest.raises(CaseError) as raised:
-        proof(asked("bf16"), TOO_EXACT)
-    assert raised.value.reason == "precision_changed"
 
 
 def runtime_of(provenance: Provenance) -> Any:

@@ -53,7 +53,7 @@ def test_one_template_serves_a_launch_and_a_fresh_one_the_next(scripted):
     assert not watcher.alive()
 
 
-def test_a_spawned_worker_does_the_same(scripted):
+def test_a_spawned_worker_that_dies_or_hangs_is_ended(scripted):
     scripted.runtimes["scripted"] = altered(isolation="spawn")
     scripted.script({"how": "segv", "when": "step", "batch": 4})
     watcher = Watcher()
@@ -63,8 +63,6 @@ def test_a_spawned_worker_does_the_same(scripted):
     assert len(watcher.processes) == 2  # no template
     assert not watcher.alive()
 
-
-def test_a_spawned_worker_that_hangs_is_ended(scripted):
     scripted.runtimes["scripted"] = altered(isolation="spawn")
     scripted.script({"how": "hang", "when": "step", "batch": 4})
     watcher = Watcher()

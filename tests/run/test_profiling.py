@@ -63,13 +63,10 @@ def test_an_engine_that_cannot_say_gives_its_reason(scripted):
     assert one["why_not"] == "the script names no operators"
 
 
-def test_what_was_not_measured_has_no_profile(scripted):
+def test_what_was_not_measured_or_asked_for_has_no_profile(scripted):
     scripted.script({"how": "raise", "when": "step", "batch": 4}, operators=OPERATORS)
     ended = scripted.start(scripted.journey(batches=(1, 4), profile=True), Watcher())
     assert [one["batch_size"] for one in ended.profiles] == [1]
-
-
-def test_nobody_is_profiled_unasked(scripted):
     scripted.script(operators=OPERATORS)
     ended = scripted.start(scripted.journey(batches=(1,)), Watcher())
     assert not ended.profiles

@@ -92,18 +92,23 @@ def test_items_times_heads_and_each_item_with_each_other_are_found_too(batch):
     assert found.found.size == min(batch, 3) ** 2
 
 
-def test_the_batch_may_be_along_any_axis():
+def test_outputs_are_items_along_the_axes_that_grow():
     found = pairs(np.moveaxis(batch_of(8), 0, 1), pick({"y": np.moveaxis(FEW, 0, 1)}, 0)["y"],
                   batches_of(8))  # fmt: skip
     np.testing.assert_array_equal(found.found, found.right)
     assert found.items is not None
     assert {order_of(8)[row] for row in found.items} == {0, 1, 2}
 
-
-def test_what_does_not_grow_with_the_batch_is_of_no_item():
     found = pairs(np.arange(4.0), pick({"y": np.arange(4.0)}, 0)["y"], batches_of(8))
     np.testing.assert_array_equal(found.found, found.right)
     assert found.items is None
+    assert not fits((6,), ReferenceOutputs((3,), np.zeros(3)), Batches((0, 1), (0, 1, 2, 3)))
+
+    items = STREAM[:, 0].astype(np.float64)
+    alike, order = items @ items.T, order_of(8)
+    cut = rows_of(alike[np.ix_(order, order)], (3, 3), np.array([1, 5]), batches_of(8))
+    chosen = [order[1], order[5]]
+    np.testing.assert_array_equal(cut, alike[np.ix_(chosen, chosen)])
 
 
 @pytest.mark.parametrize(
@@ -123,10 +128,6 @@ def test_a_shape_fits_if_each_axis_grows_with_the_batch_or_stays(shape, batches,
     assert fits(shape, ReferenceOutputs((3, 4, 5), FEW.reshape(-1)), batches) is right
 
 
-def test_an_axis_grows_by_whole_entries_an_item():
-    assert not fits((6,), ReferenceOutputs((3,), np.zeros(3)), Batches((0, 1), (0, 1, 2, 3)))
-
-
 @pytest.mark.parametrize("most", [7, 40])
 @pytest.mark.parametrize("batch", [1, 3, 8, 64])
 def test_of_large_outputs_each_picked_value_is_compared_with_its_counterpart(most, batch):
@@ -135,14 +136,6 @@ def test_of_large_outputs_each_picked_value_is_compared_with_its_counterpart(mos
     assert found.found.size > 0
     assert found.items is not None
     assert all(order_of(batch)[row] < 3 for row in found.items)
-
-
-def test_rows_are_cut_out_of_every_axis_that_grows():
-    items = STREAM[:, 0].astype(np.float64)
-    alike, order = items @ items.T, order_of(8)
-    cut = rows_of(alike[np.ix_(order, order)], (3, 3), np.array([1, 5]), batches_of(8))
-    chosen = [order[1], order[5]]
-    np.testing.assert_array_equal(cut, alike[np.ix_(chosen, chosen)])
 
 
 @pytest.mark.parametrize("batch", [8, 32, 64])

@@ -98,7 +98,7 @@ def test_a_resumed_run_asks_for_the_same(scripted):
     assert [r["case_id"] for r in resumed.rows] == [r["case_id"] for r in whole]
 
 
-def test_resuming_a_finished_run_measures_nothing_and_says_so(scripted):
+def test_a_finished_run_is_not_measured_again(scripted):
     ended = scripted.start(scripted.journey(batches=[1]), Watcher())
     before = (scripted.journals / f"{ended.run_id}.jsonl").read_bytes()
     watcher = Watcher()
@@ -110,8 +110,6 @@ def test_resuming_a_finished_run_measures_nothing_and_says_so(scripted):
     assert again.tally.counts == {"ok": 1}
     assert (scripted.journals / f"{ended.run_id}.jsonl").read_bytes() == before
 
-
-def test_a_run_killed_after_its_last_result_only_gets_its_end(scripted):
     ended = scripted.start(scripted.journey(batches=[1]), Watcher())
     path = scripted.journals / f"{ended.run_id}.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -131,7 +129,7 @@ def test_an_unknown_run_is_refused(scripted):
     assert not scripted.journals.exists() or not list(scripted.journals.iterdir())
 
 
-def test_a_run_of_another_machine_is_refused(scripted):
+def test_a_run_of_another_machine_or_identity_is_refused(scripted, monkeypatch):
     ended = scripted.start(
         scripted.journey("bert-tiny", "vit-tiny", batches=[1]), Interrupter(2, "steady state")
     )
@@ -141,18 +139,6 @@ def test_a_run_of_another_machine_is_refused(scripted):
         lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, other)
     assert scripted.facts(ended.run_id) == facts
 
-
-def test_a_plan_that_this_version_cannot_read_is_refused(scripted):
-    with Journal.create(scripted.journals, "r") as journal:
-        body = {"run_id": "r", "accelbench": "9.9", "plan": [{"new": 1}], "settings": {}}
-        journal.append(Fact(RUN_STARTED, "r", body))
-    with pytest.raises(StoreError, match=r"accelbench 9\.9"):
-        lifecycle.resume("r", scripted.journals, Watcher(), {}, FOUND)
-
-
-def test_a_run_whose_cases_had_other_identities_is_refused_not_measured_twice(
-    scripted, monkeypatch
-):
     ended = scripted.start(
         scripted.journey("bert-tiny", "vit-tiny", batches=[1]), Interrupter(2, "steady state")
     )
@@ -161,6 +147,14 @@ def test_a_run_whose_cases_had_other_identities_is_refused_not_measured_twice(
     with pytest.raises(StoreError, match="tells cases apart"):
         lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
     assert scripted.facts(ended.run_id) == facts
+
+
+def test_a_plan_that_this_version_cannot_read_is_refused(scripted):
+    with Journal.create(scripted.journals, "r") as journal:
+        body = {"run_id": "r", "accelbench": "9.9", "plan": [{"new": 1}], "settings": {}}
+        journal.append(Fact(RUN_STARTED, "r", body))
+    with pytest.raises(StoreError, match=r"accelbench 9\.9"):
+        lifecycle.resume("r", scripted.journals, Watcher(), {}, FOUND)
 
 
 def test_a_journal_without_a_beginning_is_refused(scripted):
@@ -215,7 +209,7 @@ def test_two_processes_cannot_resume_one_run(scripted):
         lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
 
 
-def test_signals_are_held_back_and_then_heard():
+def test_signals_and_errors_are_held_back_and_then_heard():
     reached = []
 
     def interrupted() -> None:
@@ -228,8 +222,6 @@ def test_signals_are_held_back_and_then_heard():
     assert reached
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
-
-def test_holding_back_hands_an_error_on():
     with pytest.raises(ValueError, match="inside"), process_control.undisturbed():
         raise ValueError("inside")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

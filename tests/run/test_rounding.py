@@ -79,22 +79,22 @@ class Asked:
         return self.held.reconsider(self.context, planned, judged)
 
 
-def test_what_the_references_own_rounding_explains_agrees(monkeypatch):
+def test_what_rounding_explains_is_neither_wrong_nor_asked_twice(monkeypatch):
     asked = Asked(monkeypatch, rounding=1e-4)
     verdict = asked.verdict(3e-4)
     assert (verdict.word, verdict.error, verdict.tolerance) == (OK, 3e-4, 4e-4)
     assert asked.held.known(asked.context, Planned(case_of(), CPU)) == verdict
-
-
-def test_four_roundings_are_just_explained(monkeypatch):
     assert Asked(monkeypatch, rounding=1e-4).verdict(4e-4).word == OK
     assert Asked(monkeypatch, rounding=1e-4).verdict(4.1e-4).word == FAILED
-
-
-def test_no_rounding_explains_what_might_be_another_precision(monkeypatch):
     asked = Asked(monkeypatch, rounding=0.2)
     assert asked.verdict(9e-3).tolerance == pytest.approx(0.01)
     assert asked.verdict(1.1e-2).word == NOT_DONE
+
+    asked = Asked(monkeypatch, rounding=1e-4)
+    asked.verdict(3e-4)
+    asked.verdict(9e-4)
+    asked.verdict(0.3)
+    assert asked.asked == ["fp64"]
 
 
 @pytest.mark.parametrize("rounding", [1e-7, 0.7e-4, None])
@@ -112,14 +112,6 @@ def test_nobody_asks_where_rounding_would_change_nothing(monkeypatch, error, tol
     verdict = asked.verdict(error, tolerance, precision)
     assert verdict.word == (OK if error <= tolerance else FAILED)
     assert not asked.asked
-
-
-def test_a_reference_is_asked_once(monkeypatch):
-    asked = Asked(monkeypatch, rounding=1e-4)
-    asked.verdict(3e-4)
-    asked.verdict(9e-4)
-    asked.verdict(0.3)
-    assert asked.asked == ["fp64"]
 
 
 class TestUndetermined:
@@ -145,11 +137,10 @@ class TestUndetermined:
         verdict = Asked(monkeypatch, moved).verdict(error)
         assert (verdict.word, verdict.error) == (FAILED, error)
 
-    def test_an_output_that_is_determined_is_wrong_beside_one_that_is_not(self, monkeypatch):
+    def test_what_fp64_says_of_outputs(self, monkeypatch):
         assert Asked(monkeypatch, 0.28).verdict(0.3, z=0.01).word == FAILED
         assert Asked(monkeypatch, 0.28).verdict(0.3, unknown=0.01).word == FAILED
 
-    def test_where_fp64_says_nothing_the_last_places_of_the_inputs_do(self, monkeypatch):
         asked = Asked(monkeypatch, None, last_places=0.3)
         verdict = asked.verdict(0.31)
         assert asked.asked == ["fp64", "last_places"]

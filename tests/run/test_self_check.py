@@ -63,12 +63,28 @@ def checked(machine: Any) -> Any:
     return self_check(machine, CASE)
 
 
-def test_a_real_model_passes():
+def test_a_real_model_passes_and_chance_is_none():
     found = checked(Machine())
     assert (found.repeatable, found.inputs_matter, found.weights_matter) == (True, True, True)
     assert found.ok
     assert found.verdict == "ok"
     assert found.warnings() == []
+    found.refuse("it")
+
+    found = checked(Replayed(1.0, "inputs", "weights"))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, False, False)
+    with pytest.raises(CaseError, match="its inputs and weights"):
+        found.refuse("it")
+    unknown = checked(Drawing(1.0, "inputs", "weights"))
+    assert (unknown.inputs_matter, unknown.weights_matter, unknown.verdict) == (
+        None,
+        None,
+        "failed",
+    )
+
+    found = checked(Drawing(1e-6))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
+    assert found.verdict == "failed"
     found.refuse("it")
 
 
@@ -88,12 +104,26 @@ def test_a_model_that_gives_something_else_the_second_time_is_told():
     assert "second time" in found.warnings()[0]
 
 
-def test_weights_that_cannot_be_changed_are_not_judged():
+def test_what_nothing_can_be_told_of_is_not_judged():
     machine = Machine("weights")
     only = SimpleNamespace(prepare=machine.prepare, outputs=machine.outputs)
     found = checked(only)
     assert found.weights_matter is None
     assert found.ok
+
+    found = checked(Overflowing())
+    assert (found.inputs_matter, found.weights_matter) == (None, None)
+    assert found.verdict == "not_done"
+    found.refuse("it")
+
+    how = Training("classification", (InputSpec("labels", ("batch",), "int64", high=2),))
+    fixed = InputSpec("x", ("batch", 4), constant=1.0)
+    model = replace(CASE.model, inputs=(fixed,), training=how)
+    case = replace(CASE, model=model, mode=Mode.TRAINING)
+    machine: Any = Machine("inputs")
+    assert self_check(machine, case).inputs_matter is None
+    varied = replace(model, inputs=(fixed, InputSpec("y", ("batch", 4))))
+    assert self_check(machine, replace(case, model=varied)).inputs_matter is False
 
 
 def test_the_digest_is_of_names_shapes_and_bits():
@@ -143,13 +173,6 @@ class Overflowing(Machine):
         return {"y": np.full(3, np.nan)}
 
 
-def test_of_outputs_that_are_no_numbers_nothing_is_said():
-    found = checked(Overflowing())
-    assert (found.inputs_matter, found.weights_matter) == (None, None)
-    assert found.verdict == "not_done"
-    found.refuse("it")
-
-
 class Drawing(Machine):
     """Gives random numbers: different each time, whatever is asked."""
 
@@ -176,26 +199,6 @@ class Replayed(Drawing):
         if getattr(self, "_replays", False):
             self._random = np.random.default_rng(0)
         return super().outputs(inputs)
-
-
-def test_random_numbers_are_no_model():
-    found = checked(Replayed(1.0, "inputs", "weights"))
-    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, False, False)
-    with pytest.raises(CaseError, match="its inputs and weights"):
-        found.refuse("it")
-    unknown = checked(Drawing(1.0, "inputs", "weights"))
-    assert (unknown.inputs_matter, unknown.weights_matter, unknown.verdict) == (
-        None,
-        None,
-        "failed",
-    )
-
-
-def test_a_real_model_may_differ_a_little_from_run_to_run():
-    found = checked(Drawing(1e-6))
-    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
-    assert found.verdict == "failed"
-    found.refuse("it")
 
 
 @pytest.mark.parametrize("noise", [0.3, 100.0])
@@ -250,17 +253,6 @@ def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed):
     drawn = [one for one in seeds if one is not None]
     assert drawn
     assert seed not in drawn
-
-
-def test_labels_are_no_inputs_that_an_output_could_depend_on():
-    how = Training("classification", (InputSpec("labels", ("batch",), "int64", high=2),))
-    fixed = InputSpec("x", ("batch", 4), constant=1.0)
-    model = replace(CASE.model, inputs=(fixed,), training=how)
-    case = replace(CASE, model=model, mode=Mode.TRAINING)
-    machine: Any = Machine("inputs")
-    assert self_check(machine, case).inputs_matter is None
-    varied = replace(model, inputs=(fixed, InputSpec("y", ("batch", 4))))
-    assert self_check(machine, replace(case, model=varied)).inputs_matter is False
 
 
 @pytest.mark.parametrize("name", WEIGHED)

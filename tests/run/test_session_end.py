@@ -72,15 +72,13 @@ def test_logs_go_with_the_fleet(start, ray):
     assert not record_path().exists()
 
 
-def test_logs_are_kept_where_that_is_asked_for(start, ray, capsys):
+def test_logs_are_left_where_they_are_asked_for_or_needed(start, ray, capsys):
     start()
     fleet_running.stop(keep_logs=True)
     logs = ray / SESSION / "logs"
     assert capsys.readouterr().out == f"Ended 1 process.\nRay's logs are in {logs}.\n"
     assert (logs / "raylet.out").is_file()
 
-
-def test_logs_of_a_node_that_failed_are_left_and_named(start, ray, capsys):
     start()
     failed = start()
     failed.kill()

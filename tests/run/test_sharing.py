@@ -86,36 +86,29 @@ def test_the_first_way_that_fits_is_taken(mib, chosen):
     assert all(p.refusal is None for p in found.cases)
 
 
-def test_what_was_chosen_and_what_was_too_much_is_said_with_its_estimate():
+def test_the_plan_says_what_was_chosen_and_what_fits_no_way():
     (note,) = plan(90).notes
     assert note == (
         "bert-tiny, batch 8, 2 processes: fsdp2, micro-batch 4, an estimated 90 MiB of 90 MiB"
         " each. Too much for it: ddp, micro-batch 1 × 4 110 MiB."
     )
 
-
-def test_what_fits_no_way_is_refused_with_what_would():
     (only,) = plan(20).cases
     assert only.refusal.status is Status.OUT_OF_MEMORY
     assert "each of 2 processes has 20 MiB" in only.refusal.message
     assert "55 MiB: fsdp2, micro-batch 1 × 4, checkpointed" in only.refusal.message
     assert "--max-memory-gb 0.06" in only.refusal.advice
 
-
-def test_what_was_set_on_purpose_is_kept():
     assert ways(plan(strategy="tp")) == [{"strategy": "tp"}]
     assert ways(plan(accumulate=4)) == [{"strategy": "ddp", "accumulate": 4}]
     saving = {"gradient_checkpointing": True}
     assert ways(plan(options=saving)) == [{"strategy": "ddp", **saving}]
-
-
-def test_a_batch_that_does_not_come_out_even_is_refused_with_the_nearest():
     (only,) = plan(batch=(7,), processes=2, strategy="ddp").cases
     assert only.refusal.reason == "batch_split"
     assert only.refusal.advice == "Use --batch-sizes 8."
 
 
-def test_one_process_comes_first_with_the_threads_of_each():
+def test_one_process_comes_first_and_each_has_a_device():
     found = plan(batch=(4, 8))
     sizes = [(p.case.world_size, p.case.shapes.batch) for p in found.cases]
     assert sizes == [(1, 4), (1, 8), (2, 4), (2, 8)]
@@ -124,8 +117,6 @@ def test_one_process_comes_first_with_the_threads_of_each():
     # They are cases of their own, so that nothing takes one for the other.
     assert len({p.case.case_id for p in found.cases}) == 4
 
-
-def test_each_process_has_a_device_of_its_own_but_on_a_cpu():
     cards = {"cuda": [Device("cuda", "a card", 0), Device("cuda", "a card", 1)]}
     enough = plan(hardware="cuda", inventory=cards).cases[-1]
     assert enough.refusal is None or enough.refusal.reason != "device_absent"

@@ -17,14 +17,12 @@ from accelbench.run.plan.request import Distribution
 A100 = ("cuda:a100-80gb",)
 
 
-def test_without_the_flag_a_device_that_is_absent_is_unsupported_as_ever():
+def test_what_is_named_and_not_here_is_simulated_with_a_note():
     (one,) = planned(hardware=A100, simulate=False).cases
     assert one.roofline is one.device is None
     assert one.refusal.reason == "hardware_absent"
     assert "simulate" not in one.refusal.advice
 
-
-def test_what_is_named_and_not_here_is_simulated_and_a_note_says_so():
     plan = planned(hardware=A100)
     (one,) = plan.cases
     assert (one.device, one.refusal) == (None, None)
@@ -33,13 +31,20 @@ def test_what_is_named_and_not_here_is_simulated_and_a_note_says_so():
     assert "cuda:a100-80gb is not here" in note
     assert "a limit, not a measurement" in note
 
-
-def test_a_platform_alone_stands_for_a_device_that_is_named():
     plan = planned(hardware=("cuda", "cuda:a100-80gb"))
     (one,) = plan.cases  # one question, asked under two names
     assert one.case.target.place == "cuda:a100-80gb"
     assert "It is what cuda alone stands for." in plan.notes[0]
     assert "alone" not in plan.notes[1]
+
+    (note,) = planned(hardware=("webgpu:rtx-4060",)).notes
+    assert "What a browser adds is not in them." in note
+
+    with pytest.raises(UsageError) as caught:
+        planned(hardware=("cuda:abacus",))
+    assert "cuda:abacus" in caught.value.message
+    assert "a100-80gb" in caught.value.advice
+    assert "snapdragon" not in caught.value.advice
 
 
 def test_what_is_here_is_measured_in_spite_of_the_flag():
@@ -53,8 +58,6 @@ def test_what_is_here_is_measured_in_spite_of_the_flag():
     assert first.roofline is named.roofline is None
     assert away.roofline is not None
 
-
-def test_a_card_that_another_platform_sees_is_here_and_not_simulated():
     asked = ("webgpu:rtx-4060",)
     (one,) = planned(hardware=asked).cases
     assert one.roofline is not None  # there is a browser, and no such card
@@ -63,19 +66,6 @@ def test_a_card_that_another_platform_sees_is_here_and_not_simulated():
     assert one.roofline is None
     assert one.refusal.reason == "device_absent"
     assert BROWSER.name == "a browser"
-
-
-def test_in_a_browser_what_it_adds_is_said_to_be_missing():
-    (note,) = planned(hardware=("webgpu:rtx-4060",)).notes
-    assert "What a browser adds is not in them." in note
-
-
-def test_a_name_without_a_document_is_refused_with_those_that_have_one():
-    with pytest.raises(UsageError) as caught:
-        planned(hardware=("cuda:abacus",))
-    assert "cuda:abacus" in caught.value.message
-    assert "a100-80gb" in caught.value.advice
-    assert "snapdragon" not in caught.value.advice
 
 
 @pytest.mark.parametrize("place", ["cuda:1", "wasm", "wasm:pixel", "cpu:7"])
@@ -150,7 +140,7 @@ def test_every_empty_column_is_explained(scripted, model, mode):
             assert row["nulls"]["loss_first"] == "nothing is trained"
 
 
-def test_more_memory_than_the_device_has_is_said_and_advised(scripted):
+def test_memory_is_that_of_the_document(scripted):
     plan = planned("llama-2-7b", hardware=("cuda:rtx-4060",), precisions=("fp16",))
     (row,) = run(scripted, plan).rows
     assert (row["status"], row["reason"]) == ("out_of_memory", "out_of_memory_estimated")
@@ -160,8 +150,6 @@ def test_more_memory_than_the_device_has_is_said_and_advised(scripted):
     assert row["provenance"] == "simulated"
     assert row["conditions"]["simulation"]["memory_bytes"] == 8 * 2**30
 
-
-def test_default_batches_are_those_that_the_memory_of_the_document_holds():
     asked = {"batch_sizes": (), "sequence_lengths": (1024,), "new_tokens": (0,)}
     small = planned("gpt2", hardware=("cuda:rtx-4060",), **asked)
     large = planned("gpt2", hardware=("cuda:h200",), **asked)

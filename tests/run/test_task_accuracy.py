@@ -175,7 +175,7 @@ def test_an_output_called_logits_is_meant_where_there_are_others(tmp_path):
     assert (answer["columns"]["accuracy"], answer["details"]["output"]) == (1.0, "logits")
 
 
-def test_a_session_that_draws_its_own_inputs_has_no_accuracy(tmp_path):
+def test_what_has_no_accuracy_says_why(tmp_path):
     path = tmp_path / "d.npz"
     np.savez(path, x=np.eye(4, dtype=np.float32), labels=np.arange(4))
     settings, case = JobSettings(data=str(path)), asked()
@@ -188,15 +188,11 @@ def test_a_session_that_draws_its_own_inputs_has_no_accuracy(tmp_path):
     assert "onnxruntime draws its inputs by itself" in answer["why"]
     assert "columns" not in answer
 
-
-def test_a_folder_without_labels_is_no_fault(tmp_path):
     (tmp_path / "a.txt").write_text("some words")
     settings = JobSettings(data=str(tmp_path))
     session = cast("Session", object())
     assert task_accuracy(session, asked(), settings) == {"why": NO_LABELS}
 
-
-def test_why_accuracy_is_not_asked_for():
     case, data = asked(), JobSettings(data="d.npz")
     assert passed_over(case, data) == "its weights are random: --weights names others"
     assert passed_over(case, JobSettings(data="d.npz", weights="hub")) == ""

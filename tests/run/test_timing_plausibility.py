@@ -255,30 +255,13 @@ def struck(runtime: Honest, every: int, at: int, by_ns: float = 2e7) -> None:
     runtime.step = slow
 
 
-def test_a_slow_first_look_is_no_cache():
-    """Cold memory, late allocations: it has taken three times as long."""
+def test_a_first_look_that_was_slow_or_struck_is_no_cache():
+    # Cold memory, late allocations: it has taken three times as long.
     slow = Honest(3 * WORK_NS)
     uncached(slow)
-
-
-def test_a_turn_that_was_used_up_by_making_inputs_is_no_cache():
     uncached(Preempted())
 
-
-def test_bringing_inputs_takes_a_millisecond_and_five_nanoseconds_a_byte():
-    """What a question leaves beyond that counts as part of its step."""
-    hidden_ns, step_ns = 5e6, 2e6
-    session = Honest()
-    asked: Any = SimpleNamespace(session=session, behind=session, hidden_ns=hidden_ns)
-    single: Any = SimpleNamespace(step=lambda _: step_ns)
-    case = case_of(64)
-    brought_ns = 1e6 + 5.0 * input_bytes(case.model, case.shapes, mode=case.mode)
-    trials = CacheTrials(asked, case, Fewest(), single, None, None)
-    assert trials.time_control_step() == step_ns + hidden_ns - brought_ns
-
-
-def test_first_looks_that_were_struck_are_no_cache():
-    """Fifteen in a row, while every later look went undisturbed."""
+    # Fifteen in a row, while every later look went undisturbed.
     unlucky = Honest(3e5)
     prepare, step, looks, fresh = unlucky.prepare, unlucky.step, [], []
 
@@ -296,6 +279,18 @@ def test_first_looks_that_were_struck_are_no_cache():
     unlucky.prepare, unlucky.step = anew, slow
     uncached(unlucky, Fewest())
     assert len(looks) == 16
+
+
+def test_bringing_inputs_takes_a_millisecond_and_five_nanoseconds_a_byte():
+    """What a question leaves beyond that counts as part of its step."""
+    hidden_ns, step_ns = 5e6, 2e6
+    session = Honest()
+    asked: Any = SimpleNamespace(session=session, behind=session, hidden_ns=hidden_ns)
+    single: Any = SimpleNamespace(step=lambda _: step_ns)
+    case = case_of(64)
+    brought_ns = 1e6 + 5.0 * input_bytes(case.model, case.shapes, mode=case.mode)
+    trials = CacheTrials(asked, case, Fewest(), single, None, None)
+    assert trials.time_control_step() == step_ns + hidden_ns - brought_ns
 
 
 @pytest.mark.parametrize(
@@ -330,18 +325,13 @@ def at_batches(runtime: Honest, said_ns: Mapping[int, float]) -> list[int]:
     return found
 
 
-def test_a_step_that_leaves_out_what_its_outputs_do_is_caught():
+def test_times_that_do_not_grow_with_the_batch():
     with pytest.raises(CaseError, match=r"from a batch of 1 to one of 32 .* from 5.05 to 160") as e:
         at_batches(Skipping(), {1: WORK_NS, 32: WORK_NS})
     assert e.value.reason == "work_skipped"
-
-
-def test_a_time_that_does_not_grow_is_none_of_a_liar_where_that_of_outputs_does_not():
-    """A device that is not full does eight items in the time of one."""
+    # A device that is not full does eight items in the time of one.
     assert at_batches(Honest(), {1: WORK_NS, 128: WORK_NS}) == [1, 128]
 
-
-def test_outputs_may_take_long_to_fetch():
     class Fetched(Honest):
         def outputs(self, inputs: Any) -> Mapping[str, Any]:
             super().outputs(inputs)
@@ -351,8 +341,6 @@ def test_outputs_may_take_long_to_fetch():
 
     assert at_batches(Fetched(3e5), {1: 3e5, 256: 3e5}) == [1, 256]
 
-
-def test_a_runtime_is_looked_at_again_where_the_batch_has_become_much_larger():
     assert at_batches(Honest(), dict.fromkeys((1, 4, 8, 32, 64), WORK_NS)) == [1, 8, 64]
     assert at_batches(Honest(), {1: WORK_NS, 8: 4e7}) == [1]  # not where it would take long
 

@@ -71,13 +71,11 @@ def test_what_does_not_agree_says_by_how_much(changed, words):
     assert words in verdict.why
 
 
-def test_outputs_that_no_input_moves_prove_nothing():
+def test_outputs_of_no_input_or_another_way_prove_nothing():
     verdict = judged(telling=False)
     assert verdict.word == "not_done"
     assert set(verdict.reasons) == {"verification_error", "verification_tolerance"}
 
-
-def test_outputs_of_one_way_do_not_verify_a_model_that_has_another():
     verdict = Verifications().judge(planned_of(), TOLD, "model.py, line 9")
     assert verdict.word == "not_done"
     assert "model.py, line 9" in verdict.why
@@ -85,15 +83,13 @@ def test_outputs_of_one_way_do_not_verify_a_model_that_has_another():
     assert Verifications().judge(planned_of(), wrong, "model.py, line 9").word == "failed"
 
 
-def test_a_case_is_verified_once_and_every_batch_and_precision_by_itself():
+def test_a_verdict_is_of_one_batch_precision_and_device():
     cells, worse = Verifications(), {**TOLD, "error": 0.4}
     first = cells.judge(planned_of(batch=1), TOLD)
     assert cells.judge(planned_of(batch=1), worse) is first
     assert cells.judge(planned_of(batch=8), worse).error == 0.4
     assert cells.judge(planned_of("fp16"), worse).error == 0.4
 
-
-def test_one_device_says_nothing_of_another():
     cells, first, second = Verifications(), Device("cuda", "a", 0), Device("cuda", "b", 1)
     cells.judge(planned_of(device=first), TOLD)
     context: Any = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})

@@ -163,27 +163,20 @@ def test_of_short_steps_any_of_five_is_looked_at(said_ns, most):
     assert unseen._most == (1, most)
 
 
-def test_steps_that_left_nothing_are_wrong_even_if_there_are_no_outputs():
+def test_what_steps_left_is_compared_by_shape_and_precision():
     with pytest.raises(CaseError, match="left none"):
         refuse_other(CASE, {}, {}, None)
-
-
-def test_the_same_values_in_another_shape_are_wrong():
     right, turned = sketch({"y": NOISE}), sketch({"y": NOISE.reshape(50, 4)})
     refuse_other(CASE, right, right, sketch({"y": OTHER}))
     with pytest.raises(CaseError, match="shape"):
         refuse_other(CASE, turned, right, sketch({"y": OTHER}))
 
-
-def test_steps_may_be_off_by_the_least_that_a_precision_costs():
-    """Both come from one engine, so that a model's own sensitivity excuses nothing."""
+    # Both come from one engine, so that a model's own sensitivity excuses nothing.
     case, right, other = replace(CASE, precision="bf16"), sketch({"y": NOISE}), sketch({"y": OTHER})
     refuse_other(case, sketch({"y": NOISE + 0.02 * OTHER}), right, other)
     with pytest.raises(CaseError):
         refuse_other(case, sketch({"y": NOISE + 0.1 * OTHER}), right, other)
 
-
-def test_one_output_with_numbers_tells_beside_others_without():
     assert tells(sketch({"a": np.full(3, np.nan), "b": np.ones(3)}))
 
 
@@ -234,20 +227,12 @@ def test_inputs_change_more_than_ten_times_what_chance_does(change, matters):
     assert checked([1.0], [1.1], [1.0 + change]).inputs_matter is matters
 
 
-def test_an_output_whose_shape_changes_is_moved_though_it_is_never_the_same_twice():
+def test_what_outputs_tell_of_inputs_and_weights():
     assert checked([1.0], [1.1], [1.0, 1.0]).inputs_matter is True
-
-
-def test_one_number_beside_nan_is_enough_to_see_that_inputs_are_ignored():
     assert checked(*[[np.nan, 1.0]] * 3).inputs_matter is False
     assert checked(*[[np.nan, np.nan]] * 3).inputs_matter is None
-
-
-def test_either_of_inputs_and_weights_is_enough_for_a_verdict():
     assert checked([1.0], [1.0], [2.0]).verdict == "ok"
 
-
-def test_bits_in_another_shape_are_no_second_run():
     left = sketch({"y": np.array([[1.0, 2.0]])})
     session: Any = Answers([1.0, 2.0], [1.0, 2.0], [3.0, 4.0])
     self_check(session, CASE, left=left)
@@ -255,23 +240,20 @@ def test_bits_in_another_shape_are_no_second_run():
     with pytest.raises(IndexError):
         checked([1.0, 2.0], [3.0, 4.0], left=left)
 
-
-def test_the_digest_of_outputs_that_lie_far_away_is_theirs():
     glance = Glance("far", sketch({"y": np.ones(3)}))
     session: Any = SimpleNamespace(prepare=lambda case, seed=0: seed, glance=lambda *_: glance)
     assert self_check(session, CASE).outputs_digest == "far"
+    row = InputSpec("x", ("batch", 2), row=(1.0, 2.0))
+    session: Any = Answers([1.0], [1.0])
+    found = self_check(session, replace(CASE, model=replace(CASE.model, inputs=(row,))))
+    assert found.inputs_matter is None
+    session: Any = Unrepeatable([1.0], [2.0], [1.5], [1.0], [2.0], [1.5])
+    assert self_check(session, CASE).inputs_matter is None
 
 
 @pytest.mark.parametrize("seed", [0, 1, 0x5EED, 0x217])
 def test_seeds_differ_from_the_jobs_and_from_each_other(seed):
     assert len({seed, right_seed(seed), other_seed(seed)}) == 3
-
-
-def test_an_input_that_is_the_same_row_for_every_item_cannot_vary():
-    row = InputSpec("x", ("batch", 2), row=(1.0, 2.0))
-    session: Any = Answers([1.0], [1.0])
-    found = self_check(session, replace(CASE, model=replace(CASE.model, inputs=(row,))))
-    assert found.inputs_matter is None
 
 
 class Unrepeatable(Answers):
@@ -280,11 +262,6 @@ class Unrepeatable(Answers):
     @contextmanager
     def same_draws(self) -> Iterator[None]:
         yield
-
-
-def test_draws_that_cannot_be_repeated_convict_no_model():
-    session: Any = Unrepeatable([1.0], [2.0], [1.5], [1.0], [2.0], [1.5])
-    assert self_check(session, CASE).inputs_matter is None
 
 
 @pytest.mark.parametrize(
@@ -578,29 +555,17 @@ def test_launches_are_compared_by_case_and_device_and_keep_their_warnings():
 # -- verdicts
 
 
-def test_an_error_as_large_as_the_tolerance_is_allowed():
+def test_errors_are_held_against_the_tolerance():
     assert judged({**ANSWER, "error": 0.5, "errors": {"y": 0.5}}).word == OK
     assert judged({**ANSWER, "error": 0.5001, "errors": {"y": 0.5001}}).word == FAILED
-
-
-def test_a_worker_that_does_not_report_finiteness_had_finite_values():
     assert judged({**ANSWER, "telling": False}).why == NOT_TELLING
     assert judged({**ANSWER, "telling": False, "finite": False}).why == NOT_FINITE
-
-
-def test_an_error_of_zero_is_a_result_and_a_missing_output_keeps_the_tolerance():
     assert judged({**ANSWER, "error": 0.0, "errors": {"y": 0.0}}).reasons == {}
     missing = judged({**ANSWER, "wrong": "y is missing", "error": None})
     assert missing.columns == {"verification": FAILED, "verification_tolerance": 0.5}
-
-
-def test_rounding_within_the_tolerance_excuses_nothing():
     verdict = Verdict(FAILED, "", 0.3, 0.2, {"y": 0.3})
     assert undetermined(verdict, OwnRounding("rounding", {"y": 0.2})) is None
     assert undetermined(verdict, OwnRounding("rounding", {"y": 0.21})) is not None
-
-
-def test_an_output_at_the_tolerance_is_not_missed_and_the_worst_is_named():
     verdict = Verdict(FAILED, "", 0.4, 0.2, {"x": 0.2, "y": 0.3, "z": 0.4})
     found = undetermined(verdict, OwnRounding("rounding", {"y": 0.25, "z": 0.35}))
     assert "output z by 0.35" in found.why
@@ -609,7 +574,7 @@ def test_an_output_at_the_tolerance_is_not_missed_and_the_worst_is_named():
 # -- verification of a run
 
 
-def test_what_is_wrong_on_one_device_is_tried_on_another():
+def test_what_is_not_asked_again():
     held, context = Verifications(), SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     case = replace(CASE, precision="bf16")
     first, second = (Planned(case, Device("cuda", "g", ordinal)) for ordinal in range(2))
@@ -618,18 +583,27 @@ def test_what_is_wrong_on_one_device_is_tried_on_another():
     assert held.known(anything, first) is not None
     assert held.known(anything, second) is None
 
-
-def test_nothing_is_asked_of_a_worker_if_nothing_shall_be_verified():
     context: Any = SimpleNamespace(settings=RunSettings(run_id="x", verify="off"), runtimes={})
     planned = Planned(replace(CASE, precision="bf16"), CPU)
     assert Verifications().known(context, planned) == Verdict(NOT_DONE, NOT_ASKED_FOR)
-
-
-def test_training_is_verified_by_its_losses():
     context: Any = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     training = replace(CASE, precision="bf16", mode=Mode.TRAINING)
     verdict = Verifications().known(context, Planned(training, CPU))
     assert "losses" in verdict.why
+
+    threaded = replace(CASE, options={"threads": 4})
+    assert is_own(threaded)
+    assert not is_own(replace(CASE, options={"compile": True}))
+    assert reference_of(threaded).options == {}
+    assert reference_of(replace(CASE, options={"optimizer": "sgd"})).options == {"optimizer": "sgd"}
+
+    graph = SimpleNamespace(format=reference.FileFormat.ONNX)
+    case: Any = SimpleNamespace(model=SimpleNamespace(graph=graph), options={"opset": "converted"})
+    assert otherwise(case, NoReferenceError("x", "operator")) is None  # it is converted already
+    assert otherwise(CASE, NoReferenceError("x", "operator")) is None
+    (spec,) = models("bert-tiny")
+    file: Any = SimpleNamespace(model=SimpleNamespace(graph=graph), options={}, spec=spec)
+    assert otherwise(file, NoReferenceError("it would not fit", "memory")) is None
 
 
 # -- the reference
@@ -689,21 +663,3 @@ def test_a_wide_reference_never_uses_the_disk(monkeypatch):
     assert reference.prepare(context, CASE, 1) == "disk"
     with pytest.raises(NoReferenceError):
         reference.prepare(context, CASE, 1, wide=True)
-
-
-def test_threads_change_nothing_that_is_computed():
-    threaded = replace(CASE, options={"threads": 4})
-    assert is_own(threaded)
-    assert not is_own(replace(CASE, options={"compile": True}))
-    assert reference_of(threaded).options == {}
-    assert reference_of(replace(CASE, options={"optimizer": "sgd"})).options == {"optimizer": "sgd"}
-
-
-def test_only_an_unknown_operator_is_converted():
-    graph = SimpleNamespace(format=reference.FileFormat.ONNX)
-    case: Any = SimpleNamespace(model=SimpleNamespace(graph=graph), options={"opset": "converted"})
-    assert otherwise(case, NoReferenceError("x", "operator")) is None  # it is converted already
-    assert otherwise(CASE, NoReferenceError("x", "operator")) is None
-    (spec,) = models("bert-tiny")
-    file: Any = SimpleNamespace(model=SimpleNamespace(graph=graph), options={}, spec=spec)
-    assert otherwise(file, NoReferenceError("it would not fit", "memory")) is None

@@ -95,7 +95,7 @@ def test_a_batch_larger_than_the_folder_repeats_and_says_so(tmp_path):
     assert any("larger than the 2 in the folder" in note for note in fed.details()["notes"])
 
 
-def test_nothing_readable_is_an_error(tmp_path):
+def test_what_cannot_be_read_is_said(tmp_path):
     for i in range(3):
         path = tmp_path / "a" / f"{i}.png"
         path.parent.mkdir(exist_ok=True)
@@ -103,6 +103,9 @@ def test_nothing_readable_is_an_error(tmp_path):
     with pytest.raises(CaseError, match=r"None of the 3 inputs can be read; a/\d\.png") as raised:
         feed(tmp_path).batch(a_case("vit-tiny"))
     assert raised.value.reason == "data_unreadable"
+
+    with pytest.raises(UsageError, match="There is nothing at"):
+        feed(tmp_path / "absent")
 
 
 @pytest.mark.parametrize(
@@ -157,11 +160,6 @@ def test_a_short_video_says_so(tmp_path):
     fed = feed(tmp_path)
     fed.batch(a_case("xclip-tiny", 2))
     assert any("2 of 2 videos have fewer than" in note for note in fed.details()["notes"])
-
-
-def test_a_missing_path_is_a_usage_error(tmp_path):
-    with pytest.raises(UsageError, match="There is nothing at"):
-        feed(tmp_path / "absent")
 
 
 def test_a_missing_decoder_names_its_extra(tmp_path, monkeypatch):

@@ -31,22 +31,22 @@ def test_every_mode_becomes_rgb(tmp_path, name, mode):
     assert np.abs(np.subtract(middle(image), (204, 51, 0))).max() <= 8  # JPEG and WebP lose some
 
 
-def test_grey_has_three_equal_channels(tmp_path):
+def test_modes_bits_and_exif(tmp_path):
     image = decode(picture(tmp_path / "a.png", (90, 90, 90), mode="L").read_bytes())
     assert middle(image) == (90, 90, 90)
-
-
-def test_sixteen_bits_are_scaled_not_clipped(tmp_path):
     path = tmp_path / "deep.png"
     Image.fromarray(np.full((8, 8), 128 << 8, np.uint16)).save(path)
     assert middle(decode(path.read_bytes())) == (128, 128, 128)
-
-
-def test_exif_turns_a_picture_upright(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned by 90 degrees
     path = picture(tmp_path / "a.jpg", size=(40, 20), exif=exif)
     assert decode(path.read_bytes()).size == (20, 40)
+
+    rng = np.random.default_rng(0)
+    Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(tmp_path / "a.jpg")
+    data = (tmp_path / "a.jpg").read_bytes()
+    with pytest.raises(UnreadableError):
+        decode(data[: len(data) // 2])
 
 
 @pytest.mark.parametrize("data", [b"", b"no picture at all"])
@@ -56,29 +56,24 @@ def test_what_is_no_picture_says_so_without_an_address(data):
     assert str(raised.value) == "it is no picture"
 
 
-def test_half_a_picture_is_unreadable(tmp_path):
-    rng = np.random.default_rng(0)
-    Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(tmp_path / "a.jpg")
-    data = (tmp_path / "a.jpg").read_bytes()
-    with pytest.raises(UnreadableError):
-        decode(data[: len(data) // 2])
-
-
-def test_the_middle_is_cut_out():
-    """A picture of three stripes, twice as wide as high: the outer ones are lost."""
+def test_cuts_and_margins():
+    # A picture of three stripes, twice as wide as high: the outer ones are lost.
     pixels = np.zeros((100, 200, 3), np.uint8)
     pixels[:, 50:150] = 255
     found = normalised(fitted(Image.fromarray(pixels), 50, 50, PLAIN), PLAIN)
     assert found.shape == (3, 50, 50)
     assert found[:, :, 2:-2].min() > 0.95
 
-
-def test_the_margin_leaves_a_border_out():
-    """256 / 224 of the size: an eighth of each side is cut away, half of it at either end."""
+    # 256 / 224 of the size: an eighth of each side is cut away, half of it at either end.
     pixels = np.zeros((256, 256, 3), np.uint8)
     pixels[16:240, 16:240] = 255
     how = Preprocessing(PLAIN.mean, PLAIN.std, margin=256 / 224)
     assert normalised(fitted(Image.fromarray(pixels), 224, 224, how), how).min() == 1.0
+
+    grids = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
+    assert best_grid((336, 336), grids) == (336, 672)  # nothing gained by a larger one
+    assert best_grid((1000, 300), grids) == (1008, 336)
+    assert best_grid((640, 640), grids) == (672, 672)
 
 
 @pytest.mark.parametrize("size", [(7, 1000), (1000, 7), (1, 1)])
@@ -110,13 +105,6 @@ def test_every_model_that_takes_pictures_has_a_published_way():
     taking = [m for m in every_model() if any(t.name == "pixel_values" for t in m.inputs)]
     assert taking
     assert [m.id for m in taking if pictures.preprocessing(m) is None] == []
-
-
-def test_llava_next_chooses_its_grid_as_published():
-    grids = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
-    assert best_grid((336, 336), grids) == (336, 672)  # nothing gained by a larger one
-    assert best_grid((1000, 300), grids) == (1008, 336)
-    assert best_grid((640, 640), grids) == (672, 672)
 
 
 def test_tiles_are_the_whole_then_the_grid_padded_with_black():

@@ -10,7 +10,7 @@ from accelbench.core.errors import UnsupportedError, UsageError
 from accelbench.models.data import create_dataloader
 
 
-def test_synthetic_batches_differ_and_come_again():
+def test_synthetic_batches_by_default():
     loader = create_dataloader(model_name="vit-tiny", batch_size=2, limit=7)
     first, again = list(loader), list(loader)
     assert len(loader) == len(first) == 3  # the seventh item fills no batch
@@ -20,13 +20,14 @@ def test_synthetic_batches_differ_and_come_again():
     for one, other in zip(first, again, strict=True):
         assert np.array_equal(one["pixel_values"], other["pixel_values"])
 
-
-def test_the_guides_defaults():
     loader = create_dataloader()
     assert len(loader) == 10
     batch = next(iter(loader))
     assert batch["pixel_values"].shape == (1, 3, 224, 224)
     assert 0 <= batch["labels"][0] < 1000
+
+    loader = create_dataloader(model_name="resnet50", batch_size=2, input_shape=(2, 3, 64, 64))
+    assert next(iter(loader))["pixel_values"].shape == (2, 3, 64, 64)
 
 
 def test_class_folders_give_labels_and_names(tmp_path):
@@ -104,11 +105,6 @@ def test_shapes_that_a_model_does_not_take(model, shape, said):
 def test_a_model_in_the_place_of_the_data_is_told():
     with pytest.raises(UsageError, match="The first argument is data_source"):
         create_dataloader("resnet50")
-
-
-def test_shapes_with_the_batch_in_front():
-    loader = create_dataloader(model_name="resnet50", batch_size=2, input_shape=(2, 3, 64, 64))
-    assert next(iter(loader))["pixel_values"].shape == (2, 3, 64, 64)
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"limit": 0}])

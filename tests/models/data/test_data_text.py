@@ -49,7 +49,7 @@ def saved_tokenizer(folder: Path, size: int = 300) -> Path:
     return folder
 
 
-def test_the_tokenizer_beside_the_weights_is_used(tmp_path):
+def test_a_tokenizer_is_used_or_refused(tmp_path):
     weights = saved_tokenizer(tmp_path / "weights")
     fed = feed(texts(tmp_path / "text"), weights=str(weights))
     ids = fed.batch(a_case("bert-tiny", 3, sequence=40))["input_ids"]
@@ -59,6 +59,16 @@ def test_the_tokenizer_beside_the_weights_is_used(tmp_path):
         assert said in "".join(SENTENCES) * 2
         assert len(said) > 40  # merged: more than a character an id
     assert "tokenizer.json beside the weights" in fed.details()["notes"][0]
+
+    weights = saved_tokenizer(tmp_path / "weights", size=400)
+    encoder = encoder_for(str(weights), [], 0, 260, 260)
+    with pytest.raises(UnsupportedError, match="and the model knows 260") as raised:
+        encoder.plain("".join(SENTENCES))
+    assert raised.value.reason == "tokenizer_mismatch"
+
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(CaseError, match=r"tokenizer\.json cannot be read"):
+        encoder_for(str(tmp_path), [], 0, 300, 300)
 
 
 def test_without_one_it_is_learned_and_says_so(tmp_path):
@@ -94,20 +104,6 @@ def test_a_learned_vocabulary_stays_within_the_models(tmp_path):
     assert max(ids) < 280
     with pytest.raises(UnsupportedError, match="too few for the 256 bytes"):
         encoder_for("random", SENTENCES, 0, 200, 200)
-
-
-def test_a_foreign_tokenizer_is_refused(tmp_path):
-    weights = saved_tokenizer(tmp_path / "weights", size=400)
-    encoder = encoder_for(str(weights), [], 0, 260, 260)
-    with pytest.raises(UnsupportedError, match="and the model knows 260") as raised:
-        encoder.plain("".join(SENTENCES))
-    assert raised.value.reason == "tokenizer_mismatch"
-
-
-def test_a_broken_tokenizer_is_named(tmp_path):
-    (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(CaseError, match=r"tokenizer\.json cannot be read"):
-        encoder_for(str(tmp_path), [], 0, 300, 300)
 
 
 def test_jsonl_gives_its_text_and_names_a_bad_line(tmp_path):

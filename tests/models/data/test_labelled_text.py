@@ -186,14 +186,12 @@ def test_no_tokenizer_is_learned_or_guessed(tmp_path):
         samples(path, tmp_path, preprocessing=str(asked))
 
 
-def test_ids_that_the_model_does_not_know_are_refused(tmp_path):
+def test_ids_and_masks_that_do_not_fit(tmp_path):
     beside = tokenizer(tmp_path / "m")
     few = InputSpec("input_ids", ("batch", "sequence"), "int64", 0, 8)
     with pytest.raises(CaseError, match="gives the id 8, and the model knows 8"):
         list(samples(table(tmp_path / "d.csv", CSV), beside, case(few, MASK)).rows())
 
-
-def test_without_a_mask_what_fills_a_text_up_has_to_be_said(tmp_path):
     path = table(tmp_path / "d.csv", CSV)
     beside = tokenizer(tmp_path / "m", pad=False)
     with pytest.raises(CaseError, match="Nothing says which id fills a text up to 6"):
