@@ -142,20 +142,22 @@ class SessionChecks:
         assert all(np.array_equal(one[name], again[name]) for name in one)
         assert not all(np.array_equal(one[name], other[name]) for name in one)
 
-    @pytest.mark.parametrize("batch", [1, 3])
-    def test_one_session_takes_several_batches(self, subject, opener, batch):
-        with opener.shared() as (session, case):
-            own = case.shapes.batch
-            shapes = dataclasses.replace(case.shapes, batch=batch)
-            other = dataclasses.replace(case, shapes=shapes)
-            if subject.fixed_batch:
-                with pytest.raises(CaseError, match=f"a batch of {own}"):
-                    session.prepare(other)
-                other, batch = case, own  # the one that it has been opened for
-            inputs = session.prepare(other)
-            session.sample(inputs, 1, Timing.EACH)
-            for name, array in session.outputs(inputs).items():
-                assert np.shape(array)[subject.batch_axis.get(name, 0)] == batch, name
+    def test_one_session_takes_several_batches(self, subject, opener):
+        # To compile a training for another batch takes seconds: one other batch is asked of it.
+        compiles = subject.ahead and subject.mode is Mode.TRAINING
+        for batch in (3,) if compiles else (1, 3):
+            with opener.shared() as (session, case):
+                own = case.shapes.batch
+                shapes = dataclasses.replace(case.shapes, batch=batch)
+                other = dataclasses.replace(case, shapes=shapes)
+                if subject.fixed_batch:
+                    with pytest.raises(CaseError, match=f"a batch of {own}"):
+                        session.prepare(other)
+                    other, batch = case, own  # the one that it has been opened for
+                inputs = session.prepare(other)
+                session.sample(inputs, 1, Timing.EACH)
+                for name, array in session.outputs(inputs).items():
+                    assert np.shape(array)[subject.batch_axis.get(name, 0)] == batch, name
 
     def test_everything_the_protocol_names_is_there(self, opener):
         names = [n for n in vars(Session) if not n.startswith("_")]
@@ -178,7 +180,7 @@ class SessionChecks:
             timings += [Timing.PHASES] if len(session.phases) > 1 else []
             timings += [Timing.DEVICE] if session.device_timed else []
             for timing in timings:
-                for n in (1, 4):
+                for n in (1, 2):
                     block = session.sample(inputs, n, timing)
                     assert (block.steps, block.timing) == (n, timing)
                     expected = set(session.phases) if timing is Timing.PHASES else {"step"}

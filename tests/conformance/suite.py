@@ -18,12 +18,7 @@ from typing import Any
 
 import pytest
 from conformance_subject import Subject
-from other_inputs import (
-    other_bound,
-    other_matrices,
-    other_named,
-    other_numbers,
-)
+from other_inputs import other_bound, other_matrices, other_named, other_numbers
 
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Mode

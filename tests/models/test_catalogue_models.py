@@ -396,7 +396,21 @@ def test_image_places_are_as_many_as_the_model_sees():
             settle(spec, Shapes(1, sequence=image_places))
 
 
-def test_a_sentence_ends_once():
+def test_labels_and_boxes_can_be():
+    spec = find("wav2vec2-tiny")
+    labels = make_inputs(spec, Shapes(64), 0, Mode.TRAINING)["labels"]
+    assert labels.min() == 1
+    frames = 99
+    # A letter that follows itself needs a blank between.
+    needed = labels.shape[1] + (labels[:, 1:] == labels[:, :-1]).sum(axis=1)
+    assert (needed <= frames).all()
+
+    boxes = make_inputs(find("detr"), Shapes(2), 0, Mode.TRAINING)["boxes"]
+    assert boxes.dtype == np.float32
+    assert boxes.shape == (2, 7, 4)
+    assert (boxes[..., :2] - boxes[..., 2:] / 2 >= 0).all()
+    assert (boxes[..., :2] + boxes[..., 2:] / 2 <= 1).all()
+
     for name in ("clip-base", "clip-tiny", "xclip-base", "xclip-tiny"):
         spec = find(name)
         ids = make_inputs(spec, Shapes(4), seed=0)["input_ids"]
@@ -416,12 +430,10 @@ def test_an_image_of_another_size_than_the_learned_positions_is_refused(name):
         settle(spec, Shapes(1, image=spec.image + 32))
 
 
-def test_networks_of_convolutions_alone_take_any_size():
+def test_sizes_of_images_and_sounds():
     for name in ("resnet-50", "detr-resnet-50"):
         assert settle(find(name), Shapes(1, image=512)).image == 512
 
-
-def test_sound_is_counted_by_its_seconds():
     for name, seconds in (("whisper-base", 30), ("clap-base", 10), ("wav2vec2-base", 10)):
         spec = find(name)
         shapes = settle(spec, Shapes(4))
@@ -431,24 +443,6 @@ def test_sound_is_counted_by_its_seconds():
     for name in ("whisper-base", "whisper-mini", "clap-base"):
         with pytest.raises(UnsupportedError, match="seconds of sound"):
             settle(find(name), Shapes(1, audio=7))
-
-
-def test_labels_of_the_sounds_never_ask_for_the_blank():
-    spec = find("wav2vec2-tiny")
-    labels = make_inputs(spec, Shapes(64), 0, Mode.TRAINING)["labels"]
-    assert labels.min() == 1
-    frames = 99
-    # A letter that follows itself needs a blank between.
-    needed = labels.shape[1] + (labels[:, 1:] == labels[:, :-1]).sum(axis=1)
-    assert (needed <= frames).all()
-
-
-def test_boxes_lie_within_the_image():
-    boxes = make_inputs(find("detr"), Shapes(2), 0, Mode.TRAINING)["boxes"]
-    assert boxes.dtype == np.float32
-    assert boxes.shape == (2, 7, 4)
-    assert (boxes[..., :2] - boxes[..., 2:] / 2 >= 0).all()
-    assert (boxes[..., :2] + boxes[..., 2:] / 2 <= 1).all()
 
 
 def test_training_of_wav2vec2_repeats():
@@ -464,7 +458,7 @@ def test_training_of_wav2vec2_repeats():
     assert losses[0] == losses[1]
 
 
-def test_detr_learns_all_but_batch_norms_stem_and_first_stage():
+def test_detr_is_trained_as_published():
     module = skeleton(find("detr-resnet-50").trained)
     frozen = [k for k, p in module.named_parameters() if not p.requires_grad]
     assert frozen
@@ -474,8 +468,6 @@ def test_detr_learns_all_but_batch_norms_stem_and_first_stage():
     assert not any(isinstance(m, torch.nn.BatchNorm2d) for m in module.modules())
     assert sum(b.numel() for k, b in module.named_buffers() if "normalization" in k) == 106_240
 
-
-def test_detr_is_trained_from_the_weights_it_infers_with():
     spec = find("detr-tiny")
     ours, theirs = build(spec.trained, seed=5).state_dict(), build(spec, seed=5).state_dict()
     assert ours.keys() == theirs.keys()
@@ -509,15 +501,13 @@ def test_names_people_type(typed, expected):
     assert find(typed).id == expected
 
 
-def test_a_config_says_everything_that_its_identity_rests_on():
-    """Another image side, and so another model, is another digest."""
+def test_a_config_and_an_index_are_part_of_a_digest():
+    # Another image side, and so another model, is another digest.
     spec = find("clip-tiny")
     config = dict(spec.config)
     config["vision_config"] = {**config["vision_config"], "image_size": 128}
     assert replace(spec, config=config).config_digest != spec.config_digest
 
-
-def test_the_index_counts_as_no_weights_but_in_the_digest():
     module = build(find("rag-tiny"), 0)
     assert module.get_buffer("index").shape == (1000, 64)
     assert module.get_buffer("passages").shape == (1000, 16)

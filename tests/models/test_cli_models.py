@@ -50,14 +50,11 @@ def test_json_is_one_document_with_the_same_shape_for_one_and_for_all():
     assert one["config_digest"] == find("resnet-50").config_digest
 
 
-def test_filters():
+def test_filters_and_unknown_names():
     chosen = json.loads(run("--json", "--category", "vision,embedding", "--set", "small"))
     names = [m["model"] for m in chosen["models"]]
     assert {"bert-tiny", "vit-tiny", "resnet-tiny", "clip-tiny"} <= set(names)
     assert not {"bert-base", "gpt2-tiny", "whisper-mini"} & set(names)
-
-
-def test_an_unknown_name_is_a_usage_error():
     with pytest.raises(UsageError, match="resnet-50"):
         run("resnet-5")
 

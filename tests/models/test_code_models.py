@@ -87,14 +87,11 @@ def test_other_words_are_left_to_others(word):
     assert code_word(word) is None
 
 
-def test_a_module_counts_where_it_is_found_from_here(tmp_path, monkeypatch):
+def test_only_what_is_there_is_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert code_word("mine_from_here:make") is None
     Path("mine_from_here.py").touch()
     assert code_word("mine_from_here:make") is not None
-
-
-def test_a_catalogue_name_is_never_taken_for_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("resnet.py").write_text("raise SystemExit")
     assert choose(["resnet-tiny"])[0].code is None
@@ -130,20 +127,14 @@ def test_an_owner_says_more_of_an_input(spec):
     assert bare.inputs[0].shape == ("batch", 4)
 
 
-def test_an_instance_has_its_example_beside_it(spec):
+def test_an_example_says_the_rest(spec):
     made = spec("linear")
     assert [entry.name for entry in made.inputs] == ["input"]
     assert made.inputs[0].shape == ("batch", 4)
-
-
-def test_a_batch_that_is_not_taken_is_fixed_and_said(spec):
     made = spec("Flat")
     assert made.fixed_batch == 3
     assert made.inputs[0].shape == (3, 4)
     assert "at a batch of 3 alone: with its example twice over it fails" in described(made)[-1]
-
-
-def test_a_model_of_code_is_itself_after_the_wire(spec):
     made = spec("make")
     case = Case(made, Target("pytorch", "cpu"), "fp32", Shapes(2))
     assert case_from_json(case_to_json(case)) == case
@@ -162,21 +153,16 @@ def test_its_weights_are_its_own_and_the_same_in_each_worker(spec):
     assert one.module is not other.module  # what trained the first has not trained the second
 
 
-def test_other_code_with_the_same_weights_is_another(spec):
+def test_other_code_or_weights_than_looked_at(spec):
     first = built(spec("make"), 0)
     second = spec("make", source=MODULES.replace(".mean(1)", ".sum(1)"))
     assert built(second, 0).digest != first.digest
     assert second.config_digest == spec("make").config_digest  # its history goes on
-
-
-def test_code_that_changed_after_it_was_looked_at_is_refused(spec):
     made = spec("make")
     Path("mine.py").write_text(MODULES + "\n")
     with pytest.raises(CaseError, match="was changed after the run had looked at it"):
         built(made, 0)
 
-
-def test_a_file_beside_it_belongs_to_what_is_measured(spec):
     Path("mine_part.py").write_text("WIDTH = 8")
     source = MODULES + "\nimport mine_part\n"
     first = spec("make", source=source)
@@ -185,8 +171,6 @@ def test_a_file_beside_it_belongs_to_what_is_measured(spec):
     with pytest.raises(CaseError, match="was changed"):
         built(first, 0)
 
-
-def test_weights_of_elsewhere_are_refused(spec):
     with pytest.raises(CaseError, match="brings its weights"):
         built(spec("make"), 0, "hub")
 
@@ -287,12 +271,9 @@ def test_an_input_that_a_model_does_not_have_is_refused_with_those_that_it_has(
     assert f"it has no input 'z'. Its inputs: {inputs}." in str(refused.value)
 
 
-def test_a_model_of_the_catalogue_names_its_inputs():
+def test_what_names_code_or_inputs(tmp_path):
     with pytest.raises(UsageError, match="its inputs are input_ids, attention_mask"):
         choose(["bert-tiny"], inputs=given_inputs(["x=0..3"]))
-
-
-def test_a_file_without_an_attribute_says_how_to_name_one(tmp_path):
     with pytest.raises(UsageError, match=r"Name it behind a colon: mine\.py:make"):
         choose([str(tmp_path / "mine.py")])
 

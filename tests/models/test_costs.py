@@ -131,15 +131,13 @@ def test_a_training_step_where_it_was_not_fitted(name, batch):
     assert said.peak_activation_bytes == pytest.approx(seen.peak_activation_bytes, rel=0.05)
 
 
-def test_denoising_is_as_many_passes_as_steps():
+def test_costs_follow_steps_and_tokens():
     one, four = (known("unet-tiny", Shapes(2, steps=n)) for n in (1, 4))
     assert four.flops == 4 * one.flops
     assert four.bytes_moved == 4 * one.bytes_moved
     assert four.peak_activation_bytes == one.peak_activation_bytes
 
-
-def test_more_tokens_keep_more():
-    """Keys and values of every token: what a longer request keeps is counted."""
+    # Keys and values of every token: what a longer request keeps is counted.
     config = find("gpt2").config
     spec, kept = find("gpt2"), 2 * config["n_layer"] * config["n_embd"] * 4
     short, long = (
@@ -150,15 +148,13 @@ def test_more_tokens_keep_more():
     assert long is not None
     assert 100 * 8 * kept <= long - short < 2.6 * 100 * 8 * kept
 
-
-def test_weight_bytes():
     position_buffers = 2 * 512 * 8  # BERT's position and segment ids, kept as integers
     assert known("bert-base", Shapes(1)).weight_bytes == 109_482_240 * 4 + position_buffers
     assert known("bert-base", Shapes(1), "fp16").weight_bytes == 109_482_240 * 2 + position_buffers
     assert known("gpt2", Shapes(1)).weight_bytes == 124_439_808 * 4
 
 
-def test_what_was_not_counted_is_none():
+def test_what_was_not_counted_or_cannot_be():
     bert = find("bert-base")
     assert cost(bert, Shapes(1), "amp-bf16") is None
     assert cost(bert, Shapes(1), "int8") is None
@@ -170,12 +166,13 @@ def test_what_was_not_counted_is_none():
     assert cost(other, Shapes(1), "fp32") is None
     assert flops(replace(bert, id="own"), Shapes(1)) is None
 
-
-def test_shapes_that_cannot_be_are_refused():
     with pytest.raises(UnsupportedError):
         cost(find("bert-base"), Shapes(1, sequence=513), "fp32")
     with pytest.raises(UsageError):
         cost(find("bert-base"), Shapes(0), "fp32")
+    needed = memory_estimate_bytes(find("bert-base"), Shapes(10**9), "fp32")
+    assert needed is not None
+    assert needed > 10**9 * 2**20
 
 
 @everyone
@@ -185,7 +182,7 @@ def test_flops_hardly_depend_on_precision(spec):
     assert flops(spec, Shapes(2)) == pytest.approx(half, rel=0.01)
 
 
-def test_memory_is_weights_results_alive_inputs_and_the_engine():
+def test_memory_by_precision():
     shapes = Shapes(8)
     said = known("vit-base", shapes)
     expected = said.weight_bytes + said.peak_activation_bytes + 8 * 3 * 224 * 224 * 4
@@ -193,8 +190,6 @@ def test_memory_is_weights_results_alive_inputs_and_the_engine():
         engine_bytes(find("vit-base"), int(said.peak_activation_bytes))
     )
 
-
-def test_memory_by_precision():
     spec, shapes = find("bert-base"), Shapes(4)
     full, half, amp, int8 = (
         memory_estimate_bytes(spec, shapes, p) for p in ("fp32", "bf16", "amp-bf16", "int8")
@@ -226,20 +221,12 @@ def test_memory_of_training_by_its_options():
     assert needed(gradient_checkpointing=True) < needed()
 
 
-def test_absurd_batches_are_only_arithmetic():
-    needed = memory_estimate_bytes(find("bert-base"), Shapes(10**9), "fp32")
-    assert needed is not None
-    assert needed > 10**9 * 2**20
-
-
-def test_polynomials_that_are_no_whole_numbers_are_refused():
+def test_polynomials():
     points = {(b, x): b * x * (x - 1) // 2 for b in (1, 2) for x in (1, 2, 3)}
     with pytest.raises(InexactError):
         through((1, 2), (1, 2, 3), points)
     whole = {point: 2 * y for point, y in points.items()}
     assert value(through((1, 2), (1, 2, 3), whole), 7, 11) == 7 * 11 * 10
 
-
-def test_a_polynomial_that_another_exceeds_everywhere_is_dropped():
     small, large, steep = [[0, 1], [1, 0]], [[0, 2], [1, 0]], [[0, 0], [0, 3]]
     assert undominated([small, large, steep, small]) == [large, steep]

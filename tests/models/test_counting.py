@@ -43,7 +43,7 @@ def counted(*shape: int, layers: tuple[torch.nn.Module, ...]) -> Count:
     return count_forward(Named(*layers).to("meta").eval(), {"x": torch.empty(shape, device="meta")})
 
 
-def test_a_linear_layer():
+def test_layers_by_hand():
     seen = counted(8, 30, layers=(torch.nn.Linear(30, 20),))
     assert seen.matmul_flops == seen.flops == 2 * 8 * 30 * 20
     assert seen.weight_bytes_read == (30 * 20 + 20) * 4
@@ -51,19 +51,11 @@ def test_a_linear_layer():
     assert seen.activation_bytes == seen.peak_activation_bytes == 8 * 20 * 4
     assert seen.bytes_moved == (620 + 240 + 160) * 4
 
-
-def test_a_convolution_with_groups_stride_and_padding():
     layer = torch.nn.Conv2d(6, 8, 3, stride=2, padding=1, groups=2)
     seen = counted(2, 6, 16, 16, layers=(layer,))
     assert seen.flops == 2 * (2 * 8 * 8 * 8) * (9 * 3)
-
-
-def test_a_transposed_convolution():
     seen = counted(2, 6, 5, 5, layers=(torch.nn.ConvTranspose2d(6, 8, 3, groups=2),))
     assert seen.flops == 2 * (2 * 6 * 5 * 5) * (9 * 4)
-
-
-def test_elementwise_work_is_counted_per_result():
     seen = counted(4, 10, layers=(torch.nn.ReLU(), torch.nn.GELU(), torch.nn.LayerNorm(10)))
     assert seen.matmul_flops == 0
     assert seen.other_flops == 40 * (1 + 1 + 7)
@@ -180,27 +172,18 @@ def transformer(layers: int, hidden: int, tokens: int) -> int:
     return layers * (projections + feed_forward + attention)
 
 
-def test_bert_base_by_hand():
+def test_models_by_hand():
     pooler = 2 * 768 * 768
     by_hand = transformer(12, 768, 128) + pooler
     assert by_hand == 22_348_431_360
     assert Passes(find("bert-base")).forward(Shapes(1, sequence=128)).matmul_flops == by_hand
-
-
-def test_gpt2_by_hand():
     by_hand = transformer(12, 768, 128) + 2 * 128 * 768 * 50257
     assert Passes(find("gpt2")).forward(Shapes(1, sequence=128)).matmul_flops == by_hand
-
-
-def test_vit_base_by_hand():
     patches = 2 * 196 * 768 * (3 * 16 * 16)
     by_hand = patches + transformer(12, 768, 197) + 2 * 768 * 1000
     assert Passes(find("vit-base")).forward(Shapes(1)).matmul_flops == by_hand
     assert 35.0e9 < by_hand < 35.2e9
-
-
-def test_resnet_50_has_its_published_size():
-    """4.09 billion multiply-adds, as torchvision states for the same layers."""
+    # 4.09 billion multiply-adds, as torchvision states for the same layers.
     seen = Passes(find("resnet-50")).forward(Shapes(1))
     assert round(seen.matmul_flops / 2 / 1e9, 2) == 4.09
 

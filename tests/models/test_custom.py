@@ -18,6 +18,7 @@ from accelbench.core.vocabulary import Architecture
 from accelbench.models import own
 from accelbench.models.find import find
 from accelbench.models.selection import choose, models_in
+from described_here import described_here
 
 #: As the document has it, word for word.
 DOCUMENT = """{
@@ -44,19 +45,14 @@ def written(folder: Path, content: str | dict[str, Any]) -> Path:
     return path
 
 
-def test_the_documents_example_names_models_of_the_catalogue(tmp_path):
+def test_the_documents_example(tmp_path):
     bert, t5 = models_in(written(tmp_path, DOCUMENT)).models
     assert [bert.id, t5.id] == ["bert-tiny", "t5-small"]
     assert "bert_tiny" in bert.aliases
     assert bert.config_digest == find("bert-tiny").config_digest
-
-
-def test_they_are_what_the_custom_set_is(tmp_path):
     chosen = choose(set_name="custom", models_file=written(tmp_path, DOCUMENT))
     assert [spec.id for spec in chosen] == ["bert-tiny", "t5-small"]
 
-
-def test_comments_are_allowed_and_only_the_name_is_needed(tmp_path):
     path = written(
         tmp_path, '\ufeff{ // mine\n "x": {"name": "BERT" /* base */, "size": "large"} }'
     )
@@ -117,15 +113,14 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelSpec]:
     folder = tmp_path_factory.mktemp("own")
     (folder / "ours").mkdir()
     (folder / "ours" / "config.json").write_text(json.dumps(BERT))
-    return {spec.id: spec for spec in models_in(written(folder, OWN)).models}
+    with described_here("selection"):
+        return {spec.id: spec for spec in models_in(written(folder, OWN)).models}
 
 
-def test_own_models_keep_their_place_between_the_catalogues(ours):
+def test_own_models_keep_their_place_and_run(ours):
     assert list(ours) == [entry["name"] for entry in OWN.values()]
     assert [spec.aliases[-1] for spec in ours.values()] == list(OWN)
 
-
-def test_own_models_build_and_run_on_what_was_derived_for_them(ours):
     import torch
 
     from accelbench.core.case import Shapes
@@ -142,8 +137,6 @@ def test_own_models_build_and_run_on_what_was_derived_for_them(ours):
             outputs = module(**{name: torch.from_numpy(a) for name, a in arrays.items()})
         assert all(torch.isfinite(t).all() for t in outputs.values() if torch.is_tensor(t)), spec.id
 
-
-def test_the_longest_sequence_of_own_models_runs(ours):
     import torch
 
     from accelbench.core.case import Shapes
@@ -321,12 +314,10 @@ def test_one_wrong_entry_does_not_stop_the_others(tmp_path):
             choose(names, models_file=path, pass_over=hear)
 
 
-def test_advice_on_an_unknown_name_is_in_whole_sentences(tmp_path):
+def test_what_cannot_be_read_is_told(tmp_path):
     said = refused(tmp_path, {"x": {"name": "nobody-has-this"}})
     assert "accelbench models. A model of your own" in said
 
-
-def test_a_file_that_cannot_be_read(tmp_path):
     with pytest.raises(UsageError, match=r"nowhere\.json cannot be read: No such file"):
         models_in(tmp_path / "nowhere.json")
     (tmp_path / "latin.json").write_bytes(b'{"\xe9": 1}')
@@ -347,23 +338,17 @@ def test_a_file_that_cannot_be_read(tmp_path):
 def test_what_transformers_refuses_is_told_with_its_line(change, says, tmp_path):
     """Asked in this process, where torch is imported once for all."""
     entry = {"name": "own", "class": "BertModel", "config": BERT, **TEXT, **change}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "accelbench.models.selection.describe",
-            lambda models: [own._answer(own.plain(one)) for one in models],
-        )
+    with described_here("selection"):
         said = refused(tmp_path, {"x": entry})
     assert said.startswith(", line 4, 'class' of 'x': ")
     assert says in said
 
 
-def test_a_missing_engine_is_told_with_its_extra(monkeypatch):
+def test_an_engine_that_is_missing_or_dies_is_told(monkeypatch):
     monkeypatch.setattr(own, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="accelbench setup torch"):
         own.describe([])
-
-
-def test_a_process_that_dies_is_told(monkeypatch):
+    monkeypatch.undo()
     monkeypatch.setattr(own.sys, "executable", sys.executable + "-that-is-not-there")
     with pytest.raises((SurroundingsError, OSError)):
         own.describe([])

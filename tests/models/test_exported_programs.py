@@ -303,7 +303,7 @@ def test_a_hostile_archive_is_one_sentence(product, tmp_path, how, told):
     assert told in says(rewritten(product, tmp_path / "bad.pt2", **how))
 
 
-def test_half_an_archive_and_other_archives_are_told(product, tmp_path):
+def test_archives_that_are_none(product, tmp_path):
     whole = product.read_bytes()
     path = tmp_path / "other.pt2"
     path.write_bytes(whole[: len(whole) // 2])
@@ -323,6 +323,10 @@ def test_half_an_archive_and_other_archives_are_told(product, tmp_path):
         archive.writestr("word/document.xml", b"<w/>")
     assert "There is no program of torch.export in it" in says(path)
 
+    torch.save({}, tmp_path / "model.pt2")
+    with pytest.raises(UsageError, match="is not measured: it is a pickled checkpoint"):
+        model_of_file(str(tmp_path / "model.pt2"))
+
 
 def test_members_that_lie_over_each_other_are_refused(product, tmp_path):
     """A directory that names the same bytes many times is a bomb without compression."""
@@ -339,12 +343,6 @@ def test_members_that_lie_over_each_other_are_refused(product, tmp_path):
             new.filelist.append(again)
             new.NameToInfo[again.filename] = again
     assert "claims more bytes than the file has" in says(path)
-
-
-def test_a_file_that_is_refused_is_a_usage_error(tmp_path):
-    torch.save({}, tmp_path / "model.pt2")
-    with pytest.raises(UsageError, match="is not measured: it is a pickled checkpoint"):
-        model_of_file(str(tmp_path / "model.pt2"))
 
 
 class Changing(torch.nn.Module):

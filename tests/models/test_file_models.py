@@ -160,10 +160,7 @@ def test_a_free_dimension_is_a_size_by_its_name_or_where_it_says_nothing_by_its_
 
 def graph_of_nodes(folder: Path) -> Path:
     nodes = [helper.make_node("Gather", ["x", "to"], ["y"])]
-    given = {
-        "x": (TensorProto.FLOAT, ["nodes", 8]),
-        "to": (TensorProto.INT64, ["edges"]),
-    }
+    given = {"x": (TensorProto.FLOAT, ["nodes", 8]), "to": (TensorProto.INT64, ["edges"])}
     return saved(folder / "gnn.onnx", nodes, given)
 
 
@@ -188,23 +185,18 @@ def test_a_first_dimension_of_another_name_is_given_sizes_by_it(tmp_path):
         assert "--batch-sizes" in refused.value.advice
 
 
-def test_a_fixed_batch_is_the_only_one(tmp_path):
+def test_names_of_files_and_dimensions(tmp_path):
+    assert name_of(Path("/models/resnet/model.onnx")) == "resnet/model.onnx"
+    assert name_of(Path("/models/resnet/model_int8.onnx")) == "resnet/model_int8.onnx"
+    assert name_of(Path("/models/resnet/mine.onnx")) == "mine.onnx"
+    assert model_of_file(f"mine={reader(tmp_path)}").id == "mine"
+
     nodes = [helper.make_node("Relu", ["x"], ["y"])]
     path = saved(tmp_path / "fixed.onnx", nodes, {"x": (TensorProto.FLOAT, [4, 3])})
     spec = model_of_file(str(path))
     assert input_shapes(spec, Shapes(4)) == {"x": (4, 3)}
     with pytest.raises(UnsupportedError, match="takes a batch of 4 and no other, not 1"):
         input_shapes(spec, Shapes(1))
-
-
-def test_a_name_that_says_nothing_has_its_folders_before_it():
-    assert name_of(Path("/models/resnet/model.onnx")) == "resnet/model.onnx"
-    assert name_of(Path("/models/resnet/model_int8.onnx")) == "resnet/model_int8.onnx"
-    assert name_of(Path("/models/resnet/mine.onnx")) == "mine.onnx"
-
-
-def test_a_file_may_be_called_otherwise(tmp_path):
-    assert model_of_file(f"mine={reader(tmp_path)}").id == "mine"
 
 
 def test_quantised_and_half_precision_files_are_told(tmp_path):
@@ -274,22 +266,18 @@ def test_what_is_no_graph_is_refused_by_how_it_begins(tmp_path):
     assert "There is no such file" in refusal(tmp_path / "absent.onnx")
 
 
-def test_half_a_file_is_refused(tmp_path):
+def test_what_asks_for_too_much_is_refused(tmp_path):
     path = reader(tmp_path)
     path.write_bytes(path.read_bytes()[:-3000])
     assert "a part of one is missing" in refusal(path)
 
-
-def test_a_file_of_two_gigabytes_is_refused_unread(tmp_path):
     path = tmp_path / "large.onnx"
     with path.open("wb") as file:
         file.write(b"\x08\x08")
         file.truncate(2**31 + 1)  # a hole: it takes no room
     assert "larger than 2 GiB" in refusal(path)
 
-
-def test_a_small_file_that_asks_for_all_memory_is_given_up(tmp_path):
-    """Numbers of one byte each become four in memory: a bound keeps the machine out of it."""
+    # Numbers of one byte each become four in memory: a bound keeps the machine out of it.
     path = tmp_path / "m.onnx"
     ask = (
         "from accelbench.models.file_models import looking; from pathlib import Path;"
@@ -299,6 +287,14 @@ def test_a_small_file_that_asks_for_all_memory_is_given_up(tmp_path):
     path.write_bytes(b"\0" * 100)
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
     assert "MemoryError" in done.stderr
+
+    path = tmp_path / "m.onnx"
+    assert "claims 2,147,483,648 bytes and has 16,000" in refusal(claiming(path, dims=[2**26, 8]))
+    assert "has a size below 0" in refusal(claiming(path, dims=[-5, 8]))
+    model = onnx.load(str(reader(tmp_path, "m.onnx")))
+    model.graph.initializer[0].ClearField("raw_data")
+    onnx.save(model, str(path))
+    assert "claims 16,000 bytes and has none" in refusal(path)
 
 
 def claiming(path: Path, **fields: Any) -> Path:
@@ -313,16 +309,6 @@ def claiming(path: Path, **fields: Any) -> Path:
             setattr(tensor, name, value)
     onnx.save(model, str(path))
     return path
-
-
-def test_a_weight_that_claims_more_than_there_is_is_refused(tmp_path):
-    path = tmp_path / "m.onnx"
-    assert "claims 2,147,483,648 bytes and has 16,000" in refusal(claiming(path, dims=[2**26, 8]))
-    assert "has a size below 0" in refusal(claiming(path, dims=[-5, 8]))
-    model = onnx.load(str(reader(tmp_path, "m.onnx")))
-    model.graph.initializer[0].ClearField("raw_data")
-    onnx.save(model, str(path))
-    assert "claims 16,000 bytes and has none" in refusal(path)
 
 
 def beside(path: Path, location: str, offset: int = 0, length: int | None = 16000) -> Path:

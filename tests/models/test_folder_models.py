@@ -23,6 +23,7 @@ from accelbench.models.file_models.folders import (
 from accelbench.models.find import find
 from accelbench.models.inputs import input_shapes
 from accelbench.models.selection import choose
+from described_here import described_here
 
 VIT: dict[str, Any] = {
     "architectures": ["ViTForImageClassification"],
@@ -45,7 +46,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_with_a_config_is_a_model_without_a_models_file(folder):
-    (spec,) = choose([str(folder)])
+    with described_here("file_models.folders"):
+        (spec,) = choose([str(folder)])
     assert (spec.id, spec.family, spec.modalities) == ("my-vit/", Family.VISION, ("vision",))
     assert input_shapes(spec, Shapes(2)) == {"pixel_values": (2, 3, 32, 32)}
     assert spec.training is not None
@@ -60,11 +62,15 @@ def test_weights_in_a_folder_are_the_models_own(folder, monkeypatch):
     assert loaded.config_digest == find("vit-tiny").config_digest
 
 
-def test_a_folder_of_pickled_weights_is_refused(folder):
+def test_pickled_weights_are_refused(folder, tmp_path):
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02")
     with pytest.raises(UsageError, match="its weights are pickled") as refused:
         model_of_folder(str(folder))
     assert "safe_serialization=True" in refused.value.advice
+    root = _sentence_folder(tmp_path, pooling_mode_mean_tokens=True)
+    (root / "2_Dense" / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(UsageError, match="pickled"):
+        model_of_folder(str(root))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +158,8 @@ def test_sentence_transformers_are_measured_whole(tmp_path, inside):
     weights = {f"linear.{name}": value for name, value in dense.state_dict().items()}
     save_file(weights, root / "2_Dense" / "model.safetensors")
 
-    spec = model_of_folder(str(root))
+    with described_here("file_models.folders"):
+        spec = model_of_folder(str(root))
     assert (spec.id, spec.sequence, spec.max_sequence) == ("my-encoder/", 16, 16)
     assert [layer["type"] for layer in spec.config["layers"]] == ["Pooling", "Dense", "Normalize"]
     assert described(spec)
@@ -200,13 +207,6 @@ def test_layers_of_sentence_transformers_that_are_unknown_are_refused(tmp_path):
         model_of_folder(str(root))
     _written(root, modules=LAYERS, **{"1_Pooling__config": {"pooling_mode": "secret"}})
     with pytest.raises(UsageError, match="secret"):
-        model_of_folder(str(root))
-
-
-def test_a_layer_with_pickled_weights_is_refused(tmp_path):
-    root = _sentence_folder(tmp_path, pooling_mode_mean_tokens=True)
-    (root / "2_Dense" / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(UsageError, match="pickled"):
         model_of_folder(str(root))
 
 

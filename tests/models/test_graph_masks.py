@@ -32,10 +32,7 @@ def added() -> list[Any]:
 
 def filled_where_zero() -> list[Any]:
     """masked_fill(mask == 0, -inf)."""
-    return [
-        make("Equal", ["m", "zero"], "out"),
-        make("Where", ["out", "least", "x"], "y"),
-    ]
+    return [make("Equal", ["m", "zero"], "out"), make("Where", ["out", "least", "x"], "y")]
 
 
 def kept_where_true() -> list[Any]:

@@ -41,29 +41,24 @@ class TestNames:
     def test_every_loss_has_its_name(self, name):
         assert losses.named(name) is getattr(losses, name)
 
-    def test_an_unknown_one_is_refused_with_those_there_are(self):
+    def test_names_of_losses(self):
         with pytest.raises(UsageError) as caught:
             losses.named("hinge")
         assert "hinge" in caught.value.message
         assert all(name in caught.value.advice for name in NAMES)
-
-    def test_every_model_names_a_loss_that_there_is(self):
         named = {m.training.loss for m in MODELS if m.training is not None}
         assert named <= set(NAMES)
         assert "classification" in named
 
 
 class TestByHand:
-    def test_classification_of_what_is_known_not_at_all_is_the_logarithm_of_the_classes(self):
+    def test_by_hand(self):
         loss = losses.classification({"logits": torch.zeros(3, 4)}, {"labels": torch.arange(3)})
         assert loss.item() == pytest.approx(math.log(4))
-
-    def test_classification_takes_a_bare_tensor(self):
         logits = torch.tensor([[math.log(3.0), 0.0]])
         loss = losses.classification(logits, {"labels": torch.tensor([0])})
         assert loss.item() == pytest.approx(-math.log(3 / 4))
 
-    def test_a_text_is_its_own_labels_shifted_by_one(self):
         ids = torch.tensor([[0, 1, 2]])
         logits = torch.full((1, 3, 3), -50.0)
         logits[0, 0, 1] = logits[0, 1, 2] = 50.0  # each position knows the token after it
@@ -72,25 +67,30 @@ class TestByHand:
         turned = {"input_ids": ids.flip(1)}
         assert losses.causal_lm({"logits": logits}, turned).item() > 10
 
-    def test_labels_of_minus_100_are_not_judged(self):
         logits, ids = drawn(1, 4, 5), torch.tensor([[1, 2, 3, 4]])
         labels = torch.tensor([[-100, -100, 3, 4]])
         loss = losses.causal_lm({"logits": logits}, {"input_ids": ids, "labels": labels})
         expected = functional.cross_entropy(logits[0, 1:3], torch.tensor([3, 4]))
         assert loss.item() == pytest.approx(expected.item())
 
-    def test_what_stands_before_the_labels_is_not_judged(self):
         logits, ids = drawn(1, 6, 5), torch.tensor([[1, 2, 3]])
         loss = losses.causal_lm({"logits": logits}, {"input_ids": ids})
         expected = functional.cross_entropy(logits[0, 3:5], torch.tensor([2, 3]))
         assert loss.item() == pytest.approx(expected.item())
 
-    def test_an_answer_is_not_shifted(self):
         logits, labels = drawn(2, 3, 5), torch.tensor([[1, 2, -100], [4, 0, 3]])
         loss = losses.seq2seq_lm({"logits": logits}, {"labels": labels})
         rows = [functional.cross_entropy(logits[0, i], labels[0, i]) for i in range(2)]
         rows += [functional.cross_entropy(logits[1, i], labels[1, i]) for i in range(3)]
         assert loss.item() == pytest.approx(torch.stack(rows).mean().item())
+
+        assert losses.contrastive({"logits_per_image": torch.tensor([[3.0]])}, {}).item() == 0
+        fed = {"noise": torch.tensor([1.0, 3.0])}
+        assert losses.denoising({"sample": torch.tensor([1.0, 1.0])}, fed).item() == 2
+        # a-, -a and aa, of even chances each: 3/4; the padding below 0 counts for nothing.
+        fed = {"labels": torch.tensor([[1, -100]])}
+        loss = losses.ctc({"logits": torch.zeros(1, 2, 2)}, fed)
+        assert loss.item() == pytest.approx(-math.log(3 / 4))
 
     @pytest.mark.parametrize("name", ["logits_per_image", "logits_per_video", "logits_per_audio"])
     def test_pairs_are_found_in_both_directions(self, name):
@@ -98,19 +98,6 @@ class TestByHand:
         rows = (math.log(1 + math.exp(-1)) + math.log(1 + math.exp(3))) / 2
         columns = (math.log(1 + math.exp(1)) + math.log(1 + math.exp(1))) / 2
         assert losses.contrastive({name: logits}, {}).item() == pytest.approx((rows + columns) / 2)
-
-    def test_one_pair_alone_has_nothing_to_tell_apart(self):
-        assert losses.contrastive({"logits_per_image": torch.tensor([[3.0]])}, {}).item() == 0
-
-    def test_noise(self):
-        fed = {"noise": torch.tensor([1.0, 3.0])}
-        assert losses.denoising({"sample": torch.tensor([1.0, 1.0])}, fed).item() == 2
-
-    def test_ctc_of_one_label_in_two_frames_is_the_sum_over_its_three_ways(self):
-        # a-, -a and aa, of even chances each: 3/4; the padding below 0 counts for nothing.
-        fed = {"labels": torch.tensor([[1, -100]])}
-        loss = losses.ctc({"logits": torch.zeros(1, 2, 2)}, fed)
-        assert loss.item() == pytest.approx(-math.log(3 / 4))
 
 
 class TestDetection:

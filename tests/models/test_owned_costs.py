@@ -93,7 +93,7 @@ def flops(spec: ModelSpec, batch: int, **sizes: int) -> float | None:
     return None if counted is None else counted.flops
 
 
-def test_a_graph_costs_what_its_operators_take(tmp_path):
+def test_graphs_of_either_engine_cost_what_their_operators_take(tmp_path):
     spec = model_of_file(str(pictures(tmp_path / "net.onnx")))
     counted = cost(spec, Shapes(4), "fp32")
     assert counted.flops == 4 * IMAGE
@@ -102,8 +102,6 @@ def test_a_graph_costs_what_its_operators_take(tmp_path):
     half = cost(spec, Shapes(4), "fp16")
     assert (half.flops, half.bytes_moved) == (counted.flops, counted.bytes_moved / 2)
 
-
-def test_a_torch_module_costs_what_its_graph_costs(tmp_path):
     (tmp_path / "own.py").write_text(MODULE)
     word = code_word(f"{tmp_path}/own.py:net")
     assert word is not None
@@ -111,8 +109,6 @@ def test_a_torch_module_costs_what_its_graph_costs(tmp_path):
     assert flops(spec, 1) == IMAGE
     assert flops(spec, 7) == 7 * IMAGE
 
-
-def test_an_openvino_graph_costs_what_the_onnx_graph_does(tmp_path):
     model = openvino.convert_model(str(pictures(tmp_path / "net.onnx")))
     openvino.save_model(model, str(tmp_path / "net.xml"), compress_to_fp16=False)
     assert flops(model_of_file(str(tmp_path / "net.xml")), 3) == 3 * IMAGE

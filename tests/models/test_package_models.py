@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from accelbench.models.build import built
 from accelbench.models.package_models.building import draw_vanishing
 from accelbench.models.package_models.models import is_package_word, model_of_package
 from accelbench.models.selection import choose
+from code_looked_at import look_here
 
 pytest.importorskip("torch")
 
@@ -80,7 +83,7 @@ def film(*, weights_backbone="fetched"):
 
 
 @pytest.fixture(autouse=True)
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     files = {
         "timm/__init__.py": TIMM,
         "timm/version.py": "__version__ = '1.0'\n",
@@ -96,7 +99,16 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = str(tmp_path / "packages")
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")]))
-    return tmp_path / "packages"
+    yield tmp_path / "packages"
+    for name, module in [*sys.modules.items()]:  # transformers asks for torchvision
+        if str(getattr(module, "__file__", None)).startswith(folder):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at models in this process, which has imported torch."""
+    look_here(monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +127,7 @@ def test_words_of_packages(word, told):
     assert is_package_word(word) is told
 
 
-def test_a_model_is_built_by_its_package_and_says_what_it_reads():
+def test_a_model_is_built_by_its_package_and_says_what_it_reads(here):
     (spec,) = choose(["small=timm/tinynet_b"])
     (x,) = spec.inputs
     assert (spec.id, spec.family, spec.modalities) == ("small", Family.VISION, ("vision",))
@@ -134,7 +146,7 @@ def test_its_version_and_its_code_are_a_condition(packages):
         built(first, 0)
 
 
-def test_a_head_that_lets_nothing_through_is_drawn_from_the_seed():
+def test_a_head_that_lets_nothing_through_is_drawn_from_the_seed(here):
     spec = model_of_package("timm/tinynet_a")
     heads = [built(spec, seed).module.head.weight for seed in (0, 0, 1)]
     assert float(heads[0].detach().abs().mean()) > 0.1
@@ -153,7 +165,7 @@ def test_weights_that_let_something_through_stay_as_the_package_drew_them():
     assert model[0].weight.equal(kept)
 
 
-def test_a_size_is_that_of_the_transforms_of_its_weights():
+def test_a_size_is_that_of_the_transforms_of_its_weights(here):
     spec = model_of_package("torchvision/film")
     assert (spec.id, spec.inputs[0].shape) == ("torchvision/film", ("batch", 3, 18, 12, 14))
 
@@ -166,7 +178,7 @@ def test_a_size_is_that_of_the_transforms_of_its_weights():
         ("torchvision/boxes", "it takes a list of images and gives lists"),
     ],
 )
-def test_what_is_not_measured_is_one_sentence(word, told):
+def test_what_is_not_measured_is_one_sentence(here, word, told):
     with pytest.raises(UsageError) as refused:
         model_of_package(word)
     assert told in f"{refused.value.message} {refused.value.advice}"

@@ -169,13 +169,10 @@ def test_a_spoiled_folder_is_refused(spoil, expected, tmp_path):
     assert reason("bert-tiny", tmp_path) == expected
 
 
-def test_another_models_folder_is_refused(tmp_path):
+def test_another_model_or_no_folder_is_refused(tmp_path):
     save("bert-tiny", tmp_path)
     assert reason("vit-tiny", tmp_path) == "weights_mismatch"
     assert reason("bert-base", tmp_path) == "weights_mismatch"
-
-
-def test_a_missing_folder_is_said(tmp_path):
     assert reason("bert-tiny", tmp_path / "nowhere") == "weights_unavailable"
 
 
@@ -209,14 +206,11 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-def test_a_hub_out_of_reach_is_said(no_hub):
+def test_the_hub_out_of_reach(no_hub):
     with pytest.raises(CaseError, match="google-bert/bert-base-uncased") as raised:
         build(find("bert-base"), seed=0, weights="hub")
     assert raised.value.reason == "weights_unavailable"
     assert "--weights random" in raised.value.advice
-
-
-def test_a_model_of_our_own_is_on_no_hub(no_hub):
     with pytest.raises(CaseError, match="of our own") as raised:
         build(find("vit-tiny"), seed=0, weights="hub")
     assert raised.value.reason == "weights_unavailable"

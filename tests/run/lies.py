@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from lying import (
-    BATCH,
-    ITEM_NS,
-    WORLD,
-    Lie,
-)
+from lying import BATCH, ITEM_NS, WORLD, Lie
 
 from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing

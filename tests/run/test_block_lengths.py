@@ -11,7 +11,6 @@ import pytest
 from fixed_machine import CPU, models
 
 from accelbench.core.case import Case, Shapes, Target
-from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, most_steps, stopping_after
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.scripted import VirtualClock
@@ -29,6 +28,7 @@ from accelbench.run.verify.block_lengths import (
     single_steps,
 )
 from accelbench.run.verify.long_steps import FreshSteps, refuse_unfinished
+from refusals import refusal
 
 MS = 1_000_000
 CASE = Case(models("bert-tiny")[0], Target("scripted", "cpu"), "fp32", Shapes(2, 16))
@@ -125,9 +125,8 @@ def test_who_waits_only_at_the_end_of_blocks_is_refused(number):
             return super().sample(inputs, n, timing)
 
     session = AtTheEnd([MS])
-    with pytest.raises(CaseError) as caught:
+    with refusal("unsynchronised"):
         refuse_late_waits(checked(session), None, Fixed(number))
-    assert caught.value.reason == "unsynchronised"
     assert session.blocks == [number] * TRIES
 
 
@@ -165,9 +164,8 @@ def test_the_median_of_a_block_counts_and_not_only_its_mean():
 
     session = Bursts([MS])
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
-    with pytest.raises(CaseError) as caught:
+    with refusal("work_skipped"):
         refuse_thinned(one, None, Question(Timing.EACH, 30), MS / 4)
-    assert caught.value.reason == "work_skipped"
 
 
 def test_a_machine_that_became_slower_is_no_lie():
@@ -199,12 +197,8 @@ def test_measured_inputs_may_save_a_fifth(own, refused):
 
     session = Cheaper([MS])
     single = SingleStep(checked(session).session, 0.0)
-    if not refused:
+    with refusal("work_skipped", refused):
         refuse_cheaper(single, 1.0, own, Question(Timing.EACH, 5))
-        return
-    with pytest.raises(CaseError) as caught:
-        refuse_cheaper(single, 1.0, own, Question(Timing.EACH, 5))
-    assert caught.value.reason == "work_skipped"
 
 
 class StartsLate(Timed):
@@ -228,9 +222,8 @@ def test_whole_blocks_are_held_against_single_steps_that_start_late():
 
     session = StartsLate(late_ns=3 * MS // 10, block_ns=7 * MS // 10)
     one = single_steps(checked(session), CPU, session.clock, Timing.EACH)
-    with pytest.raises(CaseError) as caught:
+    with refusal("work_skipped"):
         refuse_thinned(one, None, Question(Timing.EACH, 30), 0.7 * MS)
-    assert caught.value.reason == "work_skipped"
 
 
 # -- steps with new inputs, and long steps
@@ -285,9 +278,5 @@ def test_a_long_step_takes_four_fifths_of_what_its_tokens_require(long_ms, refus
     checked_session: Any = SimpleNamespace(session=session)
     single: Any = SimpleNamespace(slack_ns=0.0)
     fresh = ATokenAMillisecond(checked_session, ANSWERED, single, {})
-    if not refused:
+    with refusal("work_skipped", refused):
         refuse_unfinished(fresh, 4.0 * MS)
-        return
-    with pytest.raises(CaseError) as caught:
-        refuse_unfinished(fresh, 4.0 * MS)
-    assert caught.value.reason == "work_skipped"

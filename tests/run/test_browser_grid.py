@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from grids import Row, hold_nulls, said
+from grids import Row, asked, hold_nulls, said
 
 from accelbench.models.find import find
 
@@ -60,7 +60,7 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     around = {name: os.environ[name] for name in AROUND if name in os.environ}
     few = "--iterations 2 --warmup 1 --new-tokens 0 --quiet"
     code, document = said(folder, f"{run} {few}", 800, **around)
-    return Grid(models, platforms, code, document["results"], said(folder, "matrix", 60)[1])
+    return Grid(models, platforms, code, document["results"], asked(folder, "matrix"))
 
 
 #: Each platform of each grid.
@@ -76,8 +76,8 @@ def test_the_models_are_of_as_many_architectures():
 
 def test_the_command_ends_well_and_leaves_out_no_cell(grid):
     assert grid.code == 0, [row["message"] for row in grid.rows if row["status"] != "ok"]
-    asked = {(model, platform) for model in grid.models for platform in grid.platforms}
-    assert {(row["model"], row["hardware"]) for row in grid.rows} == asked
+    cells = {(model, platform) for model in grid.models for platform in grid.platforms}
+    assert {(row["model"], row["hardware"]) for row in grid.rows} == cells
 
 
 @pytest.mark.parametrize(("grid", "platform"), EACH, indirect=["grid"])

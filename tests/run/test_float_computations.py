@@ -95,9 +95,7 @@ def test_a_run_of_a_quantised_file(quantised, tmp_path, as_stored, status, preci
     planned = replace(quantised, as_stored=as_stored)
     settings = {"run_id": new_run_id(), "threads": 1, "iterations": 3, "warmup": 0}
     spec = PlannedRun(
-        Plan((planned,)),
-        RunSettings.from_dict(settings),
-        {"onnxruntime": OnnxruntimeRuntime()},
+        Plan((planned,)), RunSettings.from_dict(settings), {"onnxruntime": OnnxruntimeRuntime()}
     )
     (row,) = lifecycle.start(spec, tmp_path, Watcher(), {}).rows
     assert (row["status"], row["precision"]) == (status, precision)

@@ -13,7 +13,6 @@ from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
 from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
-from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.measure.summary import PERCENTILES, Resolution, fewest_samples, summarise
 from accelbench.run.conduct import lifecycle
@@ -80,26 +79,11 @@ def test_why_a_column_is_empty():
     trained = why_null({"status": "ok", "mode": "training"}, {})
     assert trained["backward_ms"] == "the runtime does not tell it"
 
-
-def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path):
-    pytest.importorskip("jax")
-    request = Request(
-        models("bert-tiny"),
-        hardware=("cpu",),
-        runtimes=("jax",),
-        batch_sizes=(2,),
-        sequence_lengths=(8,),
-        modes=(Mode.TRAINING,),
-    )
-    runtimes = {"jax": JaxRuntime()}
-    plan = planning.plan_for(request, FOUND, runtimes)
-    settings = RunSettings(run_id=new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
-    (row,) = lifecycle.start(PlannedRun(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
-    assert (row["status"], row["compiled"]) == (Status.OK, True)
-    check([row])
+    whole = {"evidence": {"details": {"training": {"one_program": True}}}}
+    fused = why_null({"status": "ok", "mode": "training", **whole}, {})
     for part in ("forward_ms", "loss_ms", "backward_ms", "optimizer_ms"):
-        assert "fused into one program" in row["nulls"][part]
-    assert "fused" not in row["nulls"]["convergence"]
+        assert "fused into one program" in fused[part]
+    assert "fused" not in fused["convergence"]
 
 
 #: From how many independent samples on the interval of a percentile has an upper end.

@@ -39,9 +39,7 @@ def test_what_was_named_needs_a_result_that_is_ok():
     assert lacks(*both) == []
     assert lacks(*both, row("unsupported"), row("failed")) == []
     assert lacks(row()) == ["cuda:1"]
-    assert lacks(row("failed"), row(device="cuda:1", runtime="jax")) == [
-        *("cuda", "pytorch"),
-    ]
+    assert lacks(row("failed"), row(device="cuda:1", runtime="jax")) == [*("cuda", "pytorch")]
     assert lacks() == ["cuda", "cuda:1", "pytorch", "amp-bf16"]
 
     assert lacks(row(mode="training", precision="bf16"), row(device="cuda:1")) == []

@@ -72,14 +72,7 @@ def refused(measure: Any, *words: Any) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "found_in_lru",
-        "found_in_dict",
-        "array_in_dict",
-        "in_closure",
-        "on_itself",
-        "Remembers",
-    ],
+    ["found_in_lru", "found_in_dict", "array_in_dict", "in_closure", "on_itself", "Remembers"],
 )
 def test_an_answer_that_is_handed_out_again_is_refused(measure, name):
     assert refused(measure, name) == "cached"

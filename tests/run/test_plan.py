@@ -262,10 +262,7 @@ def test_an_own_model_that_cannot_be_trained_is_told_what_would_make_it_so():
         (("bert-tiny",), {"new_tokens": (0,)}),
         (("vit-tiny",), {"image_sizes": (33,)}),  # refused, not passed over
         (("wav2vec2-tiny", "unet-tiny"), {"audio_seconds": (2,), "denoising_steps": (2, 3)}),
-        (
-            ("bert-tiny",),
-            {"modes": tuple(Mode), "training_options": {"optimizer": "sgd"}},
-        ),
+        (("bert-tiny",), {"modes": tuple(Mode), "training_options": {"optimizer": "sgd"}}),
     ],
 )
 def test_what_one_model_of_a_set_takes_up_needs_no_note(names, asked):

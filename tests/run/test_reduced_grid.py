@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from grids import Row, hold_nulls, said
+from grids import Row, asked, hold_nulls, said
 
 from accelbench.evidence.launches import launches_of
 from accelbench.models.find import find
@@ -74,8 +74,8 @@ class Grid:
         return [row for row in self.rows if row["runtime"] == runtime]
 
     def behind(self, precision: str, model: str, hardware: str) -> list[Row]:
-        asked = (precision, model, hardware)
-        return [r for r in self.rows if (r["precision"], r["model"], r["hardware"]) == asked]
+        cell = (precision, model, hardware)
+        return [r for r in self.rows if (r["precision"], r["model"], r["hardware"]) == cell]
 
     def cells(self) -> Iterator[tuple[Any, list[Row]]]:
         """Each cell of a model, with the results behind it."""
@@ -108,7 +108,7 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         codes=[code for code, _ in runs],
         rows=[row for _, document in runs for row in document["results"]],
         matrices={
-            precision: said(folder, f"matrix --precision {precision}", 60)[1]
+            precision: asked(folder, f"matrix --precision {precision}")
             for precision in ("fp32", *NARROW)
         },
     )
@@ -132,10 +132,10 @@ def test_the_commands_end_well_and_leave_out_no_cell(grid):
     failed = [row["message"] for row in grid.rows if row["status"] == "failed"]
     # 3: what was named and nobody can run, such as fp32 on QNN's NPU.
     assert (set(grid.codes) <= {0, 3}, failed) == (True, [])
-    asked = [(model, name, "fp32") for model in grid.models for name in (*RUNTIMES, "qnn")]
-    asked += [(grid.narrowed, name, p) for name in (*RUNTIMES, "qnn") for p in NARROW]
+    cells = [(model, name, "fp32") for model in grid.models for name in (*RUNTIMES, "qnn")]
+    cells += [(grid.narrowed, name, p) for name in (*RUNTIMES, "qnn") for p in NARROW]
     got = Counter((row["model"], row["runtime"], row["precision"]) for row in grid.rows)
-    assert got == Counter(asked)
+    assert got == Counter(cells)
 
 
 def held(row: Row) -> None:

@@ -154,10 +154,7 @@ def test_weights_times_shapes_and_the_self_check_of_a_row():
 
     import json
 
-    assert json.loads(body()["input_shape"]) == {
-        "input_ids": [8, 128],
-        "attention_mask": [8, 128],
-    }
+    assert json.loads(body()["input_shape"]) == {"input_ids": [8, 128], "attention_mask": [8, 128]}
 
     refused = body(Outcome(Status.FAILED, "not_real", "it ignores its inputs"))
     broken = body(Outcome(Status.FAILED, "exception", "it broke"))

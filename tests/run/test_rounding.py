@@ -104,8 +104,7 @@ def test_what_it_does_not_explain_stays_wrong(monkeypatch, rounding):
 
 
 @pytest.mark.parametrize(
-    ("error", "tolerance", "precision"),
-    [(1e-5, 2e-4, "fp32"), (0.7, 0.5, "bf16")],
+    ("error", "tolerance", "precision"), [(1e-5, 2e-4, "fp32"), (0.7, 0.5, "bf16")]
 )
 def test_nobody_asks_where_rounding_would_change_nothing(monkeypatch, error, tolerance, precision):
     asked = Asked(monkeypatch, rounding=1.0)
