@@ -67,10 +67,10 @@ def read(subject: Subject) -> tuple[dict[str, Any], list[Any], set[str]]:
 class CardChecks:
     """What is known without the engine."""
 
-    def test_reading_and_asking_imports_no_engine(self, read: Any) -> None:
+    def test_reading_and_asking_imports_no_engine(self, read):
         assert not read[2] & ENGINES
 
-    def test_the_card_is_filled_in(self, subject: Subject, read: Any) -> None:
+    def test_the_card_is_filled_in(self, subject, read):
         info: Mapping[str, Any] = read[0]
         assert info["name"]
         assert subject.hardware in info["hardware"]
@@ -80,7 +80,7 @@ class CardChecks:
         assert info["api_version"] == API_VERSION
         assert info["isolation"] in ("fork", "spawn", "remote")
 
-    def test_every_no_has_a_reason(self, read: Any) -> None:
+    def test_every_no_has_a_reason(self, read):
         info, answers, _ = read
         for precision, mode, ok, reason, message in answers:
             if not ok:
@@ -89,7 +89,7 @@ class CardChecks:
             else:
                 assert precision in info["precisions"]
 
-    def test_everything_the_protocol_names_is_there(self, subject: Subject) -> None:
+    def test_everything_the_protocol_names_is_there(self, subject):
         runtime = subject.runtime()
         assert isinstance(runtime, Runtime)
         assert isinstance(runtime.info, RuntimeInfo)
@@ -100,7 +100,7 @@ class CardChecks:
             offered = list(inspect.signature(getattr(runtime, name)).parameters)
             assert offered[: len(wanted)] == wanted, name
 
-    def test_what_is_not_offered_is_refused(self, subject: Subject) -> None:
+    def test_what_is_not_offered_is_refused(self, subject):
         runtime = subject.runtime()
         untrained = dataclasses.replace(subject.case().model, training=None)
         for case in (

@@ -9,7 +9,6 @@ import json
 import os
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,16 +120,14 @@ class SessionChecks:
     then built again. The last check closes the session that all have used.
     """
 
-    def test_eager_work_counts_no_compilation(self, subject: Subject, opener: Opener) -> None:
+    def test_eager_work_counts_no_compilation(self, subject, opener):
         with opener.fresh() as (session, case):
             inputs = session.prepare(case)
             assert (session.compile(inputs) is not None) == subject.ahead
             block = session.sample(inputs, 2, Timing.EACH)
             assert (block.compilations, block.compile_ns) == (0, 0)
 
-    def test_the_same_seed_gives_the_same_outputs_and_another_others(
-        self, subject: Subject, opener: Opener
-    ) -> None:
+    def test_the_same_seed_gives_the_same_outputs_and_another_others(self, subject, opener):
         found = []
         trained = subject.mode is Mode.TRAINING  # whose steps have changed the weights
         first = opener.fresh() if trained else opener.shared()
@@ -145,54 +142,52 @@ class SessionChecks:
         assert all(np.array_equal(one[name], again[name]) for name in one)
         assert not all(np.array_equal(one[name], other[name]) for name in one)
 
-    @pytest.mark.parametrize("batch", [1, 3])
-    def test_one_session_takes_several_batches(
-        self, subject: Subject, opener: Opener, batch: int
-    ) -> None:
-        with opener.shared() as (session, case):
-            own = case.shapes.batch
-            shapes = dataclasses.replace(case.shapes, batch=batch)
-            other = dataclasses.replace(case, shapes=shapes)
-            if subject.fixed_batch:
-                with pytest.raises(CaseError, match=f"a batch of {own}"):
-                    session.prepare(other)
-                other, batch = case, own  # the one that it has been opened for
-            inputs = session.prepare(other)
-            session.sample(inputs, 1, Timing.EACH)
-            for name, array in session.outputs(inputs).items():
-                assert np.shape(array)[subject.batch_axis.get(name, 0)] == batch, name
+    def test_one_session_takes_several_batches(self, subject, opener):
+        # To compile a training for another batch takes seconds: one other batch is asked of it.
+        compiles = subject.ahead and subject.mode is Mode.TRAINING
+        for batch in (3,) if compiles else (1, 3):
+            with opener.shared() as (session, case):
+                own = case.shapes.batch
+                shapes = dataclasses.replace(case.shapes, batch=batch)
+                other = dataclasses.replace(case, shapes=shapes)
+                if subject.fixed_batch:
+                    with pytest.raises(CaseError, match=f"a batch of {own}"):
+                        session.prepare(other)
+                    other, batch = case, own  # the one that it has been opened for
+                inputs = session.prepare(other)
+                session.sample(inputs, 1, Timing.EACH)
+                for name, array in session.outputs(inputs).items():
+                    assert np.shape(array)[subject.batch_axis.get(name, 0)] == batch, name
 
-    def test_everything_the_protocol_names_is_there(self, opener: Opener) -> None:
+    def test_everything_the_protocol_names_is_there(self, opener):
         names = [n for n in vars(Session) if not n.startswith("_")]
         with opener.shared() as (session, _):
             assert not [name for name in names if not hasattr(session, name)]
             assert session.phases
             assert session.weights_digest
 
-    def test_opening_tells_what_building_and_loading_took(
-        self, subject: Subject, opener: Opener
-    ) -> None:
+    def test_opening_tells_what_building_and_loading_took(self, subject, opener):
         with opener.shared() as (session, _):
             # An artefact was built before, by another process.
             opens = isinstance(subject.runtime(), Importing)
             assert {"load"} | ({"build"} if not opens else set()) <= set(session.timings)
             assert all(isinstance(ns, int) and ns > 0 for ns in session.timings.values())
 
-    def test_blocks_have_as_many_entries_as_they_should(self, opener: Opener) -> None:
+    def test_blocks_have_as_many_entries_as_they_should(self, opener):
         with opener.shared() as (session, case):
             inputs = session.prepare(case)
             timings = [Timing.EACH, Timing.WHOLE]
             timings += [Timing.PHASES] if len(session.phases) > 1 else []
             timings += [Timing.DEVICE] if session.device_timed else []
             for timing in timings:
-                for n in (1, 4):
+                for n in (1, 2):
                     block = session.sample(inputs, n, timing)
                     assert (block.steps, block.timing) == (n, timing)
                     expected = set(session.phases) if timing is Timing.PHASES else {"step"}
                     assert set(block.phase_ns) == expected
                     refuse_bad_block(block, n, timing, session.phases)
 
-    def test_a_glance_is_of_the_outputs(self, opener: Opener) -> None:
+    def test_a_glance_is_of_the_outputs(self, opener):
         with opener.shared() as (session, case):
             inputs = session.prepare(case)
             if not isinstance(session, RemoteOutputs):
@@ -206,7 +201,7 @@ class SessionChecks:
             assert np.array_equal(found.outputs[name].values, one.values)
 
     @pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
-    def test_what_timed_steps_leave_are_the_outputs(self, opener: Opener, timing: Timing) -> None:
+    def test_what_timed_steps_leave_are_the_outputs(self, opener, timing):
         with opener.shared() as (session, case):
             if not isinstance(session, LastStepOutputs):
                 assert isinstance(session, ScriptedSession)  # which computes nothing
@@ -225,7 +220,7 @@ class SessionChecks:
             with pytest.raises(CaseError, match="the steps that were timed"):
                 refuse_other(short, left, other, right)
 
-    def test_a_previewed_training_step_is_the_step_that_follows(self, opener: Opener) -> None:
+    def test_a_previewed_training_step_is_the_step_that_follows(self, opener):
         with opener.shared() as (session, case):
             if case.mode is not Mode.TRAINING or not isinstance(session, TrainingProbe):
                 return
@@ -235,15 +230,12 @@ class SessionChecks:
             before = session.weight_values(16, 1)
             (loss,) = session.sample(inputs, 1, Timing.EACH).losses
             after = session.weight_values(16, 1)
-        assert foreseen is not None
         assert foreseen.loss == pytest.approx(loss, rel=1e-5)
         should, other = other_moves(before, after, foreseen.weights or {})
         assert should
         assert not other
 
-    def test_outputs_are_finite_and_depend_on_the_inputs(
-        self, subject: Subject, opener: Opener
-    ) -> None:
+    def test_outputs_are_finite_and_depend_on_the_inputs(self, subject, opener):
         with opener.shared() as (session, case):
             inputs = session.prepare(case)
             outputs = session.outputs(inputs)
@@ -253,9 +245,7 @@ class SessionChecks:
         assert all(np.isfinite(array).all() for array in outputs.values())
         assert any(not np.array_equal(outputs[name], changed[name]) for name in outputs)
 
-    def test_a_profile_adds_up_and_leaves_the_session_as_it_was(
-        self, subject: Subject, opener: Opener, tmp_path: Path
-    ) -> None:
+    def test_a_profile_adds_up_and_leaves_the_session_as_it_was(self, subject, opener, tmp_path):
         with opener.shared() as (session, case):
             if not isinstance(session, Profiling):
                 pytest.skip("this runtime has no profiler")
@@ -277,7 +267,7 @@ class SessionChecks:
         if subject.mode is not Mode.TRAINING:  # where steps change the weights
             assert all(np.array_equal(before[name], after[name]) for name in before)
 
-    def test_memory_counters_are_counters_or_absent(self, subject: Subject, opener: Opener) -> None:
+    def test_memory_counters_are_counters_or_absent(self, subject, opener):
         with opener.shared() as (session, case):
             session.reset_memory()
             session.sample(session.prepare(case), 1, Timing.EACH)
@@ -292,9 +282,7 @@ class SessionChecks:
             assert memory.current_bytes > 0
             assert memory.peak_bytes is None or memory.peak_bytes >= memory.current_bytes
 
-    def test_evidence_names_the_device_that_was_asked_for(
-        self, subject: Subject, opener: Opener
-    ) -> None:
+    def test_evidence_names_the_device_that_was_asked_for(self, subject, opener):
         with opener.shared() as (session, case):
             inputs = session.prepare(case)
             session.outputs(inputs)
@@ -311,7 +299,7 @@ class SessionChecks:
             expected = DTYPES["fp32" if trains else subject.precision]
             assert subject.dtypes(evidence.details) == expected
 
-    def test_evidence_proves_the_precision(self, subject: Subject, opener: Opener) -> None:
+    def test_evidence_proves_the_precision(self, subject, opener):
         """Of itself: what outputs prove is no part of it."""
         with opener.shared() as (session, case):
             inputs = session.prepare(case)
@@ -321,9 +309,7 @@ class SessionChecks:
         found = prove_precision(case, report, Verdict(NOT_DONE, "nothing is compared"))
         assert (found.word is PrecisionWord.PROVEN) != reports_no_types(subject)
 
-    def test_closing_frees_the_model_and_may_be_done_twice(
-        self, subject: Subject, opener: Opener
-    ) -> None:
+    def test_closing_frees_the_model_and_may_be_done_twice(self, subject, opener):
         session, case = opener.given_up()
         session.sample(session.prepare(case), 1, Timing.EACH)
         session.outputs(session.prepare(case))

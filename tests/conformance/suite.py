@@ -18,12 +18,7 @@ from typing import Any
 
 import pytest
 from conformance_subject import Subject
-from other_inputs import (
-    other_bound,
-    other_matrices,
-    other_named,
-    other_numbers,
-)
+from other_inputs import other_bound, other_matrices, other_named, other_numbers
 
 from accelbench.core.protocols import Runtime
 from accelbench.core.vocabulary import Mode
@@ -60,7 +55,7 @@ def array_subject(
         model=model,
         precision=precision,
         changed=other_named,
-        freed=lambda session: session._session,  # type: ignore[attr-defined]
+        freed=lambda session: session._session,
     )
 
 
@@ -79,7 +74,7 @@ def torch_subject(
         model=model,
         precision=precision,
         changed=other_named,
-        freed=lambda session: session._module,  # type: ignore[attr-defined]
+        freed=lambda session: session._module,
         dtypes=lambda evidence: evidence["weight_dtypes"],
         too_large=10**9,
         options=options,
@@ -103,7 +98,7 @@ OPENVINO = [
         model=model,
         precision=precision,
         changed=other_bound,
-        freed=lambda session: session._model,  # type: ignore[attr-defined]
+        freed=lambda session: session._model,
         ahead=True,
     )
     for model, precision in (
@@ -135,7 +130,7 @@ LITERT = [
         model=written_model("ai_edge_litert", "tflite_model"),
         precision="fp32",
         changed=lambda inputs: {place: array + 1 for place, array in inputs.items()},
-        freed=lambda session: session._interpreter,  # type: ignore[attr-defined]
+        freed=lambda session: session._interpreter,
         options=options,
     )
     for options in ({}, {"kernels": "reference"})
@@ -150,7 +145,7 @@ NCNN = [
         model=written_model("ncnn", "ncnn_model"),
         precision=precision,
         changed=other_matrices,
-        freed=lambda session: session._net,  # type: ignore[attr-defined]
+        freed=lambda session: session._net,
         options=options,
     )
     for precision, options in (("fp32", {}), ("bf16", {}), ("fp32", {"kernels": "plain"}))
@@ -163,7 +158,7 @@ PYTHON = [
         model=f"{Path(__file__).with_name('product_of_rows.py')}:Product",
         precision="fp32",
         changed=lambda inputs: ((), {name: array + 1 for name, array in inputs[1].items()}),
-        freed=lambda session: session._loaded.subject,  # type: ignore[attr-defined]
+        freed=lambda session: session._loaded.subject,
         inputs=("x=float32[batch,4]",),
     )
 ]
@@ -226,7 +221,7 @@ JAX = [
         model=model,
         precision="fp32",
         changed=other_named,
-        freed=lambda session: session._model.module,  # type: ignore[attr-defined]
+        freed=lambda session: session._model.module,
         dtypes=lambda evidence: evidence["weight_dtypes"],
         ahead=True,
         mode=mode,

@@ -9,8 +9,7 @@ import dataclasses
 
 import pytest
 from card_checks import CardChecks, read  # noqa: F401 - a fixture
-from conformance_subject import Subject
-from session_checks import Opener, SessionChecks
+from session_checks import SessionChecks
 from suite import BROWSER, COMPILED, COMPILED_CUDA, CUDA_SUBJECTS, SUBJECTS, cards, parameters
 from unproven import NOT_ASKED, WITHOUT_TYPES
 
@@ -51,9 +50,7 @@ SMALLEST = [
 class TestMemory:
     """Too much is a word of its own, and nothing is taken for it."""
 
-    def test_inputs_that_no_machine_holds_are_out_of_memory(
-        self, subject: Subject, opener: Opener
-    ) -> None:
+    def test_inputs_that_no_machine_holds_are_out_of_memory(self, subject, opener):
         assert subject.too_large is not None
         with opener.shared() as (session, case):
             shapes = dataclasses.replace(case.shapes, batch=subject.too_large)
@@ -61,9 +58,7 @@ class TestMemory:
                 session.prepare(dataclasses.replace(case, shapes=shapes))
         assert caught.value.status == "out_of_memory"
 
-    def test_a_step_that_the_allocator_refuses_is_out_of_memory(
-        self, subject: Subject, opener: Opener
-    ) -> None:
+    def test_a_step_that_the_allocator_refuses_is_out_of_memory(self, subject, opener):
         with opener.shared() as (session, case):
             # A view: a row of a few bytes that claims to be a batch of 10**12. Nothing holds it,
             # and the first operation that makes something of its size is refused at once.
@@ -81,7 +76,7 @@ class TestMemory:
 class TestCompiled:
     """An engine that compiles says when, and for how long."""
 
-    def test_compilations_are_counted_where_they_happen(self, subject: Subject) -> None:
+    def test_compilations_are_counted_where_they_happen(self, subject):
         with subject.opened() as (session, case):
             inputs = session.prepare(case)
             ahead = session.compile(inputs)
@@ -99,7 +94,7 @@ class TestCompiled:
             assert (ahead is not None) != (third.compilations > 0)
 
 
-def test_every_precision_on_a_card_is_proven_or_named_as_unproven() -> None:
+def test_every_precision_on_a_card_is_proven_or_named_as_unproven():
     offered = {
         (name, precision)
         for name, card in registered().items()
@@ -110,7 +105,7 @@ def test_every_precision_on_a_card_is_proven_or_named_as_unproven() -> None:
     assert offered - asked == set(NOT_ASKED)
 
 
-def test_a_case_that_asks_for_an_absent_card_is_an_error_of_the_case() -> None:
+def test_a_case_that_asks_for_an_absent_card_is_an_error_of_the_case():
     """Without the device: what an engine that lacks it must say."""
     subject = CUDA_SUBJECTS[0]
     case = subject.case()

@@ -56,7 +56,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_it_is_handed_back_with_its_package_and_its_error(name: str, install: Install) -> None:
+def test_it_is_handed_back_with_its_package_and_its_error(name, install):
     body, kind = BODIES[name]
     install(name, body)
     made = dict(load_all(ENGINES))
@@ -68,14 +68,12 @@ def test_it_is_handed_back_with_its_package_and_its_error(name: str, install: In
     assert not any(isinstance(one, PluginError) for key, one in made.items() if key != name)
 
 
-def test_naming_it_raises_its_own_error(install: Install) -> None:
+def test_naming_it_raises_its_own_error(install):
     install("raising", BODIES["raising"][0])
     request = Request(models=(), runtimes=("raising",), hardware=("cpu",))
     with pytest.raises(PluginError, match=r"broken-raising.*libfoo\.so\.3"):
         plan_for(request, {}, installed_runtimes())
 
-
-def test_naming_a_platform_whose_detector_fails_raises_its_error(install: Install) -> None:
     install("exiting", BODIES["exiting"][0], HARDWARE)
     nothing: Inventory = {}
     request = Request(models=(), hardware=("exiting:1",))
@@ -83,9 +81,7 @@ def test_naming_a_platform_whose_detector_fails_raises_its_error(install: Instal
         plan_for(request, nothing, {})
 
 
-def test_what_was_not_named_is_one_line(
-    install: Install, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_not_named_is_one_line(install, caplog, monkeypatch):
     monkeypatch.setattr(plugins, "_warned", set())
     install("raising", BODIES["raising"][0])
     assert "raising" not in installed_runtimes()
@@ -96,9 +92,7 @@ def test_what_was_not_named_is_one_line(
 
 
 @pytest.mark.parametrize("body", ["raise SystemExit(3)", "return [1]", "return []", "1 / 0"])
-def test_a_detector_that_fails_when_asked_is_broken(
-    body: str, install: Install, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_detector_that_fails_when_asked_is_broken(body, install, caplog, monkeypatch):
     monkeypatch.setattr(plugins, "_warned", set())
     install("failing", f"class Thing:\n    def detect(self):\n        {body}\n", HARDWARE)
     (answer,) = detect("failing")
@@ -108,7 +102,7 @@ def test_a_detector_that_fails_when_asked_is_broken(
     assert [record for record in caplog.records if record.levelname == "WARNING"]
 
 
-def test_what_it_prints_is_no_output(install: Install, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_it_prints_is_no_output(install, capfd):
     install("printing", PRINTING)
     dict(load_all(ENGINES))
     printed = capfd.readouterr()
@@ -117,7 +111,7 @@ def test_what_it_prints_is_no_output(install: Install, capfd: pytest.CaptureFixt
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of another kind")
-def test_the_users_own_interrupt_stays_one(install: Install) -> None:
+def test_the_users_own_interrupt_stays_one(install):
     install("slow", f"import os\nos.kill(os.getpid(), {int(signal.SIGINT)})\n")
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
@@ -125,7 +119,7 @@ def test_the_users_own_interrupt_stays_one(install: Install) -> None:
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_a_command_goes_on_and_its_json_is_whole(install: Install, tmp_path: Path) -> None:
+def test_a_command_goes_on_and_its_json_is_whole(install, tmp_path):
     for name in ("raising", "exiting", "interrupting"):
         install(name, PRINTING + BODIES[name][0])
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))

@@ -25,21 +25,17 @@ def asked(name: str, mode: Mode = Mode.INFERENCE) -> Case:
         ("unet-tiny", Mode.INFERENCE, {"procedure": "forward"}),
     ],
 )
-def test_a_model_that_does_other_work_for_the_same_sizes_is_another_question(
-    name: str, mode: Mode, change: dict[str, object]
-) -> None:
+def test_a_model_that_does_other_work_for_the_same_sizes_is_another_question(name, mode, change):
     case = asked(name, mode)
     other = replace(case, model=replace(case.model, **change))
     assert other.case_id != case.case_id
 
 
-def test_a_denoisers_training_is_the_same_whatever_its_inference_is() -> None:
+def test_what_makes_no_other_case():
     case = asked("unet-tiny", Mode.TRAINING)
     other = replace(case, model=replace(case.model, procedure="forward"))
     assert other.case_id == case.case_id
 
-
-def test_defaults_of_a_request_are_no_part_of_its_question() -> None:
     model = find("gpt2-tiny")
     shapes = settle(model, Shapes(1, prompt_tokens=4, new_tokens=2))
     case = Case(model, Target("pytorch", "cpu"), "fp32", shapes)

@@ -31,14 +31,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes")
-def test_what_a_module_has_left_running_is_not_waited_for_and_killed(module: Path) -> None:
+def test_what_a_module_has_left_running_is_not_waited_for_and_killed(module):
     module.write_text(LEAVES)
     (answer,) = answers_of("module_asked", [], 30, "Looking at it")
     assert is_gone(answer["left"])
 
 
 @pytest.mark.parametrize("what", ["{nope", "3", "true"])
-def test_what_only_looks_like_an_answer_is_none(module: Path, what: str) -> None:
+def test_what_only_looks_like_an_answer_is_none(module, what):
     module.write_text(TELLS.replace("WHAT", what))
     with pytest.raises(NoAnswerError, match="Looking at it gave an answer that is none"):
         answers_of("module_asked", [], 30, "Looking at it")
@@ -63,7 +63,7 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes")
-def test_a_limit_ends_a_module_that_hangs_and_what_it_has_started(module: Path) -> None:
+def test_a_limit_ends_a_module_that_hangs_and_what_it_has_started(module):
     started = module.with_name("pid")
     module.write_text(HANGS.replace("FILE", str(started)))
     with limited_to(6.0), pytest.raises(NoAnswerError) as ended:
@@ -73,7 +73,7 @@ def test_a_limit_ends_a_module_that_hangs_and_what_it_has_started(module: Path) 
     assert is_gone(int(started.read_text()))
 
 
-def test_a_limit_may_be_longer_and_ends_with_its_command(module: Path) -> None:
+def test_a_limit_may_be_longer_and_ends_with_its_command(module):
     module.write_text(
         "import time; time.sleep(1); "
         + TELLS.strip().replace("WHAT", "[]").replace("import os\n", "import os; ")

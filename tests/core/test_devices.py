@@ -11,16 +11,10 @@ def card(mark: str | None, **more: Any) -> dict[str, Any]:
     return {"hardware": "cuda", "device_name": "A card", "device_fingerprint": mark, **more}
 
 
-def test_two_cards_of_a_name_are_two_devices() -> None:
+def test_names_of_cards():
     told = named_apart([card("aaaaaaaa1"), card("bbbbbbbb2"), card(None)])
     names = [row["device_name"] for row in told]
     assert names == ["A card (device aaaaaaaa)", "A card (device bbbbbbbb)", "A card"]
-
-
-def test_one_card_keeps_its_name_beside_devices_of_other_platforms() -> None:
     rows = [card("a"), card("a"), card(None), card("b", hardware="rocm")]
     assert named_apart(rows) == rows
-
-
-def test_names_are_told_apart_over_both_sides() -> None:
     assert named_apart([card("a")], [card("b")])[0]["device_name"] == "A card (device a)"

@@ -34,9 +34,27 @@ def launches(*statuses: str, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_what_is_wrong_in_one_launch_is_right_in_none_of_its_run() -> None:
+def test_launches_that_failed():
     rows = launches_of([*launches("ok", "ok", "wrong"), *launches("ok", run_id="next")])
     assert [row["answered"] for row in rows] == [False, False, False, True]
+
+    wide = {"status": "ok", "quality": "unusable", "cpu_wait_share": 0.2}
+    rows = launches_of([{**wide, "cpu_wait_share": 0.7}, wide, {**wide, "quality": "fixed"}])
+    reasons = [row.get(UNUSABLE_REASON) for row in rows]
+    assert reasons == [UnusableReason.WAITED, UnusableReason.TOO_NOISY, None]
+    assert why_unusable(rows).count(", or ") == 1
+
+    few = launches_of(launches("ok", "ok", "failed"))
+    assert launches_failed(few) == "1 of 3 launches failed"
+    assert why_unusable(few) == "interval wider than ±25 %"
+    assert why_unusable(launches_of(launches("ok", "failed", "failed"))) == (
+        "2 of 3 launches failed"
+    )
+
+    rows = launches_of(launches("ok", "failed", "failed"))
+    assert launches_of(rows) == rows
+    rows = launches_of(launches("ok", "failed", "failed", "wrong", run_id="import-1"))
+    assert [row["usable"] for row in rows] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -48,42 +66,13 @@ def test_what_is_wrong_in_one_launch_is_right_in_none_of_its_run() -> None:
         (("ok", "skipped", "skipped"), True),
     ],
 )
-def test_where_most_launches_failed_the_rest_is_of_no_use(
-    statuses: tuple[str, ...], of_use: bool
-) -> None:
+def test_where_most_launches_failed_the_rest_is_of_no_use(statuses, of_use):
     first = launches_of(launches(*statuses))[0]
     assert first["times_usable"] is of_use
     assert first["answered"]
 
 
-def test_launches_that_waited_for_other_processes_have_a_reason_of_their_own() -> None:
-    wide = {"status": "ok", "quality": "unusable", "cpu_wait_share": 0.2}
-    rows = launches_of([{**wide, "cpu_wait_share": 0.7}, wide, {**wide, "quality": "fixed"}])
-    reasons = [row.get(UNUSABLE_REASON) for row in rows]
-    assert reasons == [UnusableReason.WAITED, UnusableReason.TOO_NOISY, None]
-    assert why_unusable(rows).count(", or ") == 1
-
-
-def test_how_many_failed_is_said_and_why_it_is_of_no_use() -> None:
-    few = launches_of(launches("ok", "ok", "failed"))
-    assert launches_failed(few) == "1 of 3 launches failed"
-    assert why_unusable(few) == "interval wider than ±25 %"
-    assert why_unusable(launches_of(launches("ok", "failed", "failed"))) == (
-        "2 of 3 launches failed"
-    )
-
-
-def test_what_was_seen_once_is_not_counted_again() -> None:
-    rows = launches_of(launches("ok", "failed", "failed"))
-    assert launches_of(rows) == rows
-
-
-def test_nobody_knows_which_lines_of_an_import_are_launches_of_one_thing() -> None:
-    rows = launches_of(launches("ok", "failed", "failed", "wrong", run_id="import-1"))
-    assert [row["usable"] for row in rows] == [True, False, False, False]
-
-
-def test_rows_in_memory_and_in_a_table_have_the_same_columns() -> None:
+def test_rows_in_memory_and_in_a_table_have_the_same_columns():
     by = random.Random(0)
     rows = [
         {

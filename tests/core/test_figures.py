@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from accelbench.core.figures import (
@@ -38,39 +36,32 @@ RATE = {**NOTHING, "throughput": 500.0}
         (NOTHING, None),
     ],
 )
-def test_the_figure_that_says_most_stands_for_a_result(
-    figures: dict[str, Any], expected: tuple[float, Statistic] | None
-) -> None:
+def test_the_figure_that_says_most_stands_for_a_result(figures, expected):
     one = row(**figures)
     found = statistic_of(one)
     assert (None if found is None else (item_ms(one, found), found)) == expected
 
 
-def test_a_rate_of_many_requests_at_once_has_no_latency() -> None:
+def test_no_figure_is_made_of_what_nobody_knows():
     offline = row(**RATE, scenario="offline", batch_size=None)
     assert latency(offline) is None
     assert [metric.of(offline) for metric in METRICS][:2] == [None, 500.0]
-
-
-def test_no_rate_is_made_of_a_median_or_of_a_batch_that_nobody_knows() -> None:
     assert rate_of(row(latency_mean_ms=None)) is None
     assert rate_of(row(latency_mean_ms=8.0, batch_size=None)) is None
     assert rate_of(row(latency_mean_ms=8.0, batch_size=4)) == pytest.approx(500.0)
-
-
-def test_a_percentile_is_that_percentile() -> None:
     assert tail_of(row(**NOTHING, latency_p90_ms=9.0)) == (9.0, Statistic.P90)
     assert latency(row(**NOTHING, latency_p90_ms=9.0)) is None
+    rate, mean = row(**RATE, batch_size=None), row(batch_size=None)
+    assert times_by([rate], [mean]) is None
+    assert times_by([rate], [row(batch_size=8)]) is not None
 
 
-def test_both_sides_are_timed_by_the_figure_that_both_have() -> None:
+def test_two_sides_are_timed_by_a_figure_that_both_have():
     whole, medians = row(), row(latency_mean_ms=None)
     assert times_by([whole], [medians]) == (Statistic.MEDIAN, (8.0,))
     assert times_by([whole], [row(**NOTHING, latency_p90_ms=9.0)]) is None
     assert times_by([]) is None
 
-
-def test_an_item_is_a_token_where_both_count_tokens() -> None:
     short, long = (
         row(latency_mean_ms=ms, throughput=rate, throughput_unit="tokens/s")
         for ms, rate in ((10.0, 1000.0), (20.0, 1000.0))
@@ -82,20 +73,14 @@ def test_an_item_is_a_token_where_both_count_tokens() -> None:
     assert times_by([samples], [images]) == (Statistic.MEDIAN, (8.0,))
 
 
-def test_a_mean_and_a_rate_are_one_figure_but_not_of_other_things() -> None:
+def test_a_mean_and_a_rate_are_one_figure_but_not_of_other_things():
     mean = row(latency_p50_ms=None)
     assert times_by([mean], [row(**RATE)]) == (Statistic.RATE, (9.0,))
     tokens = row(**RATE, throughput_unit="tokens/s")
     assert times_by([row(latency_p50_ms=None, throughput_unit="images/s")], [tokens]) is None
 
 
-def test_a_rate_is_not_held_against_the_time_of_a_batch_that_nobody_knows() -> None:
-    rate, mean = row(**RATE, batch_size=None), row(batch_size=None)
-    assert times_by([rate], [mean]) is None
-    assert times_by([rate], [row(batch_size=8)]) is not None
-
-
-def test_a_ratio_is_of_the_means_that_are_shown_where_rates_say_otherwise() -> None:
+def test_a_ratio_is_of_the_means_that_are_shown_where_rates_say_otherwise():
     row = {
         "batch_size": 1,
         "latency_mean_ms": 10.0,
@@ -108,6 +93,6 @@ def test_a_ratio_is_of_the_means_that_are_shown_where_rates_say_otherwise() -> N
 
 
 @pytest.mark.parametrize("name", ["latency_mean_ms", "latency_p50_ms"])
-def test_a_step_of_an_unknown_batch_says_nothing_of_an_item(name: str) -> None:
+def test_a_step_of_an_unknown_batch_says_nothing_of_an_item(name):
     assert times_by([{name: 10.0}], [{name: 40.0}]) is None
     assert times_by([{name: 10.0, "batch_size": 1}], [{name: 40.0, "batch_size": 2}]) is not None

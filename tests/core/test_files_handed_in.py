@@ -72,7 +72,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "a baseline": read_baseline,
     "a plan": read_plan,
     **{
-        kind: lambda path, kind=kind: read_import(kind, path)  # type: ignore[misc]
+        kind: lambda path, kind=kind: read_import(kind, path)
         for kind in ("aihub", "mlperf", "optimum", "benchmark-app", "pytest-benchmark")
     },
 }
@@ -80,7 +80,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_it_gets_a_sentence(reader: str, document: str, tmp_path: Path) -> None:
+def test_it_gets_a_sentence(reader, document, tmp_path):
     path = tmp_path / "handed-in.json"
     path.write_text(DOCUMENTS[document], encoding="utf-8", errors="surrogateescape")
     with pytest.raises(AccelbenchError) as caught:
@@ -93,7 +93,7 @@ def test_it_gets_a_sentence(reader: str, document: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[" * DEEP, "- " * DEEP + "x", "{a: " * DEEP, "a: &a [1]\nb: *a", "a: &a [*a]"]
 )
-def test_yaml_is_judged_before_it_is_built(text: str, tmp_path: Path) -> None:
+def test_yaml_is_judged_before_it_is_built(text, tmp_path):
     """libyaml builds a document by a call in a call: 200,000 levels ended the process."""
     path = tmp_path / "perf.yaml"
     path.write_text(text)
@@ -101,18 +101,7 @@ def test_yaml_is_judged_before_it_is_built(text: str, tmp_path: Path) -> None:
         read_import("aihub", path)
 
 
-def test_labels_that_cannot_be_read_name_nothing(tmp_path: Path) -> None:
-    (tmp_path / "Labels.json").write_text("[" * DEEP)
-    assert folder._titles(tmp_path) == {}
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_configuration_of_the_api_is_of_finite_numbers(value: float) -> None:
-    with pytest.raises(AccelbenchError):
-        over_defaults({"hardware_preferences": {"cpu": {"cost_factor": value}}})
-
-
-def test_what_is_as_deep_as_it_may_be_is_read() -> None:
+def test_depth_and_infinity(tmp_path):
     text = "[" * DEEPEST + "1" + "]" * DEEPEST
     assert parse(text) == loads(text)
     for read in (parse, loads):
@@ -120,14 +109,21 @@ def test_what_is_as_deep_as_it_may_be_is_read() -> None:
             read(f"[{text}]")
     assert not is_too_deep(3)
 
-
-def test_infinity_stands_in_configs_of_models_alone() -> None:
     assert (
         loads('{"time_step_limit": [0.0, Infinity]}', infinite=True)["time_step_limit"][1] > 1e308
     )
     for text, infinite in (("[Infinity]", False), ("[NaN]", True), ("[1e999]", True)):
         with pytest.raises(JsonError):
             loads(text, infinite=infinite)
+
+    (tmp_path / "Labels.json").write_text("[" * DEEP)
+    assert folder._titles(tmp_path) == {}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_configuration_of_the_api_is_of_finite_numbers(value):
+    with pytest.raises(AccelbenchError):
+        over_defaults({"hardware_preferences": {"cpu": {"cost_factor": value}}})
 
 
 #: Who reads JSON without the one reader: what programs of ours, or of engines, wrote a moment ago.
@@ -141,7 +137,7 @@ OWN = {
 }  # fmt: skip
 
 
-def test_files_are_read_by_the_one_reader() -> None:
+def test_files_are_read_by_the_one_reader():
     reading = re.compile(r"\bjson\.loads?\(|\byaml\.(load|safe_load|compose)\(")
     found = {
         path.relative_to(SOURCES).as_posix()

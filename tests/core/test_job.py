@@ -23,37 +23,24 @@ JOB = Job(
 )
 
 
-def test_it_is_the_same_from_json() -> None:
+def test_a_job_is_read_by_workers_of_other_versions():
     assert job_from_json(json.loads(json.dumps(job_to_json(JOB)))) == JOB
 
-
-def test_workers_of_other_versions_find_what_they_look_for() -> None:
-    """They may be of another environment: renaming one of these raises the wire's version."""
+    # They may be of another environment: renaming one of these raises the wire's version.
     assert job_to_json(JOB).keys() == {
         *("case", "device", "artefact", "spill"),
         *("seed", "threads", "weights", "data", "trust_remote_code"),
     }
 
-
-def test_a_setting_of_later_is_said_where_it_is_set() -> None:
-    """An older worker would refuse every job for a setting that it does not know."""
-    metered = replace(JOB, settings=JOB.settings.with_values(energy=True))
-    assert job_to_json(metered)["energy"] is True
-    assert job_from_json(json.loads(json.dumps(job_to_json(metered)))) == metered
-
-
-def test_a_setting_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match="does not know the setting haste"):
-        job_from_json({**job_to_json(JOB), "haste": 7})
-
-
-def test_what_was_not_said_has_its_default() -> None:
     body = {name: value for name, value in job_to_json(JOB).items() if name in ("case", "device")}
     assert job_from_json(body) == Job(CASE, JOB.device)
-
-
-def test_runtimes_of_other_packages_read_settings_off_the_job() -> None:
     read = {name: getattr(JOB, name) for name in JobSettings.names()}
     assert read == JOB.settings.to_dict()
     with pytest.raises(AttributeError, match="a job has no haste"):
-        _ = JOB.haste  # type: ignore[attr-defined]
+        _ = JOB.haste
+    # An older worker would refuse every job for a setting that it does not know.
+    metered = replace(JOB, settings=JOB.settings.with_values(energy=True))
+    assert job_to_json(metered)["energy"] is True
+    assert job_from_json(json.loads(json.dumps(job_to_json(metered)))) == metered
+    with pytest.raises(ValueError, match="does not know the setting haste"):
+        job_from_json({**job_to_json(JOB), "haste": 7})

@@ -20,13 +20,13 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from([None, 1]))
-def test_plain_json_means_what_it_means_elsewhere(value: object, indent: int | None) -> None:
+def test_plain_json_means_what_it_means_elsewhere(value, indent):
     assert parse(json.dumps(value, indent=indent)) == value
     assert parse(json.dumps(value, ensure_ascii=False)) == value
 
 
 @given(st.text(alphabet='{}[]",:/*\\ \n\xa0a1-.e\ufeff') | st.text())
-def test_any_text_is_either_json_or_told_with_a_line(text: str) -> None:
+def test_any_text_is_either_json_or_told_with_a_line(text):
     found = parsed(text)
     if isinstance(found, JsonError):
         assert 1 <= found.line <= text.count("\n") + 1
@@ -42,7 +42,7 @@ def parsed(text: str) -> object:
         return error
 
 
-def test_comments_are_blanked_and_everything_stays_in_its_place() -> None:
+def test_comments_and_lines():
     text = '{ // one\n "a": /* two\n lines */ 1, "b//": "/* no */" }\n// end'
     blanked = without_comments(text)
     assert len(blanked) == len(text)
@@ -52,8 +52,6 @@ def test_comments_are_blanked_and_everything_stays_in_its_place() -> None:
     assert parse(text) == {"a": 1, "b//": "/* no */"}
     assert blanked.index('"b//"') == text.index('"b//"')
 
-
-def test_every_key_knows_its_line() -> None:
     found = parse('// a\n{"a": {\n"b": 1,\n\n"c": [{"d": 2}]}}')
     assert isinstance(found, Object)
     assert (found.line, found.lines) == (2, {"a": 2})
@@ -81,7 +79,7 @@ def test_every_key_knows_its_line() -> None:
         ("[" * 100_000, 1, "nested"),
     ],
 )
-def test_an_error_names_its_line(text: str, line: int, says: str) -> None:
+def test_an_error_names_its_line(text, line, says):
     with pytest.raises(JsonError, match=says) as caught:
         parse(text)
     assert caught.value.line == line

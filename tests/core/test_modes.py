@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from accelbench.cli.arguments.resolved_values import modes
@@ -14,7 +12,7 @@ from accelbench.judge.filters import filters_of
 from accelbench.recommend.query.query import mode_named
 
 
-def test_case_and_space_do_not_matter() -> None:
+def test_case_and_space_do_not_matter():
     assert parse_mode(" Training ") is Mode.TRAINING
     assert filters_of(modes=["INFERENCE"]) == {"mode": ("inference",)}
 
@@ -28,7 +26,7 @@ def test_case_and_space_do_not_matter() -> None:
         lambda word: question_of([], [1], {}, [], [], [], word),
     ],
 )
-def test_every_place_refuses_in_the_same_words(ask: Callable[[str], object]) -> None:
+def test_every_place_refuses_in_the_same_words(ask):
     with pytest.raises(UsageError, match="There is no mode 'sleeping'") as refused:
         ask("sleeping")
     assert refused.value.advice.startswith("Modes: inference, training")

@@ -25,21 +25,24 @@ DECLARED = (
         (["x.file=a,b=c", "x.hint="], [("x", "file", "a,b=c"), ("x", "hint", "")]),
     ],
 )
-def test_settings_are_read_as_written(
-    values: list[str] | None, expected: list[tuple[str, str, str]]
-) -> None:
+def test_settings_are_read_as_written(values, expected):
     assert written(values) == [Setting(*one) for one in expected]
 
 
 @pytest.mark.parametrize("wrong", ["hint", "x.hint", "hint=latency", ".a=b", "x.=b", ""])
-def test_what_is_no_setting_is_refused(wrong: str) -> None:
+def test_what_is_no_setting_is_refused(wrong):
     with pytest.raises(UsageError, match=r"takes RUNTIME\.NAME=VALUE"):
         written([wrong])
 
 
-def test_one_option_has_one_value() -> None:
+def test_options_of_a_runtime():
     with pytest.raises(UsageError, match=r"x\.hint is set twice"):
         written(["x.hint=latency", "x.hint=throughput"])
+    with pytest.raises(UsageError, match="none of its own"):
+        meant(Setting("x", "hint", "latency"), ())
+    values = {"hint": "latency", "cache": True, "provider": "b"}
+    assert on_purpose(values, DECLARED, "cpu") == {"cache": True, "provider": "b"}
+    assert on_purpose(values, DECLARED, "cuda") == {"cache": True}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,7 @@ def test_one_option_has_one_value() -> None:
         ("file", "anything, at all", "anything, at all"),
     ],
 )
-def test_a_value_is_what_the_runtime_declares(name: str, text: str, value: object) -> None:
+def test_a_value_is_what_the_runtime_declares(name, text, value):
     found = meant(Setting("x", name, text), DECLARED)
     assert (found, type(found)) == (value, type(value))
 
@@ -67,19 +70,6 @@ def test_a_value_is_what_the_runtime_declares(name: str, text: str, value: objec
         ("hnt", "latency", r"has no option 'hnt'.*hint \(latency or throughput\).*file \(any text"),
     ],
 )
-def test_what_a_runtime_does_not_know_is_refused_with_what_it_knows(
-    name: str, text: str, said: str
-) -> None:
+def test_what_a_runtime_does_not_know_is_refused_with_what_it_knows(name, text, said):
     with pytest.raises(UsageError, match=said):
         meant(Setting("x", name, text), DECLARED)
-
-
-def test_a_runtime_without_options_says_so() -> None:
-    with pytest.raises(UsageError, match="none of its own"):
-        meant(Setting("x", "hint", "latency"), ())
-
-
-def test_what_is_meant_anyway_is_not_set_on_purpose() -> None:
-    values = {"hint": "latency", "cache": True, "provider": "b"}
-    assert on_purpose(values, DECLARED, "cpu") == {"cache": True, "provider": "b"}
-    assert on_purpose(values, DECLARED, "cuda") == {"cache": True}

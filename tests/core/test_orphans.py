@@ -196,7 +196,7 @@ def wait_for(what: Sequence[T], done: Callable[[T], bool], seconds: float) -> li
     return []
 
 
-def test_whatever_a_killed_process_had_started_is_gone(tmp_path: Path) -> None:
+def test_whatever_a_killed_process_had_started_is_gone(tmp_path):
     parents = [
         Parent(name, doors, tmp_path / str(number))
         for number, (name, doors) in enumerate(DOORS.items())
@@ -214,7 +214,7 @@ def test_whatever_a_killed_process_had_started_is_gone(tmp_path: Path) -> None:
     assert not said
 
 
-def test_a_program_ends_as_it_would_alone(tmp_path: Path) -> None:
+def test_programs_end_as_they_would_alone(tmp_path):
     said = processes.run(["sh", "-c", "echo out; echo wrong >&2; exit 7"], 60)
     assert (said.returncode, said.stdout, said.stderr) == (7, "out\n", "wrong\n")
     assert said.last_line == "wrong"
@@ -224,8 +224,6 @@ def test_a_program_ends_as_it_would_alone(tmp_path: Path) -> None:
     # Python itself ignores it, and so would all that it starts.
     assert processes.run(["sh", "-c", "kill -PIPE $$"], 60).returncode == -signal.SIGPIPE
 
-
-def test_a_program_that_is_not_there_or_is_none(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no program no-such-program"):
         processes.run(["no-such-program"], 60)
     (tmp_path / "text").write_text("\x7fELF, but not really")
@@ -235,9 +233,7 @@ def test_a_program_that_is_not_there_or_is_none(tmp_path: Path) -> None:
     assert "cannot be started: Exec format error" in ended.last_line
 
 
-def test_a_module_sees_its_own_arguments_and_no_file_of_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_sees_its_own_arguments_and_no_file_of_the_users(tmp_path, monkeypatch):
     (tmp_path / "stubs").mkdir()
     (tmp_path / "stubs" / "asked.py").write_text(
         "import json, sys\nprint(__name__, sys.argv[1:], json.__name__)"

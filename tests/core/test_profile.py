@@ -19,15 +19,13 @@ def example() -> Profile:
     return profiled("a profiler", spent, [9_000_000, 11_000_000])
 
 
-def test_times_are_those_of_one_step() -> None:
+def test_a_profile_adds_up():
     found = example()
     assert (found.steps, found.wall_ms, found.walls_ms) == (2, 10.0, (9.0, 11.0))
     first = found.operators[0]
     assert (first.name, first.kind, first.calls, first.total_ms) == ("first", "MatMul", 1, 4.0)
     assert first.share == pytest.approx(0.4)
 
-
-def test_operators_are_told_apart_by_place_and_the_longest_is_first() -> None:
     found = [(one.name, one.where, one.total_ms) for one in example().operators]
     assert found == [
         ("first", "cpu:0", 4.0),
@@ -36,12 +34,8 @@ def test_operators_are_told_apart_by_place_and_the_longest_is_first() -> None:
         ("third", "cpu:0", 0.5),
     ]
 
-
-def test_what_is_explained_is_the_sum_of_the_shares() -> None:
     assert example().explained == pytest.approx(0.75)
 
-
-def test_kinds_add_up_to_the_same() -> None:
     found = example()
     kinds = by_kind(found)
     assert [(one.kind, one.where, one.calls) for one in kinds] == [

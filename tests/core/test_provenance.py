@@ -10,7 +10,7 @@ from accelbench.evidence.launches import launches_of
 
 
 @pytest.mark.parametrize("word", [*(one.value for one in Provenance), "dreamt", None])
-def test_only_measured_results_are_compared(word: str | None) -> None:
+def test_only_measured_results_are_compared(word):
     (row,) = launches_of([{"provenance": word}])
     assert row["comparable"] is (word in ("measured", "imported"))
 
@@ -18,10 +18,10 @@ def test_only_measured_results_are_compared(word: str | None) -> None:
 @pytest.mark.parametrize(
     "conditions", [None, {}, {"rules": {}}, {"simulation": None}, "simulation", {"simulation": 1}]
 )
-def test_what_was_not_calculated_has_no_simulation(conditions: object) -> None:
+def test_what_was_not_calculated_has_no_simulation(conditions):
     assert simulation_of({"provenance": "simulated", "conditions": conditions}) is None
 
 
-def test_what_was_calculated_tells_from_what() -> None:
+def test_what_was_calculated_tells_from_what():
     row = {"conditions": {"simulation": {"device": "a card"}}}
     assert simulation_of(row) == {"device": "a card"}

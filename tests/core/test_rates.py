@@ -31,25 +31,17 @@ RATELESS = {"throughput_unit": "sequences/s"}
         ([], ITEMS),
     ],
 )
-def test_a_column_says_the_unit_that_all_of_its_rates_have(
-    rows: list[dict[str, object]], unit: str
-) -> None:
+def test_a_column_says_the_unit_that_all_of_its_rates_have(rows, unit):
     assert unit_of_all(rows) == unit
 
 
-def test_a_rate_of_other_things_than_its_column_says_its_own_unit() -> None:
+def test_units_of_headings():
     beside = [unit_beside(row, ITEMS) for row in (TOKENS, IMAGES, NAMELESS, RATELESS)]
     assert beside == ["tokens/s", "", "", ""]
     assert unit_beside(TOKENS, "tokens/s") == ""
-
-
-def test_samples_are_items_in_every_heading() -> None:
     stored = {"throughput": 2.0, "throughput_unit": "samples/s"}
     assert unit_of(stored) == unit_of_all([stored, {**stored, "throughput_unit": ITEMS}]) == ITEMS
     assert ModelSpec.__dataclass_fields__["item"].default == "items"
-
-
-def test_an_item_of_the_batch_is_the_same_by_any_name() -> None:
     assert kind_of_unit("Images/s") == kind_of_unit("inferences/s") == ""
     assert kind_of_unit("Tokens/s") == kind_of_unit("token/sec") == "token"
 
@@ -58,7 +50,7 @@ def test_an_item_of_the_batch_is_the_same_by_any_name() -> None:
     "unit",
     ["batches/s", "ksamples/s", "samples/s/gpu", "ms", "iterations/s", "audio s/s", "steps per s"],
 )
-def test_what_is_no_item_of_the_batch_is_of_a_kind_of_its_own(unit: str) -> None:
+def test_what_is_no_item_of_the_batch_is_of_a_kind_of_its_own(unit):
     """A rate of 2 batches of 64 a second is no rate of 2 items, nor a step of 32 seconds."""
     assert kind_of_unit(unit)
     row = {"throughput": 2.0, "throughput_unit": unit, "batch_size": 64}
@@ -68,7 +60,7 @@ def test_what_is_no_item_of_the_batch_is_of_a_kind_of_its_own(unit: str) -> None
 @pytest.mark.parametrize(
     "unit", [None, "", "n/a", "Samples/s", "fps", "images per second", "tokens/s", "k%_'s/s", "ms"]
 )
-def test_units_are_told_apart_alike_in_sql(unit: str | None) -> None:
+def test_units_are_told_apart_alike_in_sql(unit):
     with duckdb.connect() as asked:
         ((found,),) = asked.execute(f"SELECT {kind_sql('$1::VARCHAR')}", [unit]).fetchall()
     assert found == kind_of_unit(unit or "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +24,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return groups
 
 
-def test_a_package_that_comes_later_is_found(
-    read: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_comes_later_is_found(read, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     assert "late" not in plugins.registered(plugins.HARDWARE)
     about = tmp_path / "late-1.dist-info"
@@ -38,9 +35,7 @@ def test_a_package_that_comes_later_is_found(
     assert len(read) == 2
 
 
-def test_files_in_the_folder_that_somebody_works_in_change_nothing(
-    read: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_in_the_folder_that_somebody_works_in_change_nothing(read, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
     first = plugins.registered(plugins.ENGINES)

@@ -7,11 +7,9 @@ from pathlib import Path
 from accelbench.core import row_types, rows
 
 
-def test_the_type_of_a_row_is_written_from_the_registry() -> None:
+def test_rows_have_types():
     assert Path(rows.__file__).read_text() == row_types.source()
 
-
-def test_a_column_named_at_run_time_is_a_number_or_nothing() -> None:
     row = {"threads": 2, "model": "bert", "emulated": True}
     assert rows.number(row, "threads") == 2
     assert rows.number(row, "model") is None
@@ -20,8 +18,6 @@ def test_a_column_named_at_run_time_is_a_number_or_nothing() -> None:
     assert rows.text(row, "model") == "bert"
     assert rows.text(row, "absent") == ""
 
-
-def test_a_list_and_an_object_of_a_row_are_themselves_or_empty() -> None:
     conditions = {"python": "3.11"}
     row = {"warnings": ["noisy"], "conditions": conditions, "model": "bert", "options": None}
     assert rows.texts(row, "warnings") == ["noisy"]

@@ -17,25 +17,22 @@ from accelbench.core.run_options import (
 )
 
 
-def test_every_option_has_a_group_a_description_and_one_key() -> None:
+def test_every_option_has_its_place():
     fields = run_fields()
     assert {one.group for one in fields} == set(GROUPS)
     assert [one.name for one in fields if not one.about] == []
     keys = [key for one in fields for key in (one.key, *one.columns)]
     assert len(keys) == len(set(keys))
 
-
-def test_options_that_are_not_typed_are_a_spec_of_defaults() -> None:
     assert spec_of(defaults()) == RunSpec(sizes=spec_of(defaults()).sizes)
     assert not any(spec_of(defaults()).sizes.values())
-
-
-def test_columns_of_results_and_dashes_name_a_field_too() -> None:
     for key in ("batch_sizes", "batch-sizes", "batch_size"):
         known = field_of(key)
-        assert known is not None
         assert known.name == "batch_sizes"
     assert field_of("browser") is None  # a plan that somebody sends starts no program
+    settings = RunSpec(threads=4, launches=3).for_options({"threads": 2, "compile": True})
+    assert (settings.threads, settings.launches) == (2, 3)
+    assert set(JobSettings.names()) < set(RunSettings.names()) < set(RunSpec.names())
 
 
 @pytest.mark.parametrize(
@@ -47,19 +44,11 @@ def test_columns_of_results_and_dashes_name_a_field_too() -> None:
         ({"timeout": None}, r"\$\.timeout"),
     ],
 )
-def test_a_journal_with_a_wrong_value_is_refused_by_its_path(
-    body: dict[str, object], said: str
-) -> None:
+def test_a_journal_with_a_wrong_value_is_refused_by_its_path(body, said):
     with pytest.raises(ValueError, match=said):
         RunSettings.from_dict(body)
 
 
-def test_options_of_a_case_replace_settings_of_its_job() -> None:
-    settings = RunSpec(threads=4, launches=3).for_options({"threads": 2, "compile": True})
-    assert (settings.threads, settings.launches) == (2, 3)
-    assert set(JobSettings.names()) < set(RunSettings.names()) < set(RunSpec.names())
-
-
 @pytest.mark.parametrize("text", ["90s", "10m", "1h", "0.5s", "36h"])
-def test_a_duration_is_read_as_it_is_written(text: str) -> None:
+def test_a_duration_is_read_as_it_is_written(text):
     assert duration_word(seconds(text, "--timeout") or 0) == text

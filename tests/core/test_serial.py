@@ -80,7 +80,7 @@ devices = st.builds(
 
 @settings(deadline=None, derandomize=True)
 @given(cases)
-def test_a_case_comes_back_the_same(case: Case) -> None:
+def test_a_case_comes_back_the_same(case):
     again = case_from_json(json.loads(json.dumps(case_to_json(case))))
     assert again == case
     assert again.case_id == case.case_id
@@ -89,7 +89,7 @@ def test_a_case_comes_back_the_same(case: Case) -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(devices)
-def test_a_device_comes_back_the_same(device: Device) -> None:
+def test_a_device_comes_back_the_same(device):
     again = device_from_json(json.loads(json.dumps(device_to_json(device))))
     assert again == device
     assert again.fingerprint == device.fingerprint

@@ -53,12 +53,12 @@ def said(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_process_in_which_openvino_was_loaded_hears_signals() -> None:
+def test_a_process_in_which_openvino_was_loaded_hears_signals():
     """Without it, it died of SIGSEGV."""
     pytest.importorskip("openvino")
     assert said(ENGINES) == "heard"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="nobody can be asked elsewhere")
-def test_the_stack_is_put_back() -> None:
+def test_the_stack_is_put_back():
     assert said(FREED) == "True"

@@ -19,24 +19,20 @@ from accelbench.measure.launch_verdicts import interval_of, spread_of
 
 
 @pytest.mark.parametrize("values", [(0.21, 0.34), (2.0, 3.0, 2.5), (1.0, 1.1, 1.2, 1.3)])
-def test_few_launches_have_a_range(values: tuple[float, ...]) -> None:
+def test_few_launches_have_a_range(values):
     spread = spread_of(values)
     assert spread == Spread(min(values), max(values), SpreadKind.RANGE, len(values))
     assert f"range of {len(values)} launches" in spread.text(2.0, digits)
     assert spread.sentence(digits).startswith("range of")
 
 
-def test_five_launches_have_an_interval() -> None:
+def test_intervals_and_ranges_of_launches():
     values = (2.0, 2.01, 1.99, 2.02, 1.98)
     spread = spread_of(values)
-    assert spread is not None
     assert (spread.low, spread.high) == interval_of(values)
     assert (spread.kind, spread.count) == (SpreadKind.INTERVAL, 5)
 
-
-def test_nothing_wider_than_a_factor_of_100_is_shown() -> None:
     spread = spread_of((0.01, 30.0, 5.0, 0.02, 900.0))
-    assert spread is not None
     assert (spread.low, spread.high) == (None, None)
     assert spread.text(1.9, digits) == NOT_KNOWN
     assert spread.why_not
@@ -49,15 +45,10 @@ def test_nothing_wider_than_a_factor_of_100_is_shown() -> None:
     assert changes_text(-0.99, 3.0, digits) == NOT_KNOWN
     assert changes_text(-0.5, 1.0, digits) == "-0.500 … 1.00"
 
-
-def test_equal_launches_and_a_single_one_have_no_range() -> None:
     assert spread_of((2.0, 2.0)) is None
     assert spread_of((2.0,)) is None
     within = spread_of((2.0,), (1.9, 2.1))
     assert within == Spread(1.9, 2.1, SpreadKind.SAMPLES)
-
-
-def test_a_document_has_the_spread() -> None:
     spread = Spread(1.0, 2.0, SpreadKind.RANGE, 3)
     assert spread_in({**ends_document(spread), "count": 3}) == spread
     assert spread_in(ends_document(None)) is None

@@ -40,11 +40,11 @@ NAMED = [
 
 
 @pytest.mark.parametrize("code", NAMED)
-def test_what_acts_is_its_code_point(code: int) -> None:
+def test_what_acts_is_its_code_point(code):
     assert visible(f"a{chr(code)}b") == f"a<U+{code:04X}>b"
 
 
-def test_nothing_that_is_left_is_unseen() -> None:
+def test_nothing_unseen_is_left():
     left = [
         chr(code)
         for code in range(0x110000)
@@ -52,34 +52,34 @@ def test_nothing_that_is_left_is_unseen() -> None:
     ]
     assert left == [" ", "\u00a0", "\u3000"]
 
+    assert visible_lines("a\nb\x1bc") == "a\nb<U+001B>c"
+    assert "@octocat" not in markdown("@octocat")
+    assert "#12" not in markdown("owner/repo#12")
+
 
 @pytest.mark.parametrize("text", [*HONEST, "⚠️ Low", "é", "🏳️‍🌈", "👩‍💻", "a b", "<U+202E>"])
-def test_what_is_seen_stays(text: str) -> None:
+def test_what_is_seen_stays(text):
     assert visible(text) == text
 
 
-def test_a_line_break_of_ours_stays_where_lines_are_meant() -> None:
-    assert visible_lines("a\nb\x1bc") == "a\nb<U+001B>c"
-
-
 @given(st.text())
-def test_it_is_shown_once(text: str) -> None:
+def test_it_is_shown_once(text):
     assert visible(visible(text)) == visible(text)
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", *map(chr, WIDE)])
-def test_no_cell_begins_as_a_formula(sign: str) -> None:
+def test_no_cell_begins_as_a_formula(sign):
     cell = csv_cell(f"{sign}1+1")
     assert cell == f"'{sign}1+1" or cell.startswith("<U+")
 
 
 @pytest.mark.parametrize("number", ["-3.5", "+1", "-1e-9", "-.5", "-0"])
-def test_a_number_stays_a_number(number: str) -> None:
+def test_a_number_stays_a_number(number):
     assert csv_cell(number) == number
 
 
 @given(st.text())
-def test_a_marked_cell_is_read_back(text: str) -> None:
+def test_a_marked_cell_is_read_back(text):
     stream = io.StringIO(newline="")
     csv.writer(stream).writerow([csv_cell(text), "x"])
     ((cell, _),) = csv.reader(io.StringIO(stream.getvalue(), newline=""))
@@ -110,7 +110,7 @@ BLOCKS = ("# head", "- a", "12. b", "===", "---", "> q", "    code")
 
 
 @pytest.mark.parametrize("name", [*NAMES, *BLOCKS])
-def test_markdown_says_the_name(name: str) -> None:
+def test_markdown_says_the_name(name):
     reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     text = visible(name).strip()
     line = _read(reader.render(markdown(name, begins=True)))
@@ -119,11 +119,6 @@ def test_markdown_says_the_name(name: str) -> None:
     table = _read(reader.render(f"| a | b |\n|---|---|\n| {markdown(name)} | x |"))
     assert table.tags == ["table", "thead", "tr", "th", "th", "tbody", "tr", "td", "td"]
     assert text in table.said.replace("\u200b", "")
-
-
-def test_nobody_is_mentioned() -> None:
-    assert "@octocat" not in markdown("@octocat")
-    assert "#12" not in markdown("owner/repo#12")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +134,7 @@ def test_nobody_is_mentioned() -> None:
         (None, "None"),
     ],
 )
-def test_an_error_quotes_text_visibly(value: object, said: str) -> None:
+def test_an_error_quotes_text_visibly(value, said):
     assert in_quotes(value) == said
 
 
@@ -153,5 +148,5 @@ def test_an_error_quotes_text_visibly(value: object, said: str) -> None:
         ("/srv/lab/x.duckdb and /rooted/x", "/srv/lab/x.duckdb and /rooted/x"),
     ],
 )
-def test_a_home_folder_is_no_name_of_a_person(text: str, shown: str) -> None:
+def test_a_home_folder_is_no_name_of_a_person(text, shown):
     assert without_homes(text) == shown

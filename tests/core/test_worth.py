@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from accelbench.core.figures import interval_text
@@ -23,16 +21,23 @@ def shown(value: float | None) -> str:
 
 
 @pytest.mark.parametrize("quality", ["converged", "noise_limited", "fixed", "unsteady", None])
-def test_all_qualities_but_unusable_may_be_judged(quality: str | None) -> None:
+def test_all_qualities_but_unusable_may_be_judged(quality):
     rows = launches_of([{"quality": quality}, {}, BAD])
     assert [row["times_usable"] for row in rows] == [True, True, False]
 
 
-def test_launches_count_as_long_as_most_of_them_are_usable() -> None:
+def test_launches_and_rough_percentiles():
     good, bad = ({"status": "ok", **one} for one in (GOOD, BAD))
     most, half, none = measured_together([[good, bad, good], [good, bad], []])
     assert [row["quality"] for row in most.usable_rows] == ["converged", "converged"]
     assert (list(half.usable_rows), len(half.rows), list(none.usable_rows)) == ([], 2, [])
+
+    row = {"latency_p90_ms": 12.34, "latency_p90_rough": False, "latency_p95_ms": 15.0}
+    row |= {"latency_p95_rough": True, "latency_p99_ms": None, "latency_p99_rough": None}
+    told = [percentile_text(row, f"latency_{p}_ms", shown) for p in ("p90", "p95", "p99")]
+    assert told == ["12.3", "~15", "no data"]
+    assert percentile_text({"latency_p99_ms": 9.0}, "latency_p99_ms", shown) == "9"  # another's
+    assert rough_column("latency_p99_ms") == "latency_p99_rough"
 
 
 @pytest.mark.parametrize(
@@ -54,9 +59,7 @@ def test_launches_count_as_long_as_most_of_them_are_usable() -> None:
         ),
     ],
 )
-def test_a_fixed_number_of_samples_is_judged_by_its_interval(
-    row: dict[str, Any], borne_out: bool
-) -> None:
+def test_a_fixed_number_of_samples_is_judged_by_its_interval(row, borne_out):
     (launch,) = launches_of([row])
     assert launch["settled"] is borne_out
 
@@ -81,27 +84,14 @@ def test_a_fixed_number_of_samples_is_judged_by_its_interval(
         (0.0, None, 0.0, ""),
     ],
 )
-def test_an_interval_is_told_by_both_ends_where_they_are_not_equally_far(
-    low: float | None, middle: float | None, high: float | None, said: str
-) -> None:
+def test_an_interval_is_told_by_both_ends_where_they_are_not_equally_far(low, middle, high, said):
     assert interval_text(low, middle, high, shown) == said
-
-
-def test_a_rough_percentile_is_marked() -> None:
-    row = {"latency_p90_ms": 12.34, "latency_p90_rough": False, "latency_p95_ms": 15.0}
-    row |= {"latency_p95_rough": True, "latency_p99_ms": None, "latency_p99_rough": None}
-    told = [percentile_text(row, f"latency_{p}_ms", shown) for p in ("p90", "p95", "p99")]
-    assert told == ["12.3", "~15", "no data"]
-    assert percentile_text({"latency_p99_ms": 9.0}, "latency_p99_ms", shown) == "9"  # another's
-    assert rough_column("latency_p99_ms") == "latency_p99_rough"
 
 
 @pytest.mark.parametrize(
     ("quality", "compared"), [("unsteady", True), ("throttled", True), ("unusable", False)]
 )
-def test_launches_that_differ_widely_are_usable_unless_one_by_one_they_are_not(
-    quality: str, compared: bool
-) -> None:
+def test_launches_that_differ_widely_are_usable_unless_one_by_one_they_are_not(quality, compared):
     launches = [
         {"status": "ok", "quality": quality, "latency_p50_ms": step,
          "latency_ci_low_ms": step * 0.97,

@@ -74,7 +74,7 @@ def stepped(session: JaxSession, way: str, arrays: dict[str, Any]) -> dict[str, 
     session.compile(inputs)
     first = session.sample(inputs, 1, Timing.EACH).losses
     # What SGD's momentum begins with is the gradient itself.
-    gradients = session._procedure._state["first"]  # type: ignore[union-attr]
+    gradients = session._procedure._state["first"]
     arrays |= {f"{way} {name}": np.asarray(gradient) for name, gradient in gradients.items()}
     later = session.sample(inputs, 4, Timing.EACH).losses
     session.inspect(inputs)

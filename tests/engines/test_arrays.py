@@ -66,7 +66,7 @@ def session_of(
     ), case
 
 
-def test_inputs_are_seeded_and_go_by_the_files_names(tmp_path: Path) -> None:
+def test_inputs_are_seeded_and_go_by_the_files_names(tmp_path):
     session, case = session_of(tmp_path)
     expected = make_inputs(case.model, case.shapes, 3)["pixel_values"]
     found = session.outputs(session.prepare(case))
@@ -77,7 +77,7 @@ def test_inputs_are_seeded_and_go_by_the_files_names(tmp_path: Path) -> None:
     assert not np.array_equal(found["out"], other["out"])  # and the first was a copy
 
 
-def test_what_is_known_without_running(tmp_path: Path) -> None:
+def test_what_is_known_without_running(tmp_path):
     session, case = session_of(tmp_path)
     assert session.weights_digest == "the digest"
     assert session.timings["load"] > 0
@@ -88,7 +88,7 @@ def test_what_is_known_without_running(tmp_path: Path) -> None:
     assert session.phases == ("step",)
 
 
-def test_a_block_has_a_run_a_step(tmp_path: Path) -> None:
+def test_a_block_has_a_run_a_step(tmp_path):
     session, case = session_of(tmp_path)
     block = session.sample(session.prepare(case), 4, Timing.EACH)
     assert len(block.phase_ns["step"]) == 4
@@ -96,7 +96,7 @@ def test_a_block_has_a_run_a_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 3])
-def test_a_step_of_a_denoiser_is_a_whole_image(tmp_path: Path, steps: int) -> None:
+def test_a_step_of_a_denoiser_is_a_whole_image(tmp_path, steps):
     session, case = session_of(tmp_path, "unet-tiny", steps=steps)
     inputs = session.prepare(case)
     session.sample(inputs, 2, Timing.EACH)
@@ -109,7 +109,7 @@ def test_a_step_of_a_denoiser_is_a_whole_image(tmp_path: Path, steps: int) -> No
     assert len(session.runs) == min(SHORT_PASSES, steps)
 
 
-def test_outputs_that_are_no_numbers_are_told(tmp_path: Path) -> None:
+def test_outputs_that_are_no_numbers_are_told(tmp_path):
     session, case = session_of(tmp_path)
     inputs = session.prepare(case)
     session.inspect(inputs)
@@ -121,12 +121,12 @@ def test_outputs_that_are_no_numbers_are_told(tmp_path: Path) -> None:
     assert details["output_dtypes"] == ["float32"]
 
 
-def test_what_is_looked_at_in_the_memory_pass_is_not_copied(tmp_path: Path) -> None:
+def test_what_is_looked_at_in_the_memory_pass_is_not_copied(tmp_path):
     """Neither as a whole nor as a mask: both would be part of the peak that is read."""
     session, case = session_of(tmp_path)
     inputs = session.prepare(case)
     huge = np.zeros(2**20, np.float32)
-    session._read = lambda result: [huge]  # type: ignore[method-assign]
+    session._read = lambda result: [huge]
     taken = {}
     for name, look in (("inspect", session.inspect), ("outputs", session.outputs)):
         tracemalloc.start()
@@ -140,7 +140,7 @@ def test_what_is_looked_at_in_the_memory_pass_is_not_copied(tmp_path: Path) -> N
         assert session.evidence().details["outputs_finite"] is False
 
 
-def test_evidence_says_what_was_opened(tmp_path: Path) -> None:
+def test_evidence_says_what_was_opened(tmp_path):
     more = {"quantiser": {"method": "q"}, "versions": {"onnx": "1"}, "seconds": {"onnx": 2.5}}
     session, _ = session_of(tmp_path, batch=2, **more)
     details = session.evidence().details
@@ -154,7 +154,7 @@ def test_evidence_says_what_was_opened(tmp_path: Path) -> None:
     assert details["quantiser"] == {"method": "q"}
 
 
-def test_a_fixed_batch_is_held_to(tmp_path: Path) -> None:
+def test_a_fixed_batch_is_held_to(tmp_path):
     session, case = session_of(tmp_path, batch=2)
     session.prepare(case)
     with pytest.raises(CaseError) as raised:
@@ -162,7 +162,7 @@ def test_a_fixed_batch_is_held_to(tmp_path: Path) -> None:
     assert raised.value.reason == "fixed_batch"
 
 
-def test_something_is_timed() -> None:
+def test_something_is_timed():
     made, took = timed(MonotonicClock(), lambda: "made")
     assert made == "made"
     assert took >= 0

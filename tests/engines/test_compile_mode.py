@@ -25,7 +25,7 @@ def case(hardware: str = "cpu", **options: Option) -> Case:
 
 
 @pytest.mark.parametrize("mode", [None, "max-autotune"])
-def test_torch_compile_is_told_the_mode(monkeypatch: pytest.MonkeyPatch, mode: str | None) -> None:
+def test_torch_compile_is_told_the_mode(monkeypatch, mode):
     told: list[dict[str, Any]] = []
 
     def noted(module: Any, **how: Any) -> Any:

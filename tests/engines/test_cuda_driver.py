@@ -57,11 +57,11 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     return found
 
 
-def test_no_driver_is_loaded_by_asking_for_it() -> None:
+def test_no_driver_is_loaded_by_asking_for_it():
     assert places.loaded() is None
 
 
-def test_every_device_in_use_is_waited_for_whatever_was_returned(driver: Driver) -> None:
+def test_every_device_in_use_is_waited_for_whatever_was_returned(driver):
     wait = waiting(1.0)
     assert wait is not None
     wait(1.0)
@@ -69,20 +69,18 @@ def test_every_device_in_use_is_waited_for_whatever_was_returned(driver: Driver)
     assert driver.current == []  # the thread's own context is current again
 
 
-def test_devices_in_use_are_where_it_worked_whatever_was_returned(driver: Driver) -> None:
+def test_devices_in_use_are_where_it_worked_whatever_was_returned(driver):
     assert devices(np.ones(2)) == {"cuda:0", "cuda:2"}
 
 
 @pytest.mark.parametrize("unused", [Driver(2, set()), Driver(0, set(), begun=False)])
-def test_a_driver_of_which_nothing_is_in_use_is_not_waited_for(
-    unused: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_of_which_nothing_is_in_use_is_not_waited_for(unused, monkeypatch):
     monkeypatch.setattr(places, "loaded", lambda: unused)
     assert waiting(1.0) is None
     assert devices(1.0) == {"cpu:0"}
 
 
-def test_a_launch_that_failed_is_no_time(driver: Driver) -> None:
+def test_a_launch_that_failed_is_no_time(driver):
     wait = waiting(1.0)
     assert wait is not None
     driver.fails = 700  # an illegal address

@@ -52,17 +52,13 @@ def passes(session: Any) -> Iterator[list[Mapping[str, torch.Tensor]]]:
 
 
 @pytest.mark.parametrize("steps", [1, 3, None])
-def test_a_step_makes_as_many_passes_as_asked(
-    session: Any, passes: list[Any], steps: int | None
-) -> None:
+def test_a_step_makes_as_many_passes_as_asked(session, passes, steps):
     case = case_of(steps)
     session.sample(session.prepare(case), 2, Timing.EACH)
     assert len(passes) == 2 * (steps or 4)
 
 
-def test_the_times_are_the_schedulers_and_not_those_that_were_drawn(
-    session: Any, passes: list[Any]
-) -> None:
+def test_the_times_are_the_schedulers_and_not_those_that_were_drawn(session, passes):
     inputs = session.prepare(case_of(4))
     session.sample(inputs, 1, Timing.EACH)
     assert [fed["timestep"].tolist() for fed in passes] == [[t] * 2 for t in (751, 501, 251, 1)]
@@ -71,7 +67,7 @@ def test_the_times_are_the_schedulers_and_not_those_that_were_drawn(
     assert not torch.equal(passes[1]["sample"], inputs["sample"])
 
 
-def test_what_is_left_of_the_noise_follows_the_papers_formula(session: Any) -> None:
+def test_what_is_left_of_the_noise_follows_the_papers_formula(session):
     """Song et al. 2020, formula 12 without added noise, reckoned here in double precision."""
     inputs = session.prepare(case_of(4))
     found = session.outputs(inputs)["sample"]
@@ -90,7 +86,7 @@ def test_what_is_left_of_the_noise_follows_the_papers_formula(session: Any) -> N
     assert np.allclose(found, sample, atol=1e-4)
 
 
-def test_a_compiled_denoiser_is_compiled_once(session: Any) -> None:
+def test_a_compiled_denoiser_is_compiled_once(session):
     counted = torch._dynamo.testing.CompileCounter()
     compiled = torch.compile(session._module, dynamic=False, backend=counted)
     inputs = session.prepare(case_of(4))
@@ -100,14 +96,14 @@ def test_a_compiled_denoiser_is_compiled_once(session: Any) -> None:
     assert counted.frame_count == 1
 
 
-def test_there_is_one_phase_and_nothing_is_noted(session: Any) -> None:
+def test_there_is_one_phase_and_nothing_is_noted(session):
     inputs = session.prepare(case_of(1))
     assert session.phases == ("step",)
     assert session.sample(inputs, 1, Timing.EACH).token_ns == ()
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "amp-bf16"])
-def test_other_precisions_come_close(session: Any, precision: str) -> None:
+def test_other_precisions_come_close(session, precision):
     case = case_of(2)
     whole = session.outputs(session.prepare(case))["sample"]
     narrow = PytorchRuntime().open(
@@ -118,7 +114,7 @@ def test_other_precisions_come_close(session: Any, precision: str) -> None:
     assert np.abs(found["sample"] - whole).max() < 0.03 * np.abs(whole).max()
 
 
-def test_more_steps_than_the_schedule_has_are_refused(session: Any) -> None:
+def test_more_steps_than_the_schedule_has_are_refused(session):
     with pytest.raises(UnsupportedError) as caught:
         session.prepare(case_of(1001))
     assert caught.value.reason == "too_many_steps"

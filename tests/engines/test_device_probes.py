@@ -26,9 +26,7 @@ def spec(kind: ProbeKind, name: str, size: int, precision: str = "fp32") -> Prob
         ("int8", torch.int32),  # sums of int8 products
     ],
 )
-def test_a_product_is_of_whole_matrices_in_its_precision(
-    precision: str, dtype: torch.dtype
-) -> None:
+def test_a_product_is_of_whole_matrices_in_its_precision(precision, dtype):
     product = step_of(torch, spec(ProbeKind.MATRIX, "matmul-32", 32, precision), CPU)()
     assert isinstance(product, torch.Tensor)
     assert (product.shape, product.dtype) == ((32, 32), dtype)
@@ -36,7 +34,7 @@ def test_a_product_is_of_whole_matrices_in_its_precision(
     assert product.to(torch.float32).std() > 1
 
 
-def test_a_product_is_written_where_the_last_one_was() -> None:
+def test_a_product_is_written_where_the_last_one_was():
     """A new array each step would time the pages of the system."""
     step = step_of(torch, spec(ProbeKind.MATRIX, "matmul-32", 32), CPU)
     first, second = step(), step()
@@ -46,26 +44,26 @@ def test_a_product_is_written_where_the_last_one_was() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("memory-copy", 1.0), ("memory-triad", 4.0)])
-def test_arrays_have_the_bytes_that_are_named(name: str, value: float) -> None:
+def test_arrays_have_the_bytes_that_are_named(name, value):
     result = step_of(torch, spec(ProbeKind.MEMORY, name, 4096), CPU)()
     assert isinstance(result, torch.Tensor)
     assert result.numel() * result.element_size() == 4096
     assert bool((result == value).all())
 
 
-def test_attention_reads_as_many_tokens_as_it_says() -> None:
+def test_attention_reads_as_many_tokens_as_it_says():
     result = step_of(torch, spec(ProbeKind.ATTENTION, "attention-16", 16, "bf16"), CPU)()
     assert isinstance(result, torch.Tensor)
     assert (tuple(result.shape), result.dtype) == ((1, 12, 16, 64), torch.bfloat16)
 
 
-def test_a_launch_is_of_one_value() -> None:
+def test_a_launch_is_of_one_value():
     result = step_of(torch, spec(ProbeKind.LAUNCH, "launch", 1), CPU)()
     assert isinstance(result, torch.Tensor)
     assert result.tolist() == [2.0]
 
 
-def test_the_cache_of_a_card_is_what_its_engine_tells() -> None:
+def test_the_cache_of_a_card_is_what_its_engine_tells():
     def engine(**told: int) -> SimpleNamespace:
         properties = SimpleNamespace(**told)
         return SimpleNamespace(cuda=SimpleNamespace(get_device_properties=lambda _: properties))

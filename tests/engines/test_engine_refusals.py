@@ -128,9 +128,8 @@ def case_of(target: str, model: str, precision: str, what: str, options: dict[st
     ids=["-".join(map(str, (*one[:4], *one[4].values()))) for one in ASKED],
 )
 def test_what_an_engine_cannot_do_is_refused_with_a_code(
-    target: str, model: str, precision: str, what: str, options: dict[str, Any], code: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    target, model, precision, what, options, code, monkeypatch
+):
     monkeypatch.setattr(refusals, "find_spec", lambda name: name)
     case = case_of(target, model, precision, what, options)
     engine = ENGINES[case.target.runtime]
@@ -151,9 +150,7 @@ def test_what_an_engine_cannot_do_is_refused_with_a_code(
         ("litert", "ai_edge_litert", "litert"),
     ],
 )
-def test_a_missing_package_comes_first(
-    target: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_comes_first(target, package, extra, monkeypatch):
     monkeypatch.setattr(refusals, "find_spec", lambda name: None if name == package else name)
     case = case_of(target, "bert-tiny", "fp7", TRAIN, {})
     answer = ENGINES[case.target.runtime].supports(case, Device(case.target.hardware, "a device"))
@@ -162,7 +159,7 @@ def test_a_missing_package_comes_first(
     assert f"accelbench setup {extra}" in answer.advice
 
 
-def test_each_refusal_is_in_the_catalogue_and_each_text_is_used() -> None:
+def test_each_refusal_is_in_the_catalogue_and_each_text_is_used():
     sources = Path(str(accelbench.__file__)).parent.joinpath("engines").rglob("*.py")
     used = {
         key for path in sources for key in re.findall(r'refuse\(\s*"([^"]+)"', path.read_text())

@@ -15,7 +15,7 @@ PIP_INSTALL = [sys.executable, "-m", "pip", "install", "--quiet"]
 PIP_INSTALL += ["--no-index", "--no-deps", "--no-build-isolation"]
 
 
-def test_a_runtime_of_another_package_is_one_as_any_other(tmp_path: Path) -> None:
+def test_a_runtime_of_another_package_is_one_as_any_other(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     shutil.copytree(EXAMPLE, source)
     install = [*PIP_INSTALL, "--target", str(target), str(source)]

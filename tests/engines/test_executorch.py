@@ -39,7 +39,7 @@ def written(folder: Path, program: str = XNNPACK) -> Path:
     return path
 
 
-def test_a_program_says_what_was_handed_to_whom() -> None:
+def test_a_program_says_what_was_handed_to_whom():
     lowered, plain = plan_of(content(XNNPACK)), plan_of(content(PLAIN))
     assert (lowered.delegated, lowered.inside, lowered.kernels) == ({"XnnpackBackend": 1}, 2, {})
     assert (plain.delegated, plain.inside) == ({}, 0)
@@ -48,7 +48,7 @@ def test_a_program_says_what_was_handed_to_whom() -> None:
     assert not lowered.quantised
 
 
-def test_no_offset_leads_out_of_a_program_unnoticed() -> None:
+def test_no_offset_leads_out_of_a_program_unnoticed():
     whole = content(XNNPACK)
     for place in range(0, len(whole) - 4, 12):
         hostile = bytearray(whole)
@@ -62,7 +62,7 @@ def test_no_offset_leads_out_of_a_program_unnoticed() -> None:
             plan_of(whole[:cut])
 
 
-def test_an_offset_before_the_mark_may_look_like_anything(tmp_path: Path) -> None:
+def test_an_offset_before_the_mark_may_look_like_anything(tmp_path):
     assert content()[:1] == b"<"
     assert format_of(written(tmp_path)) is FileFormat("executorch")
     (tmp_path / "page.pte").write_bytes(b"<html></html>")
@@ -71,13 +71,13 @@ def test_an_offset_before_the_mark_may_look_like_anything(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(HAS_ENGINE, reason="executorch is installed")
-def test_who_lacks_the_engine_is_told_how_to_install_it(tmp_path: Path) -> None:
+def test_who_lacks_the_engine_is_told_how_to_install_it(tmp_path):
     with pytest.raises(MissingExtraError, match="executorch") as refused:
         model_of_file(str(written(tmp_path)))
     assert "setup executorch" in str(refused.value.advice)
 
 
-def test_models_of_the_catalogue_are_not_lowered() -> None:
+def test_models_of_the_catalogue_are_not_lowered():
     case = Case(find("bert-tiny"), Target("executorch", "cpu"), "fp32", Shapes(1))
     support = ExecutorchRuntime().supports(case, CPU)
     assert (support.ok, support.reason) in ((False, "format"), (False, "package_missing"))
@@ -86,7 +86,7 @@ def test_models_of_the_catalogue_are_not_lowered() -> None:
 @pytest.mark.full  # which installs the engine
 @ABSENT
 @pytest.mark.parametrize(("program", "own"), [(XNNPACK, 0), (PLAIN, 5)])
-def test_a_program_computes_what_was_lowered(tmp_path: Path, program: str, own: int) -> None:
+def test_a_program_computes_what_was_lowered(tmp_path, program, own):
     spec = model_of_file(str(written(tmp_path, program)))
     assert (spec.fixed_batch, spec.parameters, spec.inputs[0].shape) == (2, WEIGHTS, (2, 16))
     case = Case(spec, Target("executorch", "cpu"), "fp32", Shapes(2))
@@ -105,7 +105,7 @@ def test_a_program_computes_what_was_lowered(tmp_path: Path, program: str, own: 
 
 @pytest.mark.full  # which installs the engine
 @ABSENT
-def test_a_part_of_a_program_and_what_only_has_the_name_are_refused(tmp_path: Path) -> None:
+def test_a_part_of_a_program_and_what_only_has_the_name_are_refused(tmp_path):
     path = written(tmp_path)
     path.write_bytes(content()[:2000])
     with pytest.raises(FileRefusedError, match=r"contradicts itself|cannot read it"):

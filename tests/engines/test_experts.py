@@ -44,9 +44,7 @@ class Products(TorchDispatchMode):
         ("amp-bf16", torch.bfloat16, False),  # autocast leaves grouped products in fp32
     ],
 )
-def test_every_product_is_in_the_precision_asked_for(
-    precision: str, used: torch.dtype, grouped: bool
-) -> None:
+def test_every_product_is_in_the_precision_asked_for(precision, used, grouped):
     shapes = settle(SPEC, Shapes(2, sequence=8))
     case = Case(SPEC, Target("pytorch", "cpu"), precision, shapes)
     session = PytorchRuntime().open(Job(case, Device("cpu", "cpu"), JobSettings(threads=1)))
@@ -58,7 +56,7 @@ def test_every_product_is_in_the_precision_asked_for(
     assert seen.grouped is grouped
 
 
-def test_grouped_products_agree_with_the_loop_over_experts() -> None:
+def test_grouped_products_agree_with_the_loop_over_experts():
     inputs = {k: torch.from_numpy(v) for k, v in make_inputs(SPEC, Shapes(2, 32), 0).items()}
     made = {}
     for way in ("grouped_mm", "eager"):

@@ -46,7 +46,6 @@ def drawn(spec: ModelSpec, new_tokens: int, seed: int = 3) -> dict[str, torch.Te
 
 
 def kind(spec: ModelSpec) -> str:
-    assert spec.generation is not None
     return spec.generation.kind
 
 
@@ -56,7 +55,7 @@ def case_of(name: str, new_tokens: int, **options: Any) -> Case:
     return Case(spec, Target("pytorch", "cpu"), "fp32", shapes, options=options)
 
 
-def test_every_kind_of_writer_is_among_them() -> None:
+def test_every_kind_of_writer_is_among_them():
     assert {spec.architecture.value for spec in WRITERS} >= {
         *("decoder-only", "encoder-decoder", "mixture-of-experts", "state-space"),
         *("multimodal", "speech", "vision-encoder-text-decoder"),
@@ -64,7 +63,7 @@ def test_every_kind_of_writer_is_among_them() -> None:
 
 
 @pytest.mark.parametrize("spec", WRITERS, ids=lambda spec: spec.id)
-def test_tokens_and_logits_are_those_of_transformers(spec: ModelSpec) -> None:
+def test_tokens_and_logits_are_those_of_transformers(spec):
     module, inputs, new = build(spec, seed=0), drawn(spec, 5), 5
     module.generation_config.eos_token_id = None  # here, too, nothing ends a request early
     with torch.inference_mode():
@@ -80,7 +79,7 @@ def test_tokens_and_logits_are_those_of_transformers(spec: ModelSpec) -> None:
         assert torch.allclose(ours.float(), other, atol=1e-5)
 
 
-def test_a_cached_token_is_that_of_reading_everything_again_masks_included() -> None:
+def test_a_cached_token_is_that_of_reading_everything_again_masks_included():
     spec = find("gpt2-tiny")
     module, inputs = build(spec, seed=0), drawn(spec, 4)
     inputs["attention_mask"][0, :5] = 0
@@ -111,7 +110,7 @@ def watched(module: torch.nn.Module) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("name", ["gpt2-tiny", "llama-tiny", "mamba-tiny"])
-def test_the_prompt_is_read_once_and_only_one_position_has_logits(name: str) -> None:
+def test_the_prompt_is_read_once_and_only_one_position_has_logits(name):
     spec = find(name)
     module = build(spec, seed=0)
     calls = watched(module)
@@ -131,7 +130,7 @@ def test_the_prompt_is_read_once_and_only_one_position_has_logits(name: str) -> 
         ("vit-gpt2-tiny", "encoder"),
     ],
 )
-def test_images_and_encoders_are_of_the_prefill_alone(name: str, part: str) -> None:
+def test_images_and_encoders_are_of_the_prefill_alone(name, part):
     spec = find(name)
     module = build(spec, seed=0)
     seen: list[None] = []
@@ -143,7 +142,7 @@ def test_images_and_encoders_are_of_the_prefill_alone(name: str, part: str) -> N
     assert len(seen) == 1
 
 
-def test_what_keeps_nothing_between_tokens_cannot_generate() -> None:
+def test_what_keeps_nothing_between_tokens_cannot_generate():
     module = build(find("bert-tiny"), seed=0)
     inputs = {"input_ids": torch.zeros(1, 3, dtype=torch.int64)}
     with pytest.raises(UnsupportedError) as caught, torch.inference_mode():
@@ -189,7 +188,7 @@ def marks_of(place: Waiting) -> tuple[dict[str, list[int]], Callable[[str], None
     return marks, lambda phase: marks.setdefault(phase, []).append(place.time)
 
 
-def test_each_token_has_its_time_from_the_start_of_its_request() -> None:
+def test_each_token_has_its_time_from_the_start_of_its_request():
     case, place = case_of("gpt2-tiny", 4), Waiting()
     procedure = Generate(case, opened(case, place))
     marks, mark = marks_of(place)
@@ -206,7 +205,7 @@ def test_each_token_has_its_time_from_the_start_of_its_request() -> None:
     assert procedure.drain() == {}
 
 
-def test_a_step_takes_no_times_and_does_not_wait() -> None:
+def test_a_step_takes_no_times_and_does_not_wait():
     case, place = case_of("gpt2-tiny", 4), Waiting()
     procedure = Generate(case, opened(case, place))
     with procedure.around():
@@ -216,7 +215,7 @@ def test_a_step_takes_no_times_and_does_not_wait() -> None:
     assert place.asked == place.waited == 0
 
 
-def test_of_a_block_that_failed_nothing_is_left() -> None:
+def test_of_a_block_that_failed_nothing_is_left():
     case, place = case_of("gpt2-tiny", 2), Waiting()
     procedure = Generate(case, opened(case, place))
     inputs = drawn(case.model, 2)
@@ -227,7 +226,7 @@ def test_of_a_block_that_failed_nothing_is_left() -> None:
         assert len(procedure.drain()["token_ns"]) == 1
 
 
-def test_a_request_of_one_token_has_no_decode() -> None:
+def test_a_request_of_one_token_has_no_decode():
     case, place = case_of("gpt2-tiny", 1), Waiting()
     procedure = Generate(case, opened(case, place))
     marks, mark = marks_of(place)
@@ -238,7 +237,7 @@ def test_a_request_of_one_token_has_no_decode() -> None:
     assert marks == {"prefill": [321]}
 
 
-def test_a_short_request_stands_for_a_long_one() -> None:
+def test_a_short_request_stands_for_a_long_one():
     case = case_of("gpt2-tiny", 9)
     procedure = Generate(case, opened(case, Waiting()))
     inputs = drawn(case.model, 9)
@@ -251,7 +250,7 @@ def test_a_short_request_stands_for_a_long_one() -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "amp-bf16"])
-def test_a_session_generates_in_every_precision(precision: str) -> None:
+def test_a_session_generates_in_every_precision(precision):
     case = dataclasses.replace(case_of("llama-tiny", 3), precision=precision)
     session = PytorchRuntime().open(Job(case, CPU, JobSettings(threads=1)))
     inputs = session.prepare(case)
@@ -265,7 +264,7 @@ def test_a_session_generates_in_every_precision(precision: str) -> None:
     session.close()
 
 
-def test_a_model_that_writes_nothing_is_not_opened() -> None:
+def test_a_model_that_writes_nothing_is_not_opened():
     asked = dataclasses.replace(case_of("gpt2-tiny", 4), model=find("bert-tiny"))
     with pytest.raises(UnsupportedError):
         PytorchRuntime().open(Job(asked, CPU))

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 
-def test_reading_the_card_imports_no_engine() -> None:
+def test_reading_the_card_imports_no_engine():
     code = """
 import sys
 from accelbench.core.plugins import ENGINES, load, registered
@@ -23,7 +23,7 @@ print(*sorted({name.split(".")[0] for name in sys.modules} & {"jax", "jaxlib", "
     assert done.stdout.strip() == ""
 
 
-def test_a_template_that_has_imported_everything_runs_one_thread() -> None:
+def test_a_template_that_has_imported_everything_runs_one_thread():
     """A second one would not be there after a fork, and what it held would stay locked."""
     pytest.importorskip("jax")
     if not sys.platform.startswith("linux"):
@@ -73,7 +73,7 @@ ENTRY %main {
 
 
 class TestProductsOfAProgram:
-    def test_what_counts_is_what_a_product_reads(self) -> None:
+    def test_what_counts_is_what_a_product_reads(self):
         pytest.importorskip("jax")
         from accelbench.engines.jax.programs import multiplied_in
 
@@ -82,7 +82,7 @@ class TestProductsOfAProgram:
         assert multiplied_in("ENTRY %main {\n  ROOT %a = f32[2]{0} parameter(0)\n}") == {}
 
     @pytest.mark.parametrize("name", ["float32", "bfloat16"])
-    def test_of_a_program_that_xla_has_just_compiled(self, name: str) -> None:
+    def test_of_a_program_that_xla_has_just_compiled(self, name):
         jax = pytest.importorskip("jax")
         from accelbench.engines.jax.programs import multiplied_in
 

@@ -50,9 +50,7 @@ def of(arrays: Mapping[str, Any], beginning: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", SHARED)
-def test_gradients_and_losses_are_those_of_one_device(
-    way: str, found: tuple[Mapping[str, Any], dict[str, Any]]
-) -> None:
+def test_gradients_and_losses_are_those_of_one_device(way, found):
     """Of a model that normalises batches and drops by chance: a step is of the whole batch."""
     arrays, told = found
     assert told[way]["digest"] == told[ALONE]["digest"]
@@ -66,9 +64,7 @@ def test_gradients_and_losses_are_those_of_one_device(
     assert len(set(told[ALONE]["losses"])) == 5
 
 
-def test_the_evidence_tells_how_it_is_shared(
-    found: tuple[Mapping[str, Any], dict[str, Any]],
-) -> None:
+def test_the_evidence_tells_how_it_is_shared(found):
     told = found[1]
     assert told[ALONE]["details"] is told[ALONE]["exchanged"] is None
     for way in SHARED:
@@ -96,9 +92,7 @@ def test_the_evidence_tells_how_it_is_shared(
     assert told["fsdp"]["bytes_of_a_device"] == whole - split // 2
 
 
-def test_what_devices_spend_on_each_other_is_told(
-    found: tuple[Mapping[str, Any], dict[str, Any]],
-) -> None:
+def test_what_devices_spend_on_each_other_is_told(found):
     for way in SHARED:
         exchanged = found[1][way]["exchanged"]
         assert 0 < exchanged["exposed_communication_ms"] <= exchanged["communication_ms"]

@@ -74,7 +74,7 @@ def draw(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
-def test_kernels_lie_as_xla_wants_them_and_mean_the_same() -> None:
+def test_kernels_lie_as_xla_wants_them_and_mean_the_same():
     module, x = Convolving().eval(), draw(2, 2, 6, 6)
     with torch.no_grad():
         right = module(x)
@@ -85,7 +85,7 @@ def test_kernels_lie_as_xla_wants_them_and_mean_the_same() -> None:
     np.testing.assert_allclose(found, right.numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_running_statistics_come_back_renewed_in_training() -> None:
+def test_running_statistics_come_back_renewed_in_training():
     module, x = nn.BatchNorm1d(3, momentum=0.3), draw(8, 3) * 2 + 1
     low, weights, inputs = lowered(module.train(), input=x)
     module.weight.data, module.bias.data = torch.ones(3), torch.zeros(3)
@@ -97,13 +97,13 @@ def test_running_statistics_come_back_renewed_in_training() -> None:
     assert not np.array_equal(renewed["running_mean"], low.buffers["running_mean"])
 
 
-def test_evaluation_leaves_them() -> None:
+def test_evaluation_leaves_them():
     low, weights, inputs = lowered(nn.BatchNorm1d(3).eval(), input=draw(8, 3))
     _, renewed = low(weights, low.buffers, inputs)
     assert all(renewed[name] is low.buffers[name] for name in low.buffers)
 
 
-def test_a_shared_weight_stands_once_and_gets_the_gradient_of_both_uses() -> None:
+def test_a_shared_weight_stands_once_and_gets_the_gradient_of_both_uses():
     module, ids = Tied(), torch.tensor([[0, 2, 2]])
     right = module(ids)["logits"]
     right.square().sum().backward()
@@ -120,7 +120,7 @@ def test_a_shared_weight_stands_once_and_gets_the_gradient_of_both_uses() -> Non
     )
 
 
-def test_dropout_draws_anew_at_each_place_and_with_each_key() -> None:
+def test_dropout_draws_anew_at_each_place_and_with_each_key():
     low, weights, inputs = lowered(Dropping().train(), x=torch.ones(40, 40))
     run = jax.jit(low)
     first, again, other, none = (
@@ -133,7 +133,7 @@ def test_dropout_draws_anew_at_each_place_and_with_each_key() -> None:
     np.testing.assert_array_equal(none, np.full((40, 40), 2.0))
 
 
-def test_the_module_s_weights_are_handed_over() -> None:
+def test_the_module_s_weights_are_handed_over():
     module = nn.Linear(3, 2)
     kept = module.weight.detach().clone()
     weights = weights_of(module, Names.of(module))
@@ -142,7 +142,7 @@ def test_the_module_s_weights_are_handed_over() -> None:
     assert module.weight.shape == kept.shape
 
 
-def test_narrow_types_keep_their_bits() -> None:
+def test_narrow_types_keep_their_bits():
     for dtype in (torch.bfloat16, torch.float16):
         x = draw(5).to(dtype)
         np.testing.assert_array_equal(np.asarray(array(x), np.float32), x.float().numpy())
@@ -151,7 +151,7 @@ def test_narrow_types_keep_their_bits() -> None:
         assert str(found.dtype) == str(dtype).removeprefix("torch.")
 
 
-def test_an_operator_without_counterpart_is_named() -> None:
+def test_an_operator_without_counterpart_is_named():
     class Odd(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.special.bessel_j0(x)
@@ -163,7 +163,7 @@ def test_an_operator_without_counterpart_is_named() -> None:
     assert caught.value.advice
 
 
-def test_a_branch_on_values_is_refused() -> None:
+def test_a_branch_on_values_is_refused():
     class Branching(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x + 1 if x.sum() > 0 else x - 1
@@ -174,7 +174,7 @@ def test_a_branch_on_values_is_refused() -> None:
 
 
 @pytest.mark.parametrize("source", [np.random.random, random.random])
-def test_chance_of_the_host_is_refused(source: Any) -> None:
+def test_chance_of_the_host_is_refused(source):
     """It would be drawn once, while the graph is written down, and be the same ever after."""
 
     class Chancy(nn.Module):

@@ -152,7 +152,7 @@ def one() -> Iterator[tuple[Session, Case]]:
 
 class TestInference:
     @pytest.mark.parametrize("model", ["bert-tiny", "resnet-tiny"])
-    def test_weights_and_outputs_are_pytorch_s(self, model: str) -> None:
+    def test_weights_and_outputs_are_pytorch_s(self, model):
         found = []
         for runtime in RUNTIMES:
             asked = case(model, runtime)
@@ -165,7 +165,7 @@ class TestInference:
             assert values.dtype == np.float32
             np.testing.assert_allclose(values, other[name], rtol=1e-4, atol=1e-5)
 
-    def test_what_the_model_fixes_is_part_of_the_graph(self) -> None:
+    def test_what_the_model_fixes_is_part_of_the_graph(self):
         """As LLaVA-Next reads the sizes of its images: as numbers, which settle other shapes."""
         found = []
         for runtime in RUNTIMES:
@@ -175,14 +175,14 @@ class TestInference:
         for name, values in found[0].items():
             np.testing.assert_allclose(values, found[1][name], rtol=1e-3, atol=1e-4)
 
-    def test_a_session_can_do_what_the_conductor_asks_for(self, one: tuple[Session, Case]) -> None:
+    def test_a_session_can_do_what_the_conductor_asks_for(self, one):
         session = one[0]
         for protocol in (WeightPerturbable, DropoutSwitchable, RealInputs):
             assert isinstance(session, protocol)
         assert {"build", "load"} <= set(session.timings)
         assert all(ns > 0 for ns in session.timings.values())
 
-    def test_compiling_ahead_leaves_nothing_for_the_steps(self, one: tuple[Session, Case]) -> None:
+    def test_compiling_ahead_leaves_nothing_for_the_steps(self, one):
         session, asked = one
         asked = with_batch(asked, 3)
         inputs = session.prepare(asked)
@@ -203,9 +203,7 @@ class TestInference:
         inputs = session.prepare(asked)
         assert session.compile(inputs) == 0
 
-    def test_a_compilation_nobody_asked_for_is_counted_in_its_block(
-        self, one: tuple[Session, Case]
-    ) -> None:
+    def test_a_compilation_nobody_asked_for_is_counted_in_its_block(self, one):
         session, asked = one
         inputs = session.prepare(with_batch(asked, 4))
         first = session.sample(inputs, 1, Timing.EACH)
@@ -214,7 +212,7 @@ class TestInference:
         second = session.sample(inputs, 1, Timing.EACH)
         assert (second.compilations, second.compile_ns) == (0, 0)
 
-    def test_evidence_is_read_back_from_the_arrays(self, one: tuple[Session, Case]) -> None:
+    def test_evidence_is_read_back_from_the_arrays(self, one):
         session, asked = one
         inputs = session.prepare(asked)
         session.compile(inputs)
@@ -233,19 +231,19 @@ class TestInference:
         json.dumps(dict(details), allow_nan=False)
         assert session.device_memory() is None
 
-    def test_it_holds_against_itself(self, one: tuple[Session, Case]) -> None:
+    def test_it_holds_against_itself(self, one):
         session, asked = one
         checked = self_check(session, asked)
         assert checked.verdict == "ok"
         assert checked.inputs_matter
         assert checked.weights_matter
         before = session.outputs(session.prepare(asked))
-        with session.other_weights():  # type: ignore[attr-defined]
+        with session.other_weights():
             pass
         after = session.outputs(session.prepare(asked))
         assert all(np.array_equal(before[name], after[name]) for name in before)
 
-    def test_a_narrow_type_that_nothing_is_multiplied_in_is_refused(self) -> None:
+    def test_a_narrow_type_that_nothing_is_multiplied_in_is_refused(self):
         """XLA's CPU back end converts to fp32 and back around every product."""
         asked = case(LEARNING, precision="bf16")
         with opened(asked) as session:
@@ -256,11 +254,11 @@ class TestInference:
         assert "0% in bf16 and 100% in float32" in caught.value.message
         assert caught.value.advice
 
-    def test_closing_frees_the_model_and_may_be_done_twice(self) -> None:
+    def test_closing_frees_the_model_and_may_be_done_twice(self):
         asked = case(LEARNING)
         session = JaxRuntime().open(Job(asked, CPU, JobSettings(threads=1)))
         session.sample(session.prepare(asked), 1, Timing.EACH)
-        model = session._model  # type: ignore[attr-defined]
+        model = session._model
         gone = [weakref.ref(one) for one in (model.module, *model.weights.values())]
         del model
         session.close()
@@ -270,7 +268,7 @@ class TestInference:
 
 
 class TestDenoising:
-    def test_images_are_pytorch_s(self) -> None:
+    def test_images_are_pytorch_s(self):
         found = []
         for runtime in RUNTIMES:
             asked = case(DENOISING, runtime)
@@ -285,7 +283,7 @@ class TestDenoising:
 
 def losses(asked: Case, steps: int) -> Sequence[float]:
     with opened(asked) as session:
-        with session.without_dropout():  # type: ignore[attr-defined]
+        with session.without_dropout():
             inputs = session.prepare(asked)
             block = session.sample(inputs, steps, Timing.EACH)
         assert len(block.losses) == steps
@@ -296,7 +294,7 @@ class TestTraining:
     @pytest.mark.parametrize(
         ("model", "optimizer"), [("vit-tiny", "adamw"), ("resnet-tiny", "sgd")]
     )
-    def test_losses_are_pytorch_s(self, model: str, optimizer: str) -> None:
+    def test_losses_are_pytorch_s(self, model, optimizer):
         mine, theirs = (
             losses(case(model, runtime, mode=Mode.TRAINING, batch=4, optimizer=optimizer), 4)
             for runtime in RUNTIMES
@@ -304,7 +302,7 @@ class TestTraining:
         assert mine[-1] < mine[0]
         assert mine == pytest.approx(theirs, rel=2e-4)
 
-    def test_a_session_trains_from_the_start_each_time_it_is_prepared(self) -> None:
+    def test_a_session_trains_from_the_start_each_time_it_is_prepared(self):
         """Dropout is drawn anew each step, and the same again from a fresh start."""
         asked = case(LEARNING, mode=Mode.TRAINING, batch=8)
         with opened(asked) as session:
@@ -331,12 +329,12 @@ class TestTraining:
         assert evidence.details["outputs_finite"] is True
 
     @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-    def test_weights_and_statistics_are_pytorch_s_after_some_steps(self, optimizer: str) -> None:
+    def test_weights_and_statistics_are_pytorch_s_after_some_steps(self, optimizer):
         """As the evaluation sees them; and what is not to learn has not learned."""
         found = []
         for runtime in RUNTIMES:
             asked = case(LEARNING, runtime, mode=Mode.TRAINING, batch=8, optimizer=optimizer)
-            with opened(asked) as session, session.without_dropout():  # type: ignore[attr-defined]
+            with opened(asked) as session, session.without_dropout():
                 inputs = session.prepare(asked)
                 block = session.sample(inputs, 5, Timing.EACH)
                 found.append((session.outputs(inputs)["logits"], block.losses))
@@ -344,31 +342,31 @@ class TestTraining:
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
         assert losses == pytest.approx(right, rel=1e-5)
 
-    def test_dropout_is_drawn_anew_at_each_step(self) -> None:
+    def test_dropout_is_drawn_anew_at_each_step(self):
         """At a rate at which nothing is learned: what is left is chance."""
         asked = case(LEARNING, mode=Mode.TRAINING, batch=8, optimizer="sgd")
         with opened(asked) as session:
             inputs = session.prepare(asked)
-            session._prepared._rate = 0.0  # type: ignore[attr-defined]
+            session._prepared._rate = 0.0
             found = session.sample(inputs, 4, Timing.EACH).losses
-            with session.without_dropout():  # type: ignore[attr-defined]
+            with session.without_dropout():
                 inputs = session.prepare(asked)
-                session._prepared._rate = 0.0  # type: ignore[attr-defined]
+                session._prepared._rate = 0.0
                 still = session.sample(inputs, 4, Timing.EACH).losses
-            assert session._programs.count == 2  # type: ignore[attr-defined]
+            assert session._programs.count == 2
         assert len(set(found)) == 4
         assert len(set(still)) == 1
 
-    def test_what_draws_nothing_is_not_compiled_again_without_dropout(self) -> None:
+    def test_what_draws_nothing_is_not_compiled_again_without_dropout(self):
         asked = case(PLAIN, mode=Mode.TRAINING)
         with opened(asked) as session:
             assert session.compile(session.prepare(asked))
-            with session.without_dropout():  # type: ignore[attr-defined]
+            with session.without_dropout():
                 assert session.compile(session.prepare(asked)) == 0
 
 
 class TestErrors:
-    def test_a_device_that_is_not_there_is_an_error_of_the_case(self) -> None:
+    def test_a_device_that_is_not_there_is_an_error_of_the_case(self):
         asked = case("bert-tiny")
         asked = dataclasses.replace(asked, target=Target("jax", "tpu"))
         for device in (Device("tpu", "a chip"), Device("cpu", "a processor", ordinal=63)):
@@ -376,7 +374,7 @@ class TestErrors:
                 JaxRuntime().open(Job(asked, device))
             assert caught.value.reason == "engine_sees_no_device"
 
-    def test_no_memory_is_a_word_of_its_own(self) -> None:
+    def test_no_memory_is_a_word_of_its_own(self):
         for error in (
             RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8000000000000 bytes."),
             RuntimeError("RESOURCE_EXHAUSTED: Failed to allocate request"),
@@ -387,26 +385,26 @@ class TestErrors:
         with pytest.raises(RuntimeError, match="something else"), case_errors():
             raise RuntimeError("something else")
 
-    def test_what_xla_cannot_allocate_is_no_memory(self) -> None:
+    def test_what_xla_cannot_allocate_is_no_memory(self):
         import jax.numpy as jnp
 
         with pytest.raises(OutOfMemoryError), case_errors():
             jnp.zeros((2**22, 2**22)).block_until_ready()
 
-    def test_a_form_of_an_operator_that_is_not_done_is_unsupported(self) -> None:
+    def test_a_form_of_an_operator_that_is_not_done_is_unsupported(self):
         with pytest.raises(UnsupportedError) as caught, case_errors():
             raise NotImplementedError("a pool that rounds up")
         assert caught.value.reason == "operator"
         assert "a pool that rounds up" in caught.value.message
 
-    def test_stepping_before_preparing_is_a_mistake_of_the_caller(self) -> None:
+    def test_stepping_before_preparing_is_a_mistake_of_the_caller(self):
         with opened(case(LEARNING)) as session:
             assert session.phases == ("step",)
             with pytest.raises(ValueError, match="prepared"):
                 session.sample({}, 1, Timing.EACH)
 
 
-def test_the_engine_itself_says_what_it_sees() -> None:
+def test_the_engine_itself_says_what_it_sees():
     found = {one.hardware: one for one in JaxRuntime().probe()}
     assert set(found) == set(JaxRuntime.info.hardware)
     assert isinstance(found["cpu"], Device)
@@ -414,7 +412,7 @@ def test_the_engine_itself_says_what_it_sees() -> None:
     assert all(one.reason and one.remedy for one in absent)
 
 
-def test_weights_that_cannot_be_doubled_are_what_they_were() -> None:
+def test_weights_that_cannot_be_doubled_are_what_they_were():
     model = Model.__new__(Model)
     import jax.numpy as jnp
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ def case(model: Any, **options: str) -> Case:
     return Case(model, Target("litert", "cpu"), "fp32", Shapes(2), options=options)
 
 
-def test_a_model_says_what_it_reads(tmp_path: Path) -> None:
+def test_a_model_says_what_it_reads(tmp_path):
     found = look(write(tmp_path / "net.tflite"))
     assert found["inputs"] == [
         {"name": "x", "dtype": "float32", "shape": ["", 16],
@@ -39,7 +38,7 @@ def test_a_model_says_what_it_reads(tmp_path: Path) -> None:
     assert spec.fixed_batch == 3
 
 
-def test_its_reference_is_itself_by_the_plain_kernels(tmp_path: Path) -> None:
+def test_its_reference_is_itself_by_the_plain_kernels(tmp_path):
     (spec,) = choose([str(write(tmp_path / "net.tflite"))])
     reference = reference_of(case(spec))
     assert (reference.target.runtime, dict(reference.options)) == (
@@ -50,34 +49,34 @@ def test_its_reference_is_itself_by_the_plain_kernels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [8, 200, 900])
-def test_a_part_of_a_model_is_refused(tmp_path: Path, cut: int) -> None:
+def test_a_part_of_a_model_is_refused(tmp_path, cut):
     path = write(tmp_path / "net.tflite")
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(FileRefusedError, match="LiteRT cannot read it"):
         look(path)
 
 
-def test_what_only_has_the_name_is_refused(tmp_path: Path) -> None:
+def test_what_only_has_the_name_is_refused(tmp_path):
     path = tmp_path / "net.tflite"
     path.write_bytes(b"\x08\0\0\0TFLX" + b"\0" * 64)
     with pytest.raises(FileRefusedError, match="no TensorFlow Lite model, whatever its name"):
         look(path)
 
 
-def test_what_is_stored_in_floats_is_not_measured_as_int8(tmp_path: Path) -> None:
+def test_what_is_stored_in_floats_is_not_measured_as_int8(tmp_path):
     (spec,) = choose([str(write(tmp_path / "net.tflite"))])
     support = LitertRuntime().supports(replace(case(spec), precision="int8"), CPU)
     assert (support.ok, support.reason) == (False, "precision")
     assert "stored in fp32" in support.message
 
 
-def test_an_operator_that_it_has_not_is_named() -> None:
+def test_an_operator_that_it_has_not_is_named():
     error = understood(RuntimeError("Encountered unresolved custom op: Wobble."), "session_failed")
     assert isinstance(error, UnsupportedError)
     assert (error.reason, "Wobble" in error.message) == ("operator", True)
 
 
-def test_evidence_says_who_computed(tmp_path: Path) -> None:
+def test_evidence_says_who_computed(tmp_path):
     from accelbench.core.protocols import Job
     from accelbench.core.run_options import JobSettings
     from accelbench.engines.artifacts.cache import Cache

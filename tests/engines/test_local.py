@@ -76,7 +76,7 @@ def sampler(engine: Recorder, asynchronous: bool, **more: Any) -> LocalSampler:
     )
 
 
-def test_each_step_is_between_two_readings() -> None:
+def test_each_step_is_between_two_readings():
     engine = Recorder()
     block = sampler(engine, asynchronous=False).sample(None, 3, Timing.EACH)
     assert engine.calls == ["now", "step", "now"] * 3
@@ -84,14 +84,14 @@ def test_each_step_is_between_two_readings() -> None:
     assert (block.steps, block.timing) == (3, Timing.EACH)
 
 
-def test_each_step_of_a_device_is_waited_for_before_the_second_reading() -> None:
+def test_each_step_of_a_device_is_waited_for_before_the_second_reading():
     engine = Recorder()
     block = sampler(engine, asynchronous=True).sample(None, 2, Timing.EACH)
     assert engine.calls == ["sync"] + ["now", "step", "sync", "now"] * 2
     assert block.phase_ns == {"step": [107, 107]}
 
 
-def test_a_whole_block_has_two_readings_and_waits_twice() -> None:
+def test_a_whole_block_has_two_readings_and_waits_twice():
     engine = Recorder()
     block = sampler(engine, asynchronous=True).sample(None, 3, Timing.WHOLE)
     assert engine.calls == ["sync", "now", "step", "step", "step", "sync", "now"]
@@ -102,7 +102,7 @@ def test_a_whole_block_has_two_readings_and_waits_twice() -> None:
     assert block.phase_ns == {"step": [21]}
 
 
-def test_phases_are_waited_for_one_by_one() -> None:
+def test_phases_are_waited_for_one_by_one():
     engine = Recorder()
     block = sampler(engine, asynchronous=True, split=engine.split).sample(None, 2, Timing.PHASES)
     one = ["sync", "now", "forward", "sync", "now", "backward", "sync", "now"]
@@ -110,14 +110,14 @@ def test_phases_are_waited_for_one_by_one() -> None:
     assert block.phase_ns == {"forward": [110, 110], "backward": [120, 120]}
 
 
-def test_phases_without_a_device_need_no_waiting() -> None:
+def test_phases_without_a_device_need_no_waiting():
     engine = Recorder()
     block = sampler(engine, asynchronous=False, split=engine.split).sample(None, 1, Timing.PHASES)
     assert "sync" not in engine.calls
     assert block.phase_ns == {"forward": [10], "backward": [20]}
 
 
-def test_event_timers_are_read_only_after_the_device_is_done() -> None:
+def test_event_timers_are_read_only_after_the_device_is_done():
     engine = Recorder()
     block = sampler(engine, asynchronous=True, timer=Timer(engine)).sample(None, 2, Timing.DEVICE)
     assert engine.calls == ["event", "step", "event"] * 2 + ["sync", "elapsed", "elapsed"]
@@ -125,14 +125,14 @@ def test_event_timers_are_read_only_after_the_device_is_done() -> None:
 
 
 @pytest.mark.parametrize("timing", [Timing.PHASES, Timing.DEVICE])
-def test_what_a_session_does_not_offer_is_refused(timing: Timing) -> None:
+def test_what_a_session_does_not_offer_is_refused(timing):
     with pytest.raises(ValueError, match="has no"):
         sampler(Recorder(), asynchronous=True).sample(None, 1, timing)
 
 
 @pytest.mark.parametrize("on", [True, False])
 @pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
-def test_the_collector_is_off_inside_and_as_before_after(timing: Timing, on: bool) -> None:
+def test_the_collector_is_off_inside_and_as_before_after(timing, on):
     engine = Recorder()
     (gc.enable if on else gc.disable)()
     try:
@@ -143,7 +143,7 @@ def test_the_collector_is_off_inside_and_as_before_after(timing: Timing, on: boo
     assert engine.collecting == [False] * 3
 
 
-def test_the_collector_comes_back_after_an_error_too() -> None:
+def test_the_collector_comes_back_after_an_error_too():
     engine = Recorder()
 
     def failing(inputs: Any) -> None:
@@ -157,13 +157,13 @@ def test_the_collector_comes_back_after_an_error_too() -> None:
     assert engine.calls[-1] == "leave"
 
 
-def test_the_engines_mode_is_entered_once_a_block() -> None:
+def test_the_engines_mode_is_entered_once_a_block():
     engine = Recorder()
     sampler(engine, asynchronous=False, around=engine.around).sample(None, 2, Timing.EACH)
     assert engine.calls == ["enter", "now", "step", "now", "now", "step", "now", "leave"]
 
 
-def test_compilations_are_those_of_the_block() -> None:
+def test_compilations_are_those_of_the_block():
     totals = iter([(3, 300), (5, 900)])
     block = sampler(Recorder(), asynchronous=False, compiled=lambda: next(totals)).sample(
         None, 1, Timing.EACH
@@ -185,9 +185,7 @@ class Left:
 
 @pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
 @pytest.mark.parametrize("waits", [True, False])
-def test_what_the_last_step_left_is_kept_and_no_other_beside_it(
-    timing: Timing, waits: bool
-) -> None:
+def test_what_the_last_step_left_is_kept_and_no_other_beside_it(timing, waits):
     """Two at a time would be in the peak of every memory figure."""
     engine, before = Recorder(), []
 

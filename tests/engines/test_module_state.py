@@ -42,14 +42,14 @@ def changed(module: nn.Module) -> list[str]:
         return state.changed(module)
 
 
-def test_a_batch_normalisation_in_training_is_named() -> None:
+def test_a_batch_normalisation_in_training_is_named():
     names = changed(Trains())
     assert names == ["the mode of bn", "bn.running_mean", "bn.running_var", "1 more"]
     (warning,) = warned_of({"state_changed": names})
     assert warning.startswith("The steps changed the module: the mode of bn, ")
 
 
-def test_a_buffer_that_was_written_is_named_and_a_cast_is_no_change() -> None:
+def test_a_buffer_that_was_written_is_named_and_a_cast_is_no_change():
     assert changed(Remembers()) == ["last"]
     plain = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout())
     assert changed(plain) == []
@@ -58,7 +58,7 @@ def test_a_buffer_that_was_written_is_named_and_a_cast_is_no_change() -> None:
     assert warned_of({"state_changed": []}) == []
 
 
-def test_a_weight_that_steps_change_is_named() -> None:
+def test_a_weight_that_steps_change_is_named():
     class Drifts(nn.Linear):
         def forward(self, x: Any) -> Any:
             self.weight.mul_(1.5)

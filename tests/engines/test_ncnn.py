@@ -51,7 +51,7 @@ def opened(asked: Case, folder: Path) -> Any:
     return runtime.open(Job(asked, CPU, JobSettings(threads=1), str(kept.folder)))
 
 
-def test_an_input_is_what_the_weights_behind_it_ask_for(tmp_path: Path) -> None:
+def test_an_input_is_what_the_weights_behind_it_ask_for(tmp_path):
     found = look(write(tmp_path / "net.param"))
     assert found["inputs"] == [
         {"name": "in0", "dtype": "float32", "shape": ["batch", 3, "", ""], "sizes_free": True,
@@ -64,12 +64,12 @@ def test_an_input_is_what_the_weights_behind_it_ask_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sizes", ["0=24 1=20 2=3", "-23330=4,3,24,20,3", "30=3,24,20,1,3"])
-def test_an_input_states_its_sizes(tmp_path: Path, sizes: str) -> None:
+def test_an_input_states_its_sizes(tmp_path, sizes):
     spec = model_of_file(str(write(tmp_path / "net.param", sizes)))
     assert spec.inputs[0].shape == ("batch", 3, 20, 24)
 
 
-def test_an_owner_says_sizes_of_one_item_or_with_the_batch(tmp_path: Path) -> None:
+def test_an_owner_says_sizes_of_one_item_or_with_the_batch(tmp_path):
     path = str(write(tmp_path / "net.param", "0=24 1=20 2=3"))
     for said in ("[3,32,40]", "[batch,3,32,40]"):
         spec = model_of_file(path, given_inputs([f"in0={said}"]))
@@ -78,7 +78,7 @@ def test_an_owner_says_sizes_of_one_item_or_with_the_batch(tmp_path: Path) -> No
         model_of_file(path, given_inputs(["in0=[batch,1,1,3,32,40]"]))
 
 
-def test_sizes_that_nothing_tells_are_asked_for(tmp_path: Path) -> None:
+def test_sizes_that_nothing_tells_are_asked_for(tmp_path):
     path = tmp_path / "net.param"
     path.write_text("7767517\n2 2\nInput in 0 1 a\nSoftmax s 1 1 a b\n", encoding="utf-8")
     path.with_suffix(".bin").write_bytes(b"")
@@ -88,7 +88,7 @@ def test_sizes_that_nothing_tells_are_asked_for(tmp_path: Path) -> None:
     assert model_of_file(str(path), given_inputs(["a=[7]"])).inputs[0].shape == ("batch", 7)
 
 
-def test_a_table_takes_numbers_of_its_rows(tmp_path: Path) -> None:
+def test_a_table_takes_numbers_of_its_rows(tmp_path):
     path = tmp_path / "net.param"
     path.write_text(
         "7767517\n2 2\nInput in 0 1 ids\nEmbed e 1 1 ids out 0=4 1=50 3=200\n", encoding="utf-8"
@@ -101,7 +101,7 @@ def test_a_table_takes_numbers_of_its_rows(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_its_reference_is_itself_without_what_makes_it_fast(tmp_path: Path) -> None:
+def test_its_reference_is_itself_without_what_makes_it_fast(tmp_path):
     spec = model_of_file(str(write(tmp_path / "net.param")))
     reference = reference_of(case(spec, "bf16"))
     assert (reference.target.runtime, reference.precision, dict(reference.options)) == (
@@ -124,7 +124,7 @@ def convolved(path: Path, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_outputs_are_the_networks_in_the_precision_that_is_said(tmp_path: Path, batch: int) -> None:
+def test_outputs_are_the_networks_in_the_precision_that_is_said(tmp_path, batch):
     path = write(tmp_path / "net.param")
     spec = model_of_file(str(path))
     for precision, kernels, most in (
@@ -146,10 +146,10 @@ def test_outputs_are_the_networks_in_the_precision_that_is_said(tmp_path: Path, 
         session.close()
 
 
-def test_quantised_networks_are_of_int8_and_others_are_not(tmp_path: Path) -> None:
+def test_quantised_networks_are_of_int8_and_others_are_not(tmp_path):
     quantised = model_of_file(str(write(tmp_path / "q.param", quantised=True)))
     plain = model_of_file(str(write(tmp_path / "net.param", half=True)))
-    assert (quantised.file.precision, plain.file.precision) == ("int8", "fp32")  # type: ignore[union-attr]
+    assert (quantised.file.precision, plain.file.precision) == ("int8", "fp32")
     session = opened(case(quantised, "int8"), tmp_path)
     session.outputs(session.prepare(case(quantised, "int8")))
     assert session.evidence().details["computed_in"] == {"int8": 1.0}
@@ -158,16 +158,14 @@ def test_quantised_networks_are_of_int8_and_others_are_not(tmp_path: Path) -> No
     assert "ncnn2int8" in support.advice
 
 
-def test_fp16_is_refused_where_it_would_be_fp32(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fp16_is_refused_where_it_would_be_fp32(tmp_path, monkeypatch):
     spec = model_of_file(str(write(tmp_path / "net.param")))
     for machine, ok in (("x86_64", False), ("aarch64", True)):
         monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
         assert NcnnRuntime().supports(case(spec, "fp16"), CPU).ok is ok
 
 
-def test_an_input_that_a_layer_cannot_take_is_never_run(tmp_path: Path) -> None:
+def test_an_input_that_a_layer_cannot_take_is_never_run(tmp_path):
     path = write(tmp_path / "net.param")
     assert item_shapes(path, {"in0": ("float32", (3, 9, 7))})["2"] == (8, 9, 7)
     with pytest.raises(CaseError, match="'conv' of its network takes 3 channels, and is given 5"):
@@ -190,9 +188,7 @@ def test_an_input_that_a_layer_cannot_take_is_never_run(tmp_path: Path) -> None:
         ("LayerNorm n 1 1 a b 0=5", None, (2, 4)),
     ],
 )
-def test_what_layers_take_follows_from_their_weights(
-    line: str, taken: Any, unfit: tuple[int, ...]
-) -> None:
+def test_what_layers_take_follows_from_their_weights(line, taken, unfit):
     layer = layers_of(f"7767517\n2 2\nInput i 0 1 a\n{line}\n".encode())[1]
     assert shape_taken(layer) == taken
     assert mismatch(layer, unfit)
@@ -228,12 +224,12 @@ _INPUT, _RELU = "Input i 0 1 a", "ReLU r 1 1 a b"
         (text(_INPUT, _RELU + " 30=4,1,1,1"), "states are not of its results"),
     ],
 )
-def test_text_that_would_lead_the_engine_astray_is_refused(content: bytes, why: str) -> None:
+def test_text_that_would_lead_the_engine_astray_is_refused(content, why):
     with pytest.raises(FileRefusedError, match=why):
         layers_of(content)
 
 
-def test_weights_that_are_not_its_own_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_not_its_own_are_refused(tmp_path):
     path = write(tmp_path / "net.param")
     weights = path.with_suffix(".bin")
     whole = weights.read_bytes()
@@ -250,7 +246,7 @@ def test_weights_that_are_not_its_own_are_refused(tmp_path: Path) -> None:
         look(path)
 
 
-def test_layers_that_it_has_not_and_networks_that_do_nothing_are_refused(tmp_path: Path) -> None:
+def test_layers_that_it_has_not_and_networks_that_do_nothing_are_refused(tmp_path):
     path = write(tmp_path / "net.param")
     path.write_bytes(path.read_bytes().replace(b"Convolution ", b"Wobble      "))
     with pytest.raises(FileRefusedError, match="'Wobble', which ncnn"):
@@ -260,20 +256,20 @@ def test_layers_that_it_has_not_and_networks_that_do_nothing_are_refused(tmp_pat
         look(path)
 
 
-def test_a_list_of_what_was_found_is_of_one_item(tmp_path: Path) -> None:
+def test_a_list_of_what_was_found_is_of_one_item(tmp_path):
     path = tmp_path / "net.param"
     path.write_bytes(text("Input i 0 1 a 0=6 1=4", "DetectionOutput d 1 1 a b 0=21"))
     path.with_suffix(".bin").write_bytes(b"")
     assert model_of_file(str(path)).fixed_batch == 1
 
 
-def test_the_weights_file_leads_to_the_network(tmp_path: Path) -> None:
+def test_the_weights_file_leads_to_the_network(tmp_path):
     write(tmp_path / "net.param")
     with pytest.raises(UsageError, match=r"holds the weights of net\.param"):
         model_of_file(str(tmp_path / "net.bin"))
 
 
-def test_models_of_the_catalogue_are_not_converted() -> None:
+def test_models_of_the_catalogue_are_not_converted():
     support = NcnnRuntime().supports(case(find("bert-tiny")), CPU)
     assert (support.ok, support.reason) == (False, "format")
     assert "Name a .param file" in support.advice

@@ -47,9 +47,7 @@ def opened(
     )
 
 
-def test_inputs_and_outputs_lie_on_the_card_that_was_asked_for(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_inputs_and_outputs_lie_on_the_card_that_was_asked_for(monkeypatch, folder):
     engine, case = fake_onnxruntime(), case_of()
     ours = opened(monkeypatch, folder, case, engine)
     inputs = ours.prepare(case)
@@ -66,9 +64,7 @@ def test_inputs_and_outputs_lie_on_the_card_that_was_asked_for(
     np.testing.assert_array_equal(found, expected)
 
 
-def test_evidence_is_of_a_second_session_that_is_profiled(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_evidence_is_of_a_second_session_that_is_profiled(monkeypatch, folder):
     engine, case = fake_onnxruntime(elsewhere_us=10), case_of()
     ours = opened(monkeypatch, folder, case, engine)
     ours.outputs(ours.prepare(case))
@@ -87,17 +83,13 @@ def test_evidence_is_of_a_second_session_that_is_profiled(
     assert len(engine.InferenceSession.made) == 2  # once is enough
 
 
-def test_more_than_the_share_allowed_on_the_cpu_is_a_fallback(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_more_than_the_share_allowed_on_the_cpu_is_a_fallback(monkeypatch, folder):
     ours = opened(monkeypatch, folder, case_of(), fake_onnxruntime(elsewhere_us=15))
     ours.outputs(ours.prepare(case_of()))
     assert ours.evidence().fell_back
 
 
-def test_another_precision_than_asked_is_no_result(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_another_precision_than_asked_is_no_result(monkeypatch, folder):
     case = case_of(precision="fp16")
     ours = opened(monkeypatch, folder, case, fake_onnxruntime(types="float"))
     ours.outputs(ours.prepare(case))
@@ -118,13 +110,8 @@ def test_another_precision_than_asked_is_no_result(
     ],
 )
 def test_each_provider_has_its_own_memory_or_is_fed_from_the_host(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    hardware: str,
-    provider: str | None,
-    engine: str,
-    memory: str | None,
-) -> None:
+    monkeypatch, folder, hardware, provider, engine, memory
+):
     case = case_of(hardware, **({"provider": provider} if provider else {}))
     fake = fake_onnxruntime(engine)
     ours = opened(monkeypatch, folder, case, fake, ordinal=0)
@@ -139,9 +126,7 @@ def test_each_provider_has_its_own_memory_or_is_fed_from_the_host(
     assert ours.evidence().devices[0] == f"{hardware}:0"
 
 
-def test_a_build_without_the_provider_is_refused_with_its_package(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_a_build_without_the_provider_is_refused_with_its_package(monkeypatch, folder):
     with pytest.raises(UnsupportedError) as raised:
         opened(monkeypatch, folder, case_of("rocm"), fake_onnxruntime("CUDAExecutionProvider"))
     assert raised.value.reason == "provider_missing"
@@ -158,9 +143,7 @@ def test_a_build_without_the_provider_is_refused_with_its_package(
         ("", "failed", "session_failed"),
     ],
 )
-def test_what_the_engine_says_is_understood(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, said: str, status: str, reason: str | None
-) -> None:
+def test_what_the_engine_says_is_understood(monkeypatch, folder, said, status, reason):
     fake = fake_onnxruntime()
     fake.InferenceSession.refuse = RuntimeError(said)
     with pytest.raises(CaseError) as raised:
@@ -171,9 +154,7 @@ def test_what_the_engine_says_is_understood(
     assert "more" not in raised.value.message
 
 
-def test_an_artefact_for_one_batch_takes_no_other(
-    monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
+def test_an_artefact_for_one_batch_takes_no_other(monkeypatch, folder):
     image = Tensor("pixel_values", "pixel_values", "float32", (2, 3, 64, 64))
     Manifest("k", "onnx", SPEC.id, "model.onnx", (image,), (image,), 2, "d").save(folder)
     ours = opened(monkeypatch, folder, case_of(), fake_onnxruntime())

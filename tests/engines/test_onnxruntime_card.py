@@ -24,19 +24,19 @@ def answer(case: Any) -> Any:
     ("precision", "kind"),
     [("fp32", "onnx"), ("int8", "onnx-int8")],
 )
-def test_what_it_takes_on_the_cpu(precision: str, kind: str) -> None:
+def test_what_it_takes_on_the_cpu(precision, kind):
     case = case_of("bert-tiny", precision)
     assert answer(case).ok
     assert isinstance(RUNTIME, Importing)
     assert RUNTIME.wants(case) == ArtifactFormat(kind, static=False)
 
 
-def test_half_precision_is_for_cards() -> None:
+def test_half_precision_is_for_cards():
     case = case_of("bert-tiny", "fp16", target="onnxruntime/cuda")
     assert RUNTIME.wants(case) == ArtifactFormat("onnx-fp16")
 
 
-def test_a_named_provider_is_the_one_that_is_used() -> None:
+def test_a_named_provider_is_the_one_that_is_used():
     assert serving("cuda") == PROVIDERS[1]
     assert serving("cuda", "directml") is None  # its numbers are not CUDA's
     assert serving("tpu") is None
@@ -50,7 +50,7 @@ def given(hardware: str, name: str | None = None, precision: str = "fp32") -> li
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
-def test_fp32_on_a_card_is_never_tf32(precision: str) -> None:
+def test_fp32_on_a_card_is_never_tf32(precision):
     assert given("cuda", precision=precision) == [(CUDA, {"device_id": "2", "use_tf32": "0"})]
     # TensorRT has no option for it: cuDNN and cuBLAS, too, heed the variable.
     assert RUNTIME.info.environment["NVIDIA_TF32_OVERRIDE"] == "0"
@@ -64,35 +64,32 @@ def test_fp32_on_a_card_is_never_tf32(precision: str) -> None:
         ("int8", {"trt_int8_enable": "True"}),
     ],
 )
-def test_tensorrt_is_asked_for_the_precision_and_has_cuda_behind_it(
-    precision: str, asked: dict[str, str]
-) -> None:
+def test_tensorrt_is_asked_for_the_precision_and_has_cuda_behind_it(precision, asked):
     first, second = given("cuda", "tensorrt", precision)
     assert first == ("TensorrtExecutionProvider", {"device_id": "2", **asked})
     assert second == (CUDA, {"device_id": "2", "use_tf32": "0"})
     tensorrt = serving("cuda", "tensorrt")
-    assert tensorrt is not None
     assert len(chain(tensorrt, 0, precision, {tensorrt.engine})) == 1
 
 
-def test_coreml_is_kept_to_the_gpu_and_to_fp32() -> None:
+def test_coreml_is_kept_to_the_gpu_and_to_fp32():
     ((engine, asked),) = given("mps")
     assert engine == "CoreMLExecutionProvider"
     assert asked == {"ModelFormat": "MLProgram", "MLComputeUnits": "CPUAndGPU"}
 
 
-def test_directml_is_a_platform_of_its_own() -> None:
+def test_directml_is_a_platform_of_its_own():
     assert given("directml") == [("DmlExecutionProvider", {"device_id": "2"})]
     assert given("cpu") == ["CPUExecutionProvider"]
 
 
-def test_it_sees_the_cpu() -> None:
+def test_it_sees_the_cpu():
     found = RUNTIME.probe()
     assert "cpu" in [one.hardware for one in found]
     assert {one.hardware for one in found} <= set(RUNTIME.info.hardware)
 
 
-def test_the_card_is_of_a_forward_pass() -> None:
+def test_the_card_is_of_a_forward_pass():
     info = RUNTIME.info
     assert not info.generates
     assert info.consumes == "onnx"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ def node(
     return {"cat": "Node", "name": name, "ts": ts, "dur": dur, "args": args}
 
 
-def test_the_first_run_is_not_counted_by_time() -> None:
+def test_the_first_run_is_not_counted_by_time():
     events = [run(100), node(110, 1000), node(1120, 9, "Add", CUDA, 1)]
     events += [run(2000), node(2010, 30), node(2040, 10, "Add", CUDA, 1)]
     found = understood(events)
@@ -43,26 +42,26 @@ def test_the_first_run_is_not_counted_by_time() -> None:
     assert found.time_share == {CPU: 0.75, CUDA: 0.25}
 
 
-def test_a_run_in_which_another_process_had_the_core_does_not_count() -> None:
+def test_a_run_in_which_another_process_had_the_core_does_not_count():
     events = [run(0), run(100), node(110, 30), node(140, 10, "Add", CUDA, 1)]
     events += [run(200), node(210, 3000), node(3210, 10, "Add", CUDA, 1)]
     assert understood(events).time_share == {CPU: 0.75, CUDA: 0.25}
 
 
-def test_a_loops_body_counts_as_often_as_it_runs() -> None:
+def test_a_loops_body_counts_as_often_as_it_runs():
     events = [run(0), run(100), *(node(110 + 10 * i, 10) for i in range(3))]
     events += [node(140, 10, "Add", CUDA)]
     assert understood(events).time_share == {CPU: 0.75, CUDA: 0.25}
     assert understood(events).nodes == {CPU: 1, CUDA: 1}
 
 
-def test_a_branch_on_the_cpu_with_its_body_on_the_card_is_nearly_all_on_the_card() -> None:
+def test_a_branch_on_the_cpu_with_its_body_on_the_card_is_nearly_all_on_the_card():
     events = [run(0), run(100), node(110, 100, "If"), node(112, 50, "MatMul", CUDA, 1)]
     events += [node(162, 46, "MatMul", CUDA, 2)]
     assert understood(events).time_share == {CPU: 0.04, CUDA: 0.96}
 
 
-def test_a_loop_of_products_is_no_product_itself() -> None:
+def test_a_loop_of_products_is_no_product_itself():
     events = [run(0), run(100), node(110, 40, "Loop"), node(110, 30, "QGemm", types="uint8")]
     events += [node(150, 10, index=1)]
     found = understood(events)
@@ -70,21 +69,21 @@ def test_a_loop_of_products_is_no_product_itself() -> None:
     assert found.computed_in == {"int8": 0.75, "float": 0.25}
 
 
-def test_a_provider_that_shows_no_product_says_so() -> None:
+def test_a_provider_that_shows_no_product_says_so():
     one_piece = [run(0), node(1, 90, "TRTKernel_graph", CUDA)]
     details = understood(one_piece).as_details()
     assert details["computed_in"] == {}
     assert "shows none of the products" in details["computed_in_unknown"]
 
 
-def test_what_a_provider_left_to_the_cpu_is_named_by_operator() -> None:
+def test_what_a_provider_left_to_the_cpu_is_named_by_operator():
     events = [run(0), node(1, 9, "NonZero", CPU, 1), node(10, 9, "MatMul", CUDA, 2)]
     events += [node(20, 9, "ScatterND", CPU, 3), node(30, 9, "ScatterND", CPU, 4)]
     assert understood(events).as_details()["left_to_the_cpu"] == "ScatterND × 2, NonZero × 1"
     assert "left_to_the_cpu" not in understood([run(0), node(1, 9)]).as_details()
 
 
-def test_a_fallback_says_what_the_cpu_was_left() -> None:
+def test_a_fallback_says_what_the_cpu_was_left():
     details = {"left_to_the_cpu": "ScatterND × 2, NonZero × 1"}
     shares = {"webnn:0": 0.8, "cpu:0": 0.2}
     evidence = Evidence(tuple(shares), "webnn:0", shares=shares, details=details)
@@ -92,7 +91,7 @@ def test_a_fallback_says_what_the_cpu_was_left() -> None:
         proved(plain(evidence), "webnn:0")
 
 
-def test_other_events_are_not_nodes() -> None:
+def test_other_events_are_not_nodes():
     fence = {**node(110, 500), "name": "/layer.0/MatMul_fence_before"}
     thread = {"cat": "Node", "name": "x_kernel_time", "ts": 110, "dur": 5, "args": {}}
     found = understood([run(100), fence, thread, node(120, 5)])
@@ -100,7 +99,7 @@ def test_other_events_are_not_nodes() -> None:
     assert found.computed_in == {"float": 1.0}
 
 
-def test_nothing_is_no_share() -> None:
+def test_nothing_is_no_share():
     assert understood([]) == Profile({}, {}, {})
     assert understood([run(1)]).time_share == {}
 
@@ -116,17 +115,17 @@ def test_nothing_is_no_share() -> None:
         ("DynamicQuantizeMatMul", "float", "int8"),
     ],
 )
-def test_a_product_is_computed_in_what_it_takes(op: str, types: str, said: str) -> None:
+def test_a_product_is_computed_in_what_it_takes(op, types, said):
     events = [run(0), node(1, 10, op, types=types), node(11, 90, "Add", index=1, types="float")]
     assert understood(events).computed_in == {said: 1.0}
 
 
-def test_products_are_weighed_by_their_time() -> None:
+def test_products_are_weighed_by_their_time():
     events = [run(0), node(1, 30, "QGemm", types="uint8"), node(31, 10, index=1)]
     assert understood(events).computed_in == {"int8": 0.75, "float": 0.25}
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
+def test_a_file_is_read(tmp_path):
     path = tmp_path / "profile.json"
     path.write_text(json.dumps([run(0), node(1, 10)]))
     assert read(path).as_details() == {
@@ -136,7 +135,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     }
 
 
-def test_a_providers_place() -> None:
+def test_a_providers_place():
     assert place_of(CPU, "cuda:1") == "cpu:0"
     assert place_of(CUDA, "cuda:1") == "cuda:1"
     assert place_of("TensorrtExecutionProvider", "cuda:1") == "cuda:1"

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ CPU = Device("cpu", "a processor")
 
 
 @pytest.mark.parametrize("model", ["bert-tiny", "resnet-tiny"])
-def test_one_session_gives_pytorchs_numbers_at_two_batches(model: str) -> None:
+def test_one_session_gives_pytorchs_numbers_at_two_batches(model):
     case = case_of(model)
     with opened(RUNTIME, case, CPU) as session:
         for batch in (1, 3):
@@ -41,7 +40,7 @@ def test_one_session_gives_pytorchs_numbers_at_two_batches(model: str) -> None:
 
 
 @pytest.mark.parametrize(("model", "within"), [("bert-tiny", 0.1), ("resnet-tiny", 0.2)])
-def test_int8_is_computed_in_int8_and_near_fp32(model: str, within: float) -> None:
+def test_int8_is_computed_in_int8_and_near_fp32(model, within):
     case = case_of(model, "int8")
     with opened(RUNTIME, case, CPU) as session:
         assert 1e-4 < distance(session.outputs(session.prepare(case)), case) < within
@@ -50,7 +49,7 @@ def test_int8_is_computed_in_int8_and_near_fp32(model: str, within: float) -> No
     assert details["quantiser"]["calibration"]["source"] == "seeded"
 
 
-def test_a_float_graph_that_is_asked_for_as_int8_is_refused() -> None:
+def test_a_float_graph_that_is_asked_for_as_int8_is_refused():
     case = case_of("resnet-tiny")
     folder = folder_of(RUNTIME, case)
     wrong = replace(case, precision="int8")
@@ -62,7 +61,7 @@ def test_a_float_graph_that_is_asked_for_as_int8_is_refused() -> None:
     assert raised.value.reason == "precision_changed"
 
 
-def test_devices_are_those_of_the_nodes_that_ran_and_of_none_there_is_no_proof() -> None:
+def test_devices_are_those_of_the_nodes_that_ran_and_of_none_there_is_no_proof():
     with opened(RUNTIME, case_of("bert-tiny"), CPU) as session:
         cuda = "CUDAExecutionProvider"
         session._profile = Profile({"CPUExecutionProvider": 3, cuda: 1, "": 2}, {}, {})
@@ -73,7 +72,7 @@ def test_devices_are_those_of_the_nodes_that_ran_and_of_none_there_is_no_proof()
             proved(plain(session.evidence()), "cpu:0")
 
 
-def test_evidence_says_where_and_how() -> None:
+def test_evidence_says_where_and_how():
     case = case_of("bert-tiny")
     with opened(RUNTIME, case, CPU, threads=2) as session:
         before = session.evidence()
@@ -93,7 +92,7 @@ def test_evidence_says_where_and_how() -> None:
     json.dumps(dict(evidence.details), allow_nan=False)
 
 
-def test_threads_that_nobody_asked_for_are_counted() -> None:
+def test_threads_that_nobody_asked_for_are_counted():
     case = case_of("resnet-tiny")
     folder = folder_of(RUNTIME, case)
     code = (
@@ -111,9 +110,7 @@ def test_threads_that_nobody_asked_for_are_counted() -> None:
     assert done.stdout.split() == ["3"]
 
 
-def test_profiling_leaves_nothing_behind_and_the_session_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_profiling_leaves_nothing_behind_and_the_session_as_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     case = case_of("resnet-tiny")
     with opened(RUNTIME, case, CPU) as session:
@@ -125,7 +122,7 @@ def test_profiling_leaves_nothing_behind_and_the_session_as_it_was(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_images_are_made_as_pytorch_makes_them() -> None:
+def test_images_are_made_as_pytorch_makes_them():
     case = case_of("unet-tiny")
     right = PytorchRuntime().open(Job(case, CPU, JobSettings(threads=1)))
     expected = right.outputs(right.prepare(case))
@@ -142,7 +139,7 @@ def test_images_are_made_as_pytorch_makes_them() -> None:
     assert evidence.details["computed_in"] == {"float": 1.0}
 
 
-def test_outputs_are_copies() -> None:
+def test_outputs_are_copies():
     case = case_of("resnet-tiny")
     with opened(RUNTIME, case, CPU) as session:
         first = session.outputs(session.prepare(case))["logits"]
@@ -152,7 +149,7 @@ def test_outputs_are_copies() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"this is no graph", b"\x08\x09\x12"])
-def test_a_corrupt_file_is_an_error_of_the_case(tmp_path: Path, body: bytes) -> None:
+def test_a_corrupt_file_is_an_error_of_the_case(tmp_path, body):
     case = case_of("resnet-tiny")
     for path in folder_of(RUNTIME, case).iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -164,7 +161,7 @@ def test_a_corrupt_file_is_an_error_of_the_case(tmp_path: Path, body: bytes) -> 
     assert raised.value.advice
 
 
-def test_missing_weights_are_an_error_of_the_case(tmp_path: Path) -> None:
+def test_missing_weights_are_an_error_of_the_case(tmp_path):
     case = case_of("resnet-tiny")
     for path in folder_of(RUNTIME, case).iterdir():
         if path.name != "model.data":
@@ -174,13 +171,13 @@ def test_missing_weights_are_an_error_of_the_case(tmp_path: Path) -> None:
     assert raised.value.reason == "session_failed"
 
 
-def test_nothing_to_open_is_an_error_of_the_case() -> None:
+def test_nothing_to_open_is_an_error_of_the_case():
     with pytest.raises(CaseError) as raised:
         RUNTIME.open(Job(case_of("resnet-tiny"), CPU))
     assert raised.value.reason == "no_artefact"
 
 
-def test_inputs_of_another_size_than_the_graphs_are_an_error_of_the_case() -> None:
+def test_inputs_of_another_size_than_the_graphs_are_an_error_of_the_case():
     case = case_of("bert-tiny")
     longer = replace(case, shapes=settle(case.model, Shapes(1, sequence=24)))
     with opened(RUNTIME, case, CPU) as session:

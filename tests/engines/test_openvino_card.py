@@ -45,7 +45,7 @@ def case(precision: str = "fp32", **fields: Any) -> Case:
     return Case(find("bert-tiny"), target, precision, Shapes(2, sequence=16), **fields)
 
 
-def test_the_card_is_read_without_the_engine() -> None:
+def test_the_card_is_read_without_the_engine():
     code = (
         "import sys, json\n"
         "from accelbench.engines.openvino import OpenvinoRuntime\n"
@@ -72,9 +72,7 @@ def test_the_card_is_read_without_the_engine() -> None:
         ("auto", sorted({*EPYC, *ARC}), {"fp32", "bf16", "fp16", "int8"}),
     ],
 )
-def test_a_precision_is_refused_where_it_would_be_another(
-    name: str, capabilities: list[str], computes: set[str]
-) -> None:
+def test_a_precision_is_refused_where_it_would_be_another(name, capabilities, computes):
     for precision in PRECISIONS:
         answer = OpenvinoRuntime().supports(case(precision), unit(name, capabilities))
         assert answer.ok == (precision in computes), precision
@@ -83,14 +81,14 @@ def test_a_precision_is_refused_where_it_would_be_another(
             assert all(word in answer.advice for word in computes)
 
 
-def test_what_fp16_would_be_on_a_cpu_is_said() -> None:
+def test_what_fp16_would_be_on_a_cpu_is_said():
     answer = OpenvinoRuntime().supports(case("fp16"), unit("cpu", EPYC))
     assert answer.message == "OpenVINO's CPU would compute fp16 in bf16 or fp32"
 
 
 @pytest.mark.parametrize("name", ["CPU", "GPU.1", "NPU", "AUTO"])
 @pytest.mark.parametrize("precision", list(PRECISIONS))
-def test_the_precision_is_never_left_to_the_engine(name: str, precision: str) -> None:
+def test_the_precision_is_never_left_to_the_engine(name, precision):
     found = properties(name, precision, "latency", 3, EPYC)
     assert found["INFERENCE_PRECISION_HINT"] == PRECISIONS[precision].hint
     assert found["PERFORMANCE_HINT"] == "LATENCY"
@@ -101,14 +99,14 @@ def test_the_precision_is_never_left_to_the_engine(name: str, precision: str) ->
     assert (found.get("ENABLE_STARTUP_FALLBACK") is False) == (name == "AUTO")
 
 
-def test_properties_that_nobody_asked_for_are_not_set() -> None:
+def test_properties_that_nobody_asked_for_are_not_set():
     found = properties("CPU", "int8", "throughput", None, EPYC)
     assert found == {"PERFORMANCE_HINT": "THROUGHPUT", "INFERENCE_PRECISION_HINT": "f32"}
     # An NPU has no fp32 for what is not quantised.
     assert properties("NPU", "int8", "latency", None, BOOST)["INFERENCE_PRECISION_HINT"] == "f16"
 
 
-def test_units_have_the_engines_names() -> None:
+def test_units_have_the_engines_names():
     assert engine_name(unit("gpu.1", ARC)) == "GPU.1"
     assert engine_name(Device("openvino", "x", unit="npu")) == "NPU"
     assert engine_name(Device("openvino", "x")) == "CPU"
@@ -134,15 +132,13 @@ def test_units_have_the_engines_names() -> None:
         (unit("auto", EPYC, 3), ["GPU.0"], False),
     ],
 )
-def test_a_unit_that_was_not_asked_for_is_a_fallback(
-    asked: Device, said: str | list[str], fell_back: bool
-) -> None:
+def test_a_unit_that_was_not_asked_for_is_a_fallback(asked, said, fell_back):
     evidence = Evidence(places(asked, said), requested=str(asked))
     assert evidence.fell_back == fell_back
     assert (str(asked) in evidence.devices) == (not fell_back or "NPU" in said)
 
 
-def test_brackets_of_auto_are_no_part_of_a_name() -> None:
+def test_brackets_of_auto_are_no_part_of_a_name():
     assert executing(["(CPU)", "GPU.0"]) == ["CPU", "GPU.0"]
     assert executing("NPU") == ["NPU"]
     assert executing("") == []
@@ -153,7 +149,7 @@ def node(layer: str, kernel: str, time: str = "10", **more: str) -> dict[str, st
     return {"layerType": layer, "primitiveType": kernel, "execTimeMcs": time, **more}
 
 
-def test_a_profile_goes_by_kernels_and_not_by_what_comes_out() -> None:
+def test_a_profile_goes_by_kernels_and_not_by_what_comes_out():
     found = understood(
         [
             node("FullyConnected", "brgemm_avx512_bf16", "60", runtimePrecision="f32"),
@@ -171,7 +167,7 @@ def test_a_profile_goes_by_kernels_and_not_by_what_comes_out() -> None:
     assert json.loads(json.dumps(found.as_details(), allow_nan=False))["computed_in"]["bf16"] == 0.6
 
 
-def test_products_too_short_for_the_counter_are_counted() -> None:
+def test_products_too_short_for_the_counter_are_counted():
     found = understood([node("MatMul", "a_f32", "0"), node("MatMul", "b_i8", "0")])
     assert found.computed_in == {"fp32": 0.5, "int8": 0.5}
     assert understood([]).computed_in == {}
@@ -182,7 +178,7 @@ LAYERS = st.sampled_from(["MatMul", "Convolution", "Softmax", "Const"])
 
 
 @given(st.lists(st.tuples(LAYERS, KERNELS, st.integers(0, 10**6)), max_size=30))
-def test_shares_add_up(rows: list[tuple[str, str, int]]) -> None:
+def test_shares_add_up(rows):
     found = understood([node(layer, kernel, str(time)) for layer, kernel, time in rows])
     for shares in (found.computed_in, found.by_type):
         assert not shares or sum(shares.values()) == pytest.approx(1.0)
@@ -190,7 +186,7 @@ def test_shares_add_up(rows: list[tuple[str, str, int]]) -> None:
     assert bool(found.computed_in) == bool(products)
 
 
-def test_what_a_device_does_not_tell_is_no_accusation() -> None:
+def test_what_a_device_does_not_tell_is_no_accusation():
     silent = Profile({}, {}, why="the NPU counts nothing")
     assert silent.as_details() == {
         "computed_in": None,

@@ -34,31 +34,29 @@ class Core:
         return known
 
 
-def test_a_gpu_s_buffers_are_counted_but_those_in_the_host_s_memory() -> None:
+def test_a_gpu_s_buffers_are_counted_but_those_in_the_host_s_memory():
     core = Core()
     memory = UnitMemory(core)
     memory.begin("GPU.1")
     found = memory.now("GPU.1")
-    assert found is not None
     assert (found.current_bytes, found.peak_bytes, found.reserved_bytes) == (7, None, None)
     assert found.source == "openvino GPU_MEMORY_STATISTICS"
     assert {unit for unit, _ in core.asked} == {"GPU.1"}
 
 
-def test_of_an_npu_what_others_had_before_is_not_the_models() -> None:
+def test_of_an_npu_what_others_had_before_is_not_the_models():
     core = Core()
     memory = UnitMemory(core)
     memory.begin("NPU")
     core.npu = 1000
     found = memory.now("NPU")
-    assert found is not None
     assert (found.current_bytes, found.source) == (300, "openvino NPU_DEVICE_ALLOC_MEM_SIZE")
     core.npu = 600  # others gave back what they had
     assert memory.now("NPU").current_bytes == 0
 
 
 @pytest.mark.parametrize("trouble", [RuntimeError("unsupported"), TypeError("no such type")])
-def test_a_plugin_that_tells_nothing_leaves_it_unknown(trouble: Exception) -> None:
+def test_a_plugin_that_tells_nothing_leaves_it_unknown(trouble):
     core = Core()
     core.gpu = core.npu = trouble
     memory = UnitMemory(core)
@@ -67,7 +65,7 @@ def test_a_plugin_that_tells_nothing_leaves_it_unknown(trouble: Exception) -> No
         assert memory.now(unit) is None
 
 
-def test_a_cpu_is_not_asked() -> None:
+def test_a_cpu_is_not_asked():
     core = Core()
     memory = UnitMemory(core)
     memory.begin("CPU")
@@ -76,7 +74,7 @@ def test_a_cpu_is_not_asked() -> None:
     assert core.asked == []
 
 
-def test_a_session_tells_it_of_the_unit_that_it_runs_on() -> None:
+def test_a_session_tells_it_of_the_unit_that_it_runs_on():
     pytest.importorskip("openvino")
     from accelbench.engines.openvino.session import OpenvinoSession
 
@@ -93,7 +91,7 @@ def test_a_session_tells_it_of_the_unit_that_it_runs_on() -> None:
     assert session.device_memory() is None
 
 
-def test_the_columns_have_what_was_sampled() -> None:
+def test_the_columns_have_what_was_sampled():
     core = Core()
     memory = UnitMemory(core)
 
@@ -104,7 +102,7 @@ def test_the_columns_have_what_was_sampled() -> None:
         def reset_memory(self) -> None:
             return None
 
-    session: Session = Sampled()  # type: ignore[assignment]
+    session: Session = Sampled()
     meter = WorkerMeter()
     meter.watch(session)
     core.gpu = {"usm_device": 8 * MIB, "usm_host": 9 * MIB}

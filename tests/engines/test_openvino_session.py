@@ -142,7 +142,7 @@ def off(session: Any, case: Case) -> Any:
         ("bert-tiny", "int8"),
     ],
 )
-def test_outputs_are_pytorchs_at_any_batch(opened: Any, model: str, precision: str) -> None:
+def test_outputs_are_pytorchs_at_any_batch(opened, model, precision):
     session = opened(asked(model, precision))
     for batch in (2, 1, 3):
         held = off(session, asked(model, precision, batch))
@@ -159,9 +159,7 @@ def test_outputs_are_pytorchs_at_any_batch(opened: Any, model: str, precision: s
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_a_narrow_precision_is_computed_in_or_refused(
-    opened: Any, units: Mapping[str, Device], precision: str
-) -> None:
+def test_a_narrow_precision_is_computed_in_or_refused(opened, units, precision):
     case = asked(precision=precision)
     supported = OpenvinoRuntime().supports(case, units["cpu"]).ok
     capability = {"bf16": "BF16", "fp16": "FP16"}[precision]
@@ -180,9 +178,7 @@ def test_a_narrow_precision_is_computed_in_or_refused(
     assert session.evidence().details["computed_in"][precision] > 0.5
 
 
-def test_another_precision_than_asked_for_is_no_result(
-    opened: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_precision_than_asked_for_is_no_result(opened, monkeypatch):
     session = opened(asked())
     bound = session.prepare(asked())
     monkeypatch.setattr(session, "_profiled", lambda _: Profile({"bf16": 0.9, "fp32": 0.1}, {}))
@@ -193,9 +189,7 @@ def test_another_precision_than_asked_for_is_no_result(
         assert caught.value.reason == "precision_changed"
 
 
-def test_an_engine_left_to_itself_is_caught(
-    opened: Any, units: Mapping[str, Device], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_left_to_itself_is_caught(opened, units, monkeypatch):
     """Without a precision hint, OpenVINO's CPU computes fp32 models in bf16 where it can."""
     if "BF16" not in units["cpu"].details["capabilities"]:
         pytest.skip("this CPU has no bf16 to fall into")
@@ -212,7 +206,7 @@ def test_an_engine_left_to_itself_is_caught(
     assert caught.value.reason == "precision_changed"
 
 
-def test_compiling_is_a_phase_of_its_own(opened: Any) -> None:
+def test_compiling_is_a_phase_of_its_own(opened):
     session = opened(asked())
     assert session.evidence().devices == ()  # nothing has run yet
     inputs = session.prepare(asked())
@@ -228,7 +222,7 @@ def test_compiling_is_a_phase_of_its_own(opened: Any) -> None:
     assert session.sample(other, 2, Timing.WHOLE).compilations == 0
 
 
-def test_a_step_reads_the_inputs_that_it_is_given(opened: Any) -> None:
+def test_a_step_reads_the_inputs_that_it_is_given(opened):
     """Inputs are bound where they lie: going to and fro between two must not mix them up."""
     session = opened(asked("resnet-tiny"))
     one, other = (session.prepare(asked("resnet-tiny"), seed) for seed in (1, 2))
@@ -239,7 +233,7 @@ def test_a_step_reads_the_inputs_that_it_is_given(opened: Any) -> None:
     assert not np.array_equal(session.outputs(changed)["logits"], first)
 
 
-def test_evidence_says_where_how_and_in_what(opened: Any, units: Mapping[str, Device]) -> None:
+def test_evidence_says_where_how_and_in_what(opened, units):
     session = opened(asked())
     inputs = session.prepare(asked())
     session.compile(inputs)
@@ -259,9 +253,7 @@ def test_evidence_says_where_how_and_in_what(opened: Any, units: Mapping[str, De
     assert details["outputs_finite"]
 
 
-def test_where_memory_holds_the_weights_once_they_are_never_there_twice(
-    opened: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_memory_holds_the_weights_once_they_are_never_there_twice(opened, monkeypatch):
     """The model that is compiled to count takes the place of the one that was run."""
     session = opened(asked())
     inputs = session.prepare(asked())
@@ -285,7 +277,7 @@ def test_where_memory_holds_the_weights_once_they_are_never_there_twice(
     assert not session._compiled.stands_in
 
 
-def test_threads_are_those_asked_for_or_the_engines(opened: Any) -> None:
+def test_threads_are_those_asked_for_or_the_engines(opened):
     found = {}
     for threads in (1, 2, None):
         session = opened(asked(), threads=threads)
@@ -295,9 +287,7 @@ def test_threads_are_those_asked_for_or_the_engines(opened: Any) -> None:
     assert found[None] >= 1
 
 
-def test_auto_can_be_asked_for_and_says_what_it_chose(
-    opened: Any, units: Mapping[str, Device]
-) -> None:
+def test_auto_can_be_asked_for_and_says_what_it_chose(opened, units):
     auto = units["auto"]
     session = opened(asked(), "auto")
     assert off(session, asked()).ok
@@ -310,7 +300,7 @@ def test_auto_can_be_asked_for_and_says_what_it_chose(
     assert evidence.details["threads"] == 1
 
 
-def test_the_throughput_hint_stays_one_request(opened: Any) -> None:
+def test_the_throughput_hint_stays_one_request(opened):
     case = asked(options={"hint": "throughput"})
     session = opened(case, threads=2)
     inputs = session.prepare(case)
@@ -321,9 +311,7 @@ def test_the_throughput_hint_stays_one_request(opened: Any) -> None:
     assert details["optimal_requests"] >= 1
 
 
-def test_the_model_cache_is_used_when_asked_and_told(
-    opened: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_cache_is_used_when_asked_and_told(opened, tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path))
     plain = opened(asked("resnet-tiny"))
     plain.compile(plain.prepare(asked("resnet-tiny")))
@@ -338,18 +326,14 @@ def test_the_model_cache_is_used_when_asked_and_told(
     assert list((tmp_path / "openvino").iterdir())
 
 
-def test_a_unit_that_is_not_here_is_an_error_of_the_case(
-    opened: Any, units: Mapping[str, Device]
-) -> None:
+def test_a_unit_that_is_not_here_is_an_error_of_the_case(opened, units):
     gone = dataclasses.replace(units["cpu"], unit="gpu", details={"device": "gpu.7"})
     with pytest.raises(UnsupportedError) as caught:
         opened(asked(), device=gone)
     assert caught.value.reason == "engine_sees_no_device"
 
 
-def test_an_artefact_that_is_none_is_an_error_of_the_case(
-    opened: Any, artefacts: Mapping[str, str], units: Mapping[str, Device], tmp_path: Path
-) -> None:
+def test_an_artefact_that_is_none_is_an_error_of_the_case(opened, artefacts, units, tmp_path):
     for name in ("manifest.json", "model.xml"):
         (tmp_path / name).write_bytes((Path(artefacts["bert-tiny:ir"]) / name).read_bytes())
     (tmp_path / "model.xml").write_text("<net", encoding="utf-8")
@@ -362,7 +346,7 @@ def test_an_artefact_that_is_none_is_an_error_of_the_case(
     assert caught.value.reason == "no_artefact"
 
 
-def test_what_the_engine_says_is_put_in_words() -> None:
+def test_what_the_engine_says_is_put_in_words():
     said = RuntimeError(
         "Exception from src/inference/src/cpp/core.cpp:117:\n"
         "Exception from src/plugins/intel_cpu/src/plugin.cpp:9:\nCheck 'x' failed.\n\n"
@@ -376,7 +360,7 @@ def test_what_the_engine_says_is_put_in_words() -> None:
     assert instructions(None) is None
 
 
-def test_the_engine_is_imported_without_its_telemetry_and_threads() -> None:
+def test_the_engine_is_imported_without_its_telemetry_and_threads():
     code = (
         "import os, sys\n"
         "import numpy\n"  # whose own threads survive a fork
@@ -398,13 +382,13 @@ def test_the_engine_is_imported_without_its_telemetry_and_threads() -> None:
     assert done.stdout.strip() == "0"  # or the template could not be forked
 
 
-def test_an_input_that_a_conversion_has_made_is_named() -> None:
+def test_an_input_that_a_conversion_has_made_is_named():
     assert known_name({"b", "a"}, ["a", "b"]) == "a"
     with pytest.raises(CaseError, match="takes an input made, which its file does not have"):
         known_name({"made"}, ["a"])
 
 
-def test_an_output_that_a_conversion_has_lost_is_named() -> None:
+def test_an_output_that_a_conversion_has_lost_is_named():
     assert place_of("y", [{"x"}, {"y", "z"}]) == 1
     with pytest.raises(CaseError, match="OpenVINO's model has no output w") as refused:
         place_of("w", [{"x"}])

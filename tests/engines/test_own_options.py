@@ -42,7 +42,7 @@ def values(option: RuntimeOption) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("runtime", "option"), OWN, ids=[f"{r.info.name}.{o.name}" for r, o in OWN]
 )
-def test_every_declared_value_is_taken_somewhere(runtime: Runtime, option: RuntimeOption) -> None:
+def test_every_declared_value_is_taken_somewhere(runtime, option):
     for value in values(option):
         answers = []
         for hardware in runtime.info.hardware:
@@ -62,14 +62,14 @@ def test_every_declared_value_is_taken_somewhere(runtime: Runtime, option: Runti
 @pytest.mark.parametrize(
     ("runtime", "option"), OWN, ids=[f"{r.info.name}.{o.name}" for r, o in OWN]
 )
-def test_what_is_the_default_is_one_of_its_values(runtime: Runtime, option: RuntimeOption) -> None:
+def test_what_is_the_default_is_one_of_its_values(runtime, option):
     for hardware in runtime.info.hardware:
         default = option.default_on(hardware)
         # A text that nobody gave is none at all.
         assert default in values(option) or (option.kind == "text" and default is None)
 
 
-def test_the_document_lists_them_and_no_others() -> None:
+def test_the_document_lists_them_and_no_others():
     listed = re.findall(r"^\| `([\w-]+\.[\w-]+)` \|(.*?)\|", DOCUMENT.read_text(), re.MULTILINE)
     assert sorted(name for name, _ in listed) == sorted(f"{r.info.name}.{o.name}" for r, o in OWN)
     by_name = {f"{r.info.name}.{o.name}": o for r, o in OWN}
@@ -79,7 +79,7 @@ def test_the_document_lists_them_and_no_others() -> None:
         assert said == set(by_name[name].choices or kinds[by_name[name].kind]), name
 
 
-def test_onnxruntime_rewrites_a_graph_as_far_as_it_is_told() -> None:
+def test_onnxruntime_rewrites_a_graph_as_far_as_it_is_told():
     """And whatever it rewrites, it computes the same."""
     found = {}
     for level, name in (("disabled", "ORT_DISABLE_ALL"), (None, "ORT_ENABLE_ALL")):

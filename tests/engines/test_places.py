@@ -35,7 +35,7 @@ def sampler(place: TorchPlace, torch: Any) -> LocalSampler:
 
 
 @pytest.mark.parametrize("hardware", BUILDS)
-def test_every_step_is_waited_for(hardware: str) -> None:
+def test_every_step_is_waited_for(hardware):
     torch, place = placed(hardware)
     torch.calls.clear()
     sampler(place, torch).sample(None, 3, Timing.EACH)
@@ -44,7 +44,7 @@ def test_every_step_is_waited_for(hardware: str) -> None:
 
 
 @pytest.mark.parametrize("hardware", BUILDS)
-def test_event_timers_time_every_step_and_wait_once(hardware: str) -> None:
+def test_event_timers_time_every_step_and_wait_once(hardware):
     torch, place = placed(hardware)
     torch.calls.clear()
     block = sampler(place, torch).sample(None, 4, Timing.DEVICE)
@@ -53,7 +53,7 @@ def test_event_timers_time_every_step_and_wait_once(hardware: str) -> None:
 
 
 @pytest.mark.parametrize("hardware", ["cuda", "rocm"])
-def test_the_second_card_is_the_second_card_throughout(hardware: str) -> None:
+def test_the_second_card_is_the_second_card_throughout(hardware):
     torch, place = placed(hardware, 1)
     assert str(place.device) == "cuda:1"
     assert place.synchronize is not None
@@ -61,20 +61,18 @@ def test_the_second_card_is_the_second_card_throughout(hardware: str) -> None:
     place.reset_memory()
     assert torch.calls == [("set_device", 1), ("synchronize", 1), ("reset", 1)]
     memory = place.memory()
-    assert memory is not None
     assert (memory.peak_bytes, memory.current_bytes, memory.reserved_bytes) == (3001, 2001, 4001)
     assert memory.source == "torch.cuda allocator"
 
 
-def test_metal_has_counters_but_no_peak() -> None:
+def test_metal_has_counters_but_no_peak():
     _, place = placed("mps")
     memory = place.memory()
-    assert memory is not None
     assert (memory.peak_bytes, memory.current_bytes, memory.reserved_bytes) == (None, 500, 900)
     assert "sampled" in memory.source
 
 
-def test_the_facts_that_change_a_cards_speed_are_told() -> None:
+def test_the_facts_that_change_a_cards_speed_are_told():
     torch, place = placed("cuda")
     facts = place.facts()
     assert facts["name"] == "NVIDIA H200"
@@ -90,7 +88,7 @@ def test_the_facts_that_change_a_cards_speed_are_told() -> None:
 
 
 @pytest.mark.parametrize(("build", "asked"), [("cuda", "rocm"), ("rocm", "cuda")])
-def test_a_build_for_the_other_vendor_is_refused(build: str, asked: str) -> None:
+def test_a_build_for_the_other_vendor_is_refused(build, asked):
     with pytest.raises(UnsupportedError) as caught:
         place_for(BUILDS[build](), asked, 0)
     assert caught.value.reason == "wrong_build"
@@ -99,14 +97,14 @@ def test_a_build_for_the_other_vendor_is_refused(build: str, asked: str) -> None
 
 
 @pytest.mark.parametrize(("hardware", "ordinal"), [("cuda", 2), ("rocm", 5)])
-def test_a_card_that_torch_does_not_see_is_an_error(hardware: str, ordinal: int) -> None:
+def test_a_card_that_torch_does_not_see_is_an_error(hardware, ordinal):
     with pytest.raises(CaseError) as caught:
         placed(hardware, ordinal)
     assert caught.value.reason == "engine_sees_no_device"
     assert str(ordinal) in caught.value.message
 
 
-def test_a_torch_without_any_device_says_so() -> None:
+def test_a_torch_without_any_device_says_so():
     for hardware in BUILDS:
         with pytest.raises(CaseError) as caught:
             place_for(fake_torch(gpus=0), hardware, 0)
@@ -114,13 +112,13 @@ def test_a_torch_without_any_device_says_so() -> None:
         assert caught.value.advice
 
 
-def test_the_host_needs_no_waiting_and_has_no_counters_of_its_own() -> None:
+def test_the_host_needs_no_waiting_and_has_no_counters_of_its_own():
     place = place_for(fake_torch(), "cpu", 0)
     assert place.synchronize is None
     assert place.timer is None
     assert place.memory() is None
 
 
-def test_other_hardware_is_refused() -> None:
+def test_other_hardware_is_refused():
     with pytest.raises(UnsupportedError, match="does not serve tpu"):
         place_for(fake_torch(), "tpu", 0)

@@ -22,18 +22,18 @@ from accelbench.engines.shared.local import own
 class TestOwn:
     """Times without what lies within."""
 
-    def test_an_outer_event_is_left_what_the_inner_ones_do_not_take(self) -> None:
+    def test_an_outer_event_is_left_what_the_inner_ones_do_not_take(self):
         events = [("t", 0, 10), ("t", 1, 3), ("t", 2, 1), ("t", 5, 4)]
         assert own(events) == [3, 2, 1, 4]
 
-    def test_order_does_not_matter_and_threads_are_apart(self) -> None:
+    def test_order_does_not_matter_and_threads_are_apart(self):
         events = [("t", 2, 1), ("u", 0, 10), ("t", 1, 3), ("t", 0, 10)]
         assert own(events) == [1, 10, 2, 7]
 
-    def test_neighbours_take_nothing_from_each_other(self) -> None:
+    def test_neighbours_take_nothing_from_each_other(self):
         assert own([("t", 0, 5), ("t", 5, 5)]) == [5, 5]
 
-    def test_rounding_makes_no_time_negative(self) -> None:
+    def test_rounding_makes_no_time_negative(self):
         assert own([("t", 0, 1), ("t", 0, 1), ("t", 0, 1)]) == [0, 0, 1]
 
 
@@ -58,12 +58,12 @@ class TestPytorch:
         row("ampere_sgemm_128x64", 0, 700, kernel=True),
     )
 
-    def test_on_a_host_it_is_the_operators_own_time(self) -> None:
+    def test_on_a_host_it_is_the_operators_own_time(self):
         [one] = torch_profile.spent(self.rows, "cpu:0")
         assert (one.kind, one.name) == ("aten::addmm", "128, 32x128, 128x128")
         assert (one.ns, one.calls, one.where) == (30_000, 4, "cpu:0")
 
-    def test_on_a_device_it_is_its_kernels_time_once(self) -> None:
+    def test_on_a_device_it_is_its_kernels_time_once(self):
         [one] = torch_profile.spent(self.rows, "cuda:1")
         assert (one.kind, one.ns, one.where) == ("aten::addmm", 700_000, "cuda:1")
 
@@ -76,14 +76,14 @@ def node(ts: int, dur: int, op: str, name: str = "n") -> dict[str, Any]:
 class TestOnnxruntime:
     """Events of its profile file."""
 
-    def test_steps_before_the_profiled_ones_are_left_out_with_all_their_runs(self) -> None:
+    def test_steps_before_the_profiled_ones_are_left_out_with_all_their_runs(self):
         runs = [{"cat": "Session", "name": "model_run", "ts": 100 * i, "dur": 90} for i in range(6)]
         nodes = [node(100 * i + 1, 10 + i, "Conv") for i in range(6)]
         # Two runs a step: of three steps the first is the warm one.
         found = ort_profile.spent([*runs, *nodes], steps=2, of=3, device="cpu:0")
         assert [one.ns for one in found] == [12_000, 13_000, 14_000, 15_000]
 
-    def test_a_loop_is_counted_without_its_body(self) -> None:
+    def test_a_loop_is_counted_without_its_body(self):
         events = [{"name": "model_run", "ts": 0, "dur": 99}, node(1, 50, "Loop", "loop")]
         events += [node(5, 10, "Add", "body"), node(20, 10, "Add", "body")]
         found = {}
@@ -115,7 +115,7 @@ class TestOpenvino:
     """Counters that are read after each inference."""
 
     @pytest.mark.parametrize(("averages", "says"), [(True, (100, 60, 50)), (False, (100, 20, 30))])
-    def test_running_means_are_taken_apart(self, averages: bool, says: tuple[float, ...]) -> None:
+    def test_running_means_are_taken_apart(self, averages, says):
         request = FakeRequest()
         request.says = says
         counted = CountedRequest(request, "openvino:0", averages)
@@ -140,7 +140,7 @@ QNN = """Msg Timestamp,Message,Time,Unit of Measurement,Timing Source,Event Leve
 """
 
 
-def test_qnns_cycles_become_parts_of_the_time_that_the_graph_took(tmp_path: Any) -> None:
+def test_qnns_cycles_become_parts_of_the_time_that_the_graph_took(tmp_path):
     (tmp_path / "qnn.csv").write_text(QNN)
     graph = {"nodes": {"/layer/Conv_token_1": {"type": "Conv2d"}}}
     (tmp_path / "graph.json").write_text(json.dumps({"graph": graph}))
@@ -157,7 +157,7 @@ def test_qnns_cycles_become_parts_of_the_time_that_the_graph_took(tmp_path: Any)
 class TestJax:
     """Events of XLA's profiler."""
 
-    def test_a_loop_is_counted_without_its_body_on_its_thread(self) -> None:
+    def test_a_loop_is_counted_without_its_body_on_its_thread(self):
         events = [
             Event("a", 0, 100, "while.3", on_device=False),
             Event("a", 10, 40, "add_fusion.1", on_device=False),
@@ -166,7 +166,7 @@ class TestJax:
         found = {one.kind: one.ns for one in jax_profile.spent(events, "cpu:0")}
         assert found == {"while": 60, "add_fusion": 40, "dot": 70}
 
-    def test_a_device_that_tells_is_believed_alone(self) -> None:
+    def test_a_device_that_tells_is_believed_alone(self):
         events = [
             Event("stream", 0, 10, "dot.2", on_device=True),
             Event("host", 0, 99, "dot.2", on_device=False),
@@ -177,5 +177,5 @@ class TestJax:
         ("operation", "kind"),
         [("add_fusion.12", "add_fusion"), ("copy", "copy"), ("a.b", "a.b"), (".1", ".1")],
     )
-    def test_a_number_is_no_part_of_a_kind(self, operation: str, kind: str) -> None:
+    def test_a_number_is_no_part_of_a_kind(self, operation, kind):
         assert jax_profile.kind(operation) == kind

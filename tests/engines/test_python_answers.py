@@ -45,13 +45,13 @@ PENDING: Future[int] = Future()
         ({1, PENDING}, "a future"),
     ],
 )
-def test_a_part_that_is_not_done_is_refused(answer: Any, what: str) -> None:
+def test_a_part_that_is_not_done_is_refused(answer, what):
     with pytest.raises(CaseError) as refused:
         refuse_unfinished(answer)
     assert refused.value.message.startswith(f"it returns {what}: its work is not done")
 
 
-def test_a_process_that_was_started_is_not_its_work() -> None:
+def test_a_process_that_was_started_is_not_its_work():
     with (
         subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.DEVNULL) as process,
         pytest.raises(CaseError, match="it returns a process"),
@@ -59,7 +59,7 @@ def test_a_process_that_was_started_is_not_its_work() -> None:
         refuse_unfinished({"job": process})
 
 
-def test_work_that_goes_on_within_an_object_is_not_done() -> None:
+def test_work_that_goes_on_within_an_object_is_not_done():
     @dataclass
     class Answer:
         job: Any
@@ -73,17 +73,17 @@ def test_work_that_goes_on_within_an_object_is_not_done() -> None:
     refuse_unfinished([Answer(1), Answer, threading])
 
 
-def test_two_parts_of_the_same_place_are_both_compared() -> None:
+def test_two_parts_of_the_same_place_are_both_compared():
     assert [int(value) for value in arrays({"a.b": 1, "a": {"b": 2}}).values()] == [1, 2]
     assert [int(value) for value in arrays({1: 3, "1": 4, "1'": 5}).values()] == [3, 4, 5]
 
 
 @pytest.mark.parametrize("answer", [None, 3, "text", [1, [2.0, "x"]], {"a": (1, None)}, b"bytes"])
-def test_what_is_done_is_not_refused(answer: Any) -> None:
+def test_what_is_done_is_not_refused(answer):
     refuse_unfinished(answer)
 
 
-def test_an_array_of_jax_within_an_object_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_of_jax_within_an_object_is_waited_for(monkeypatch):
     class Answer:
         def __init__(self) -> None:
             self.parts = [jnp.ones(3), 4]
@@ -108,7 +108,7 @@ _IN_A_SET = (
 )
 
 
-def test_a_set_is_compared_by_what_it_holds_in_every_process() -> None:
+def test_a_set_is_compared_by_what_it_holds_in_every_process():
     digests = {
         subprocess.run(
             [sys.executable, "-c", _IN_A_SET],
@@ -128,7 +128,7 @@ def test_a_set_is_compared_by_what_it_holds_in_every_process() -> None:
     assert digest({"a": 1, "b": 2}.keys()) == digest({"b", "a"})
 
 
-def test_what_is_not_compared_is_named() -> None:
+def test_what_is_not_compared_is_named():
     class Handle:
         __slots__ = ()
 
@@ -172,41 +172,41 @@ class Slotted:
         (torch.tensor([1.0], dtype=torch.bfloat16), torch.tensor([2.0], dtype=torch.bfloat16)),
     ],
 )
-def test_what_is_no_plain_array_is_compared_by_what_it_holds(one: Any, other: Any) -> None:
+def test_what_is_no_plain_array_is_compared_by_what_it_holds(one, other):
     """Sparse and quantised tensors ended in a TypeError, and a mask was not looked at."""
     assert uncompared(one) == []
     assert _digest(one) == _digest(one) != _digest(other)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_quantised_tensor_is_compared_by_its_values() -> None:
+def test_a_quantised_tensor_is_compared_by_its_values():
     made = torch.quantize_per_tensor(DENSE, 0.5, 0, torch.qint8)
     assert arrays(made)["output"].tolist() == DENSE.tolist()
 
 
-def test_what_lies_under_a_mask_does_not_count() -> None:
+def test_what_lies_under_a_mask_does_not_count():
     one, other = (np.ma.masked_array([1, hidden], [0, 1]) for hidden in (5, 6))
     assert _digest(one) == _digest(other)
 
 
-def test_a_sparse_tensor_is_the_same_however_it_was_put_together() -> None:
+def test_a_sparse_tensor_is_the_same_however_it_was_put_together():
     places = torch.tensor([[0, 0], [1, 1]])
     twice = torch.sparse_coo_tensor(places, torch.tensor([1.0, 1.0]), (2, 2))
     once = torch.sparse_coo_tensor(places[:, :1], torch.tensor([2.0]), (2, 2))
     assert _digest(twice) == _digest(once)
 
 
-def test_a_tensor_without_values_is_named_and_not_compared() -> None:
+def test_a_tensor_without_values_is_named_and_not_compared():
     assert uncompared(torch.empty(2, device="meta")) == ["Tensor"]
 
 
-def test_work_within_an_array_of_objects_or_slots_is_not_done() -> None:
+def test_work_within_an_array_of_objects_or_slots_is_not_done():
     for answer in (np.array([PENDING, 1], object), Slotted(1, [PENDING])):
         with pytest.raises(CaseError, match="it returns a future"):
             refuse_unfinished(answer)
 
 
-def test_what_goes_on_after_a_call_is_noticed_and_what_waits_is_not() -> None:
+def test_what_goes_on_after_a_call_is_noticed_and_what_waits_is_not():
     assert session.left_running() == ""
     end = threading.Event()
     waits = threading.Thread(target=end.wait)
@@ -224,7 +224,7 @@ def test_what_goes_on_after_a_call_is_noticed_and_what_waits_is_not() -> None:
     assert "continue after the calls return" in warning
 
 
-def test_a_timer_that_is_set_has_work_to_do_later() -> None:
+def test_a_timer_that_is_set_has_work_to_do_later():
     timer = threading.Timer(60.0, print)
     timer.start()
     try:
@@ -234,9 +234,7 @@ def test_a_timer_that_is_set_has_work_to_do_later() -> None:
         timer.join()
 
 
-def test_who_spins_for_a_while_after_its_work_has_left_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_spins_for_a_while_after_its_work_has_left_nothing(monkeypatch):
     used = iter([0.9, 0.01, 0.9, 0.9, 0.9])
     clocks: Iterator[dict[int, float]] = iter([{}, {}, {}, {}, {7: 1.0}, {7: 1.02}])
     monkeypatch.setattr(session, "_thread_seconds", lambda: next(clocks))
@@ -275,12 +273,12 @@ class Named(dict[str, Any]):
         PENDING,
     ],
 )
-def test_what_has_its_values_is_not_evaluated(answer: Any) -> None:
+def test_what_has_its_values_is_not_evaluated(answer):
     assert late_parts(answer) == []
     assert evaluated(answer) is answer
 
 
-def test_late_parts_are_evaluated_where_they_are_and_the_rest_stays() -> None:
+def test_late_parts_are_evaluated_where_they_are_and_the_rest_stays():
     class Late:
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             return np.arange(3)

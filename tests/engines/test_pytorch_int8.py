@@ -28,16 +28,14 @@ def looked_at(name: str) -> Any:
 @pytest.mark.parametrize(
     ("name", "products", "share"), [("bert-tiny", 13, 1), ("vit-tiny", 13, 0.94)]
 )
-def test_the_part_of_the_work_that_is_int8_is_counted(
-    name: str, products: int, share: float
-) -> None:
+def test_the_part_of_the_work_that_is_int8_is_counted(name, products, share):
     details = looked_at(name)
     assert details["int8_products"] == products
     assert details["computed_in"]["int8"] == pytest.approx(share, abs=0.005)
     assert details["weight_shares"]["int8"] > 0.05
 
 
-def test_a_model_of_convolutions_is_not_int8_because_its_last_layer_is() -> None:
+def test_a_model_of_convolutions_is_not_int8_because_its_last_layer_is():
     details = looked_at("resnet-tiny")
     assert details["computed_in"]["int8"] == pytest.approx(0.02, abs=0.01)
     case = Case(find("resnet-tiny"), Target("pytorch", "cpu"), "int8", Shapes(1))
@@ -46,7 +44,7 @@ def test_a_model_of_convolutions_is_not_int8_because_its_last_layer_is() -> None
     assert told.value.reason == "precision_changed"
 
 
-def test_what_torchao_has_no_product_for_is_refused_and_no_crash() -> None:
+def test_what_torchao_has_no_product_for_is_refused_and_no_crash():
     """Mamba multiplies the weights of a linear layer itself."""
     with pytest.raises(UnsupportedError, match=r"aten\.matmul") as told:
         looked_at("mamba-tiny")

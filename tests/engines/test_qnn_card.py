@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +29,7 @@ def case(model: str = "bert-tiny", precision: str = "int8", **options: Any) -> A
     return case_of(model, precision, target="qnn/qnn", **options)
 
 
-def test_it_is_what_runs_on_qnn_by_default_and_wants_every_size_fixed() -> None:
+def test_it_is_what_runs_on_qnn_by_default_and_wants_every_size_fixed():
     assert RUNTIME.info.hardware == RUNTIME.info.default_for == ("qnn",)
     assert not RUNTIME.info.generates
     for precision, kind in (("int8", "onnx-qnn-int8"), ("fp16", "onnx-fp16")):
@@ -38,9 +37,7 @@ def test_it_is_what_runs_on_qnn_by_default_and_wants_every_size_fixed() -> None:
         assert RUNTIME.wants(case(precision=precision)) == ArtifactFormat(kind, static=True)
 
 
-def test_only_the_emulation_is_told_what_it_is(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_only_the_emulation_is_told_what_it_is(monkeypatch, tmp_path):
     package = SimpleNamespace(get_qnn_htp_path=lambda: "/site/libQnnHtp.so")
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime_qnn", package)
     assert backend.options(emulated=False) == {"backend_path": "/site/libQnnHtp.so"}
@@ -50,9 +47,7 @@ def test_only_the_emulation_is_told_what_it_is(
     assert emulated["dump_json_qnn_graph"] == "1"
 
 
-def test_an_npu_comes_before_what_else_the_provider_offers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_npu_comes_before_what_else_the_provider_offers(monkeypatch):
     registered = []
 
     def device(kind: str, name: str = QNN) -> Any:
@@ -74,7 +69,7 @@ def test_an_npu_comes_before_what_else_the_provider_offers(
     assert registered == [(QNN, "/site/plugin.so")]  # a second time is an error
 
 
-def test_who_took_what_in_words() -> None:
+def test_who_took_what_in_words():
     taken = {
         QNN: Counter({"MatMul": 10, "Add": 5}),
         CPU: Counter({"Einsum": 1, "QuantizeLinear": 3}),
@@ -84,7 +79,7 @@ def test_who_took_what_in_words() -> None:
     assert backend.left_over({QNN: Counter({"MatMul": 1})}) == "ONNX Runtime does not say which"
 
 
-def test_parts_of_a_graph_are_counted_together() -> None:
+def test_parts_of_a_graph_are_counted_together():
     def part(provider: str, *operators: str) -> Any:
         nodes = [SimpleNamespace(op_type=name) for name in operators]
         return SimpleNamespace(ep_name=provider, get_nodes=lambda: nodes)
@@ -111,7 +106,7 @@ def graph(*nodes: tuple[str, list[tuple[int, list[int]]], list[int]]) -> Any:
     return {"nodes": body, "tensors": tensors}
 
 
-def test_products_are_weighed_by_their_multiplications() -> None:
+def test_products_are_weighed_by_their_multiplications():
     found = composed_of(
         [
             graph(
@@ -125,7 +120,7 @@ def test_products_are_weighed_by_their_multiplications() -> None:
     assert found.operators == {"FullyConnected": 1, "ElementWiseAdd": 1, "MatMul": 1}
 
 
-def test_convolutions_reach_over_their_kernel() -> None:
+def test_convolutions_reach_over_their_kernel():
     found = composed_of(
         [
             graph(
@@ -147,12 +142,12 @@ def test_convolutions_reach_over_their_kernel() -> None:
         (0x9999, F16, "0x9999 × float16"),
     ],
 )
-def test_a_product_is_of_both_its_types(left: int, right: int, said: str) -> None:
+def test_a_product_is_of_both_its_types(left, right, said):
     found = composed_of([graph(("MatMul", [(left, [2, 2]), (right, [2, 2])], [2, 2]))])
     assert found.computed_in == {said: 1.0}
 
 
-def test_graphs_are_read_and_the_log_beside_them_is_not(tmp_path: Path) -> None:
+def test_graphs_are_read_and_the_log_beside_them_is_not(tmp_path):
     body = graph(("MatMul", [(F16, [2, 2]), (F16, [2, 2])], [2, 2]))
     (tmp_path / "a.json").write_text(json.dumps({"graph": body, "op_types": ["MatMul"]}))
     (tmp_path / "a_tensor_log.json").write_text(json.dumps({"graph": {"name": "x"}, "log": []}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def case(model: str = "resnet-tiny", precision: str = "int8", batch: int = 2) ->
     ("model", "precision", "within"),
     [("resnet-tiny", "int8", 0.25), ("llama-tiny", "int8", 0.1), ("resnet-tiny", "fp16", 0.02)],
 )
-def test_all_of_it_runs_there_in_what_was_asked(model: str, precision: str, within: float) -> None:
+def test_all_of_it_runs_there_in_what_was_asked(model, precision, within):
     asked = case(model, precision)
     with opened(RUNTIME, asked, NPU) as session:
         inputs = session.prepare(asked)
@@ -61,7 +60,7 @@ def test_all_of_it_runs_there_in_what_was_asked(model: str, precision: str, with
     json.dumps(dict(details), allow_nan=False)
 
 
-def test_what_it_says_before_it_ran() -> None:
+def test_what_it_says_before_it_ran():
     asked = case()
     with opened(RUNTIME, asked, NPU, threads=2) as session:
         evidence = session.evidence()
@@ -72,7 +71,7 @@ def test_what_it_says_before_it_ran() -> None:
     )
 
 
-def test_another_precision_than_asked_is_no_result() -> None:
+def test_another_precision_than_asked_is_no_result():
     asked = case(precision="fp16")
     folder = folder_of(RUNTIME, asked)
     session = RUNTIME.open(Job(case(), NPU, JobSettings(threads=1), artefact=str(folder)))
@@ -85,9 +84,7 @@ def test_another_precision_than_asked_is_no_result() -> None:
     assert raised.value.reason == "precision_changed"
 
 
-def test_outputs_that_the_cpu_does_not_have_are_no_result(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_outputs_that_the_cpu_does_not_have_are_no_result(monkeypatch):
     asked = case()
     with opened(RUNTIME, asked, NPU) as session:
         session.outputs(session.prepare(asked))
@@ -99,7 +96,7 @@ def test_outputs_that_the_cpu_does_not_have_are_no_result(
     assert "a batch of 2" in raised.value.message
 
 
-def test_with_layer_norms_written_out_the_second_item_is_right_too() -> None:
+def test_with_layer_norms_written_out_the_second_item_is_right_too():
     """As they are, the emulation gives 0.44 of BERT's spread: wrong for all but the first."""
     asked = case("bert-tiny")
     recipe = Recipe(asked, RUNTIME.wants(asked), workarounds=("layer_norm_written_out",))
@@ -112,7 +109,7 @@ def test_with_layer_norms_written_out_the_second_item_is_right_too() -> None:
     assert distance(found, asked) < 0.5
 
 
-def test_what_it_does_not_take_is_a_fallback_that_says_which(tmp_path: Path) -> None:
+def test_what_it_does_not_take_is_a_fallback_that_says_which(tmp_path):
     asked = case()
     folder = folder_of(RUNTIME, asked)
     import onnx
@@ -146,7 +143,7 @@ def test_what_it_does_not_take_is_a_fallback_that_says_which(tmp_path: Path) -> 
     assert raised.value.advice
 
 
-def test_a_corrupt_file_is_an_error_of_the_case(tmp_path: Path) -> None:
+def test_a_corrupt_file_is_an_error_of_the_case(tmp_path):
     asked = case()
     for path in folder_of(RUNTIME, asked).iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -156,7 +153,7 @@ def test_a_corrupt_file_is_an_error_of_the_case(tmp_path: Path) -> None:
     assert raised.value.reason == "session_failed"
 
 
-def test_an_output_that_is_no_number_is_unlike_the_cpu() -> None:
+def test_an_output_that_is_no_number_is_unlike_the_cpu():
     asked = case()
     with opened(RUNTIME, asked, NPU) as session:
         for far in ({"a": 0.1, "b": float("nan")}, {"b": float("nan"), "a": 0.1}):
@@ -169,7 +166,7 @@ def test_an_output_that_is_no_number_is_unlike_the_cpu() -> None:
         session._hold_to_cpu()
 
 
-def test_a_few_values_are_judged_only_where_there_is_nothing_else() -> None:
+def test_a_few_values_are_judged_only_where_there_is_nothing_else():
     many = np.linspace(-1, 1, 64, dtype=np.float32)
     one = np.float32([[0.006]])
     found = distances({"logit": (one + 0.1, one), "embeds": (many + 0.01, many)})

@@ -36,8 +36,7 @@ def session() -> Iterator[Any]:
     opened.close()
 
 
-def test_the_question_is_what_the_passages_leave_of_the_prompt() -> None:
-    assert SPEC.generation is not None
+def test_the_question_is_what_the_passages_leave_of_the_prompt():
     drawn = make_inputs(SPEC, Shapes(2, prompt_tokens=70, new_tokens=4), 0)
     assert drawn["input_ids"].shape == (2, 70 - RETRIEVED * PASSAGE)
     assert make_inputs(SPEC, Shapes(2, sequence=9), 0)["input_ids"].shape == (2, 9)
@@ -49,7 +48,7 @@ def test_the_question_is_what_the_passages_leave_of_the_prompt() -> None:
     assert caught.value.reason == "prompt_too_short"
 
 
-def test_the_passages_found_are_the_nearest_of_all(session: Any) -> None:
+def test_the_passages_found_are_the_nearest_of_all(session):
     network = session._module
     inputs = session.prepare(case_of())
     with torch.inference_mode():
@@ -63,9 +62,7 @@ def test_the_passages_found_are_the_nearest_of_all(session: Any) -> None:
     assert np.allclose(session.outputs(inputs)["scores"], found.scores)
 
 
-def test_a_passage_whose_vector_is_the_questions_is_found_first_and_read_first(
-    session: Any,
-) -> None:
+def test_a_passage_whose_vector_is_the_questions_is_found_first_and_read_first(session):
     network = session._module
     inputs = session.prepare(case_of())
     with torch.no_grad():
@@ -78,7 +75,7 @@ def test_a_passage_whose_vector_is_the_questions_is_found_first_and_read_first(
     assert read["attention_mask"].shape == read["input_ids"].shape
 
 
-def test_padding_says_nothing_of_a_question(session: Any) -> None:
+def test_padding_says_nothing_of_a_question(session):
     ids = session.prepare(case_of())["input_ids"]
     mask = torch.ones_like(ids)
     mask[:, 10:] = 0
@@ -91,7 +88,7 @@ def test_padding_says_nothing_of_a_question(session: Any) -> None:
     assert torch.allclose(one, bare, atol=1e-6)
 
 
-def test_answers_are_the_generators_greedy_ones(session: Any) -> None:
+def test_answers_are_the_generators_greedy_ones(session):
     inputs = session.prepare(case_of())
     network = session._module
     tokens = session.outputs(inputs)["tokens"]
@@ -101,7 +98,7 @@ def test_answers_are_the_generators_greedy_ones(session: Any) -> None:
     assert (tokens == theirs[:, -3:].numpy()).all()
 
 
-def test_each_stage_has_its_time_and_each_token(session: Any) -> None:
+def test_each_stage_has_its_time_and_each_token(session):
     block = session.sample(session.prepare(case_of()), 2, Timing.PHASES)
     assert session.phases == tuple(block.phase_ns) == ("embed", "retrieve", "generate")
     for i, request in enumerate(block.token_ns):
@@ -112,7 +109,7 @@ def test_each_stage_has_its_time_and_each_token(session: Any) -> None:
     assert session.sample(session.prepare(case_of()), 1, Timing.EACH).token_ns == ()
 
 
-def test_a_forward_pass_gives_logits_of_the_question(session: Any) -> None:
+def test_a_forward_pass_gives_logits_of_the_question(session):
     case = case_of(new_tokens=None)
     inputs = session.prepare(case)
     assert session.phases == ("step",)
@@ -123,10 +120,9 @@ def test_a_forward_pass_gives_logits_of_the_question(session: Any) -> None:
     assert np.allclose(found["logits"][:, -1], session.outputs(request)["logits"], atol=1e-5)
 
 
-def test_the_generator_alone_learns(session: Any) -> None:
+def test_the_generator_alone_learns(session):
     network = session._module.train()
     inputs = session.prepare(case_of(new_tokens=None))
-    assert SPEC.training is not None
     named(SPEC.training.loss)(network(**inputs), inputs).backward()
     learn = {n for n, p in network.named_parameters() if p.grad is not None and p.grad.any()}
     assert learn == {n for n, _ in network.named_parameters() if n.startswith("generator.")}
@@ -134,7 +130,7 @@ def test_the_generator_alone_learns(session: Any) -> None:
     assert network.generator.training
 
 
-def test_index_and_passages_are_of_the_seed_and_follow_the_precision() -> None:
+def test_index_and_passages_are_of_the_seed_and_follow_the_precision():
     found = []
     for seed, precision in ((1, "fp32"), (1, "bf16"), (2, "fp32")):
         case = Case(SPEC, Target("pytorch", "cpu"), precision, case_of().shapes)

@@ -33,7 +33,7 @@ def numbers(group: RankGroup) -> list[int]:
     return [int(rank["pid"]) for rank in group.ask("where")]
 
 
-def test_a_rank_that_is_killed_is_named_with_its_last_words_and_ends_the_others() -> None:
+def test_a_rank_that_is_killed_is_named_with_its_last_words_and_ends_the_others():
     group = RankGroup(RankLaunch(2, collective_seconds=60))
     pids = numbers(group)
     (log,) = group._folder.glob("logs/*/attempt_0/1/stderr.log")
@@ -45,7 +45,7 @@ def test_a_rank_that_is_killed_is_named_with_its_last_words_and_ends_the_others(
     assert gone(pids)
 
 
-def test_a_rank_that_hangs_is_named_and_ended() -> None:
+def test_a_rank_that_hangs_is_named_and_ended():
     group = RankGroup(RankLaunch(2, collective_seconds=5))
     pids = numbers(group)
     os.kill(pids[1], signal.SIGSTOP)
@@ -62,13 +62,12 @@ input()
 """
 
 
-def test_no_rank_outlives_its_worker_nor_does_its_folder() -> None:
+def test_no_rank_outlives_its_worker_nor_does_its_folder():
     with tempfile.TemporaryDirectory() as base:  # a path that is short enough for sockets
         with subprocess.Popen(
             [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env={**os.environ, "TMPDIR": base},
         ) as worker:  # fmt: skip
-            assert worker.stdout is not None
             pids = [int(word) for word in worker.stdout.readline().split()]
             assert len(pids) == 2
             worker.kill()
@@ -80,7 +79,7 @@ def test_no_rank_outlives_its_worker_nor_does_its_folder() -> None:
 
 
 @pytest.mark.parametrize("ended", ["by a word", "without one"])
-def test_machines_meet_by_rendezvous_and_part(ended: str) -> None:
+def test_machines_meet_by_rendezvous_and_part(ended):
     """Two agents on one host, each with a rank: what two machines would be.
 
     A worker is ended with its agent when nothing more is asked of it: that is no rank's failure.

@@ -44,13 +44,13 @@ def session_of(apart: float, strategy: str) -> DistributedSession:
     return DistributedSession(Job(case, CPU, JobSettings()), cast("RankGroup", Ranks(apart)))
 
 
-def test_weights_that_drift_apart_are_refused() -> None:
+def test_weights_that_drift_apart_are_refused():
     with pytest.raises(CaseError) as caught:
         session_of(0.005, "ddp").weight_values(16, 1)
     assert caught.value.reason == "wrong_steps"
 
 
 @pytest.mark.parametrize(("apart", "strategy"), [(0.0, "ddp"), (1e-6, "ddp"), (1.0, "fsdp2")])
-def test_weights_that_ranks_share_or_keep_alike_are_not(apart: float, strategy: str) -> None:
+def test_weights_that_ranks_share_or_keep_alike_are_not(apart, strategy):
     """Ranks of FSDP keep a part of each weight only."""
     assert len(session_of(apart, strategy).weight_values(16, 1)) == 8

@@ -51,7 +51,7 @@ def alone() -> tuple[dict[str, np.ndarray], list[float], np.ndarray]:
     with opened(case) as session, session.without_dropout():
         inputs = session.prepare(case)
         outputs = session.outputs(inputs)["logits"]
-        loss = session._procedure._loss_of(inputs, lambda _phase: None)  # type: ignore[attr-defined]
+        loss = session._procedure._loss_of(inputs, lambda _phase: None)
         loss.backward()
         gradients = {
             name: weight.grad.numpy().copy()
@@ -67,9 +67,7 @@ def together(case: Case, ranks: RankGroup) -> DistributedSession:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_gradients_and_losses_are_those_of_one_process(
-    way: str, ranks: RankGroup, alone: tuple[dict[str, np.ndarray], list[float], np.ndarray]
-) -> None:
+def test_gradients_and_losses_are_those_of_one_process(way, ranks, alone):
     gradients, losses, outputs = alone
     case = replace(case_of("bert-tiny", batch=BATCH, **WAYS[way]), world_size=2)
     session = together(case, ranks)
@@ -91,9 +89,7 @@ def test_gradients_and_losses_are_those_of_one_process(
 
 
 @pytest.mark.parametrize("way", ["ddp", "fsdp2", "tp"])
-def test_outputs_before_a_training_change_nothing_of_it(
-    way: str, ranks: RankGroup, alone: tuple[dict[str, np.ndarray], list[float], np.ndarray]
-) -> None:
+def test_outputs_before_a_training_change_nothing_of_it(way, ranks, alone):
     """As checks ask for them: twice of the weights as they are, and once of doubled ones."""
     _, losses, outputs = alone
     case = replace(case_of("bert-tiny", batch=BATCH, **WAYS[way]), world_size=2)
@@ -120,7 +116,7 @@ def split(case: Case) -> Case:
     return replace(case, world_size=2, options={"strategy": "tp"})
 
 
-def test_requests_are_those_of_one_process(ranks: RankGroup) -> None:
+def test_requests_are_those_of_one_process(ranks):
     case = inferring("llama-tiny", prompt_tokens=8, new_tokens=NEW_TOKENS)
     with opened(case) as alone:
         right = [alone.outputs(alone.prepare(case, seed)) for seed in (0, 1)]
@@ -136,7 +132,7 @@ def test_requests_are_those_of_one_process(ranks: RankGroup) -> None:
     assert [rank["split_modules"] for rank in facts] == [{"colwise": 10, "rowwise": 4}] * 2
 
 
-def test_prefill_and_decode_of_ranks_are_timed_together(ranks: RankGroup) -> None:
+def test_prefill_and_decode_of_ranks_are_timed_together(ranks):
     case = split(inferring("llama-tiny", prompt_tokens=8, new_tokens=NEW_TOKENS))
     session = together(case, ranks)
     inputs = session.prepare(case)
@@ -154,7 +150,7 @@ def test_prefill_and_decode_of_ranks_are_timed_together(ranks: RankGroup) -> Non
     assert exchanged["communication_ms"] > 0
 
 
-def test_a_forward_pass_of_ranks_is_that_of_one_process(ranks: RankGroup) -> None:
+def test_a_forward_pass_of_ranks_is_that_of_one_process(ranks):
     case = inferring("bert-tiny", batch=3, sequence=16)
     with opened(case) as alone:
         right = alone.outputs(alone.prepare(case))
@@ -166,7 +162,7 @@ def test_a_forward_pass_of_ranks_is_that_of_one_process(ranks: RankGroup) -> Non
         np.testing.assert_allclose(found[name], values[[2, 0, 1]], atol=1e-5)
 
 
-def test_what_ranks_spend_on_each_other_is_told(ranks: RankGroup) -> None:
+def test_what_ranks_spend_on_each_other_is_told(ranks):
     case = replace(case_of("bert-tiny", batch=BATCH, strategy="ddp"), world_size=2)
     session = together(case, ranks)
     found = session.exchanged(case)
@@ -176,7 +172,7 @@ def test_what_ranks_spend_on_each_other_is_told(ranks: RankGroup) -> None:
     assert [rank["collectives"] >= 1 for rank in found["ranks"]] == [True, True]
     session.host_memory.reset_peak()
     session.sample(session.prepare(case), 1, Timing.EACH)
-    assert session.host_memory.peak_bytes() == max(session.host_memory.peaks)  # type: ignore[type-var]
+    assert session.host_memory.peak_bytes() == max(session.host_memory.peaks)
     told = session.evidence()
     assert told.devices == ("cpu:0",)
     assert [rank["rank"] for rank in told.details["distributed"]["ranks"]] == [0, 1]
@@ -184,13 +180,13 @@ def test_what_ranks_spend_on_each_other_is_told(ranks: RankGroup) -> None:
 
 
 @pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "broadcast"])
-def test_a_collective_by_itself_is_right_and_timed(name: str, ranks: RankGroup) -> None:
+def test_a_collective_by_itself_is_right_and_timed(name, ranks):
     """Each rank holds its own result against what the numbers of all come to."""
     assert ranks.ask("open_collective", name=name, size=4096) == [None, None]
     assert all(took > 0 for took in ranks.ask("time_collective", steps=2))
 
 
-def test_a_rank_that_refuses_says_why_and_all_are_gone(ranks: RankGroup) -> None:
+def test_a_rank_that_refuses_says_why_and_all_are_gone(ranks):
     # The last of this file: what one refuses ends the whole group.
     case = replace(case_of("qwen2-tiny", batch=2, strategy="tp"), world_size=2)
     with pytest.raises(CaseError, match="num_key_value_heads of qwen2-tiny is 1") as caught:

@@ -44,7 +44,7 @@ def measured(session: PytorchSession) -> Measurement:
                        session.evidence())  # fmt: skip
 
 
-def test_the_files_are_what_the_model_sees(folder: Path) -> None:
+def test_the_files_are_what_the_model_sees(folder):
     session = opened(folder)
     pixels = session.prepare(CASE)["pixel_values"]
     assert str(pixels.dtype) == "torch.bfloat16"
@@ -53,13 +53,13 @@ def test_the_files_are_what_the_model_sees(folder: Path) -> None:
     assert np.array_equal(pixels.float().numpy(), again.float().numpy())
 
 
-def test_other_seeds_are_drawn(folder: Path) -> None:
+def test_other_seeds_are_drawn(folder):
     session = opened(folder)
     drawn, synthetic = session.prepare(CASE, seed=5), opened(None).prepare(CASE, seed=5)
     assert drawn["pixel_values"].equal(synthetic["pixel_values"])
 
 
-def test_the_result_carries_columns_evidence_and_notes(folder: Path) -> None:
+def test_the_result_carries_columns_evidence_and_notes(folder):
     (folder / "dark/2.png").write_bytes(b"nothing")
     session = opened(folder)
     assert isinstance(session, RealInputs)
@@ -72,14 +72,14 @@ def test_the_result_carries_columns_evidence_and_notes(folder: Path) -> None:
     assert (data["files"], data["classes"], data["skipped_count"]) == (3, 2, 1)
 
 
-def test_synthetic_inputs_leave_no_trace(folder: Path) -> None:
+def test_synthetic_inputs_leave_no_trace(folder):
     session = opened(None)
     found = measured(session)
     assert with_inputs(session, found) == replace(found)
     assert "data" not in found.evidence.details
 
 
-def test_a_folder_of_something_else_is_unsupported(folder: Path) -> None:
+def test_a_folder_of_something_else_is_unsupported(folder):
     session = opened(folder)
     with pytest.raises(UnsupportedError, match="bert-tiny takes text"):
         session.prepare(replace(CASE, model=find("bert-tiny")))

@@ -12,7 +12,7 @@ from accelbench.engines.python.session import make_similar
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
-def test_every_float_changes_and_stays_within_its_range(dtype: str) -> None:
+def test_every_float_changes_and_stays_within_its_range(dtype):
     example = np.linspace(-1, 1, 40).astype(dtype)
     similar = make_similar((example,), 1)[0]
     assert similar.dtype == example.dtype
@@ -21,7 +21,7 @@ def test_every_float_changes_and_stays_within_its_range(dtype: str) -> None:
     np.testing.assert_allclose(similar, example, rtol=0.02)
 
 
-def test_integers_change_places_unless_they_are_sorted() -> None:
+def test_integers_change_places_unless_they_are_sorted():
     ids, offsets = np.array([7, 3, 9, 1, 8, 2]), np.array([0, 2, 2, 5])
     similar = make_similar({"ids": ids, "offsets": offsets}, 1)
     assert sorted(similar["ids"]) == sorted(ids)
@@ -29,7 +29,7 @@ def test_integers_change_places_unless_they_are_sorted() -> None:
     assert similar["offsets"] is offsets
 
 
-def test_tensors_and_numbers_within_containers_change() -> None:
+def test_tensors_and_numbers_within_containers_change():
     example: Any = ([torch.ones(3), 2.5], {"ids": torch.tensor([5, 1, 4, 2, 3])}, "text", 7)
     (tensor, number), named, text, whole = make_similar(example, 2)
     assert tensor.dtype == torch.float32
@@ -42,11 +42,11 @@ def test_tensors_and_numbers_within_containers_change() -> None:
 @pytest.mark.parametrize(
     "example", [("text", 7), ([], {}), (np.zeros(3),), (np.array([1, 2, 3]),), (b"bytes", None)]
 )
-def test_an_example_without_numbers_to_change_is_itself(example: Any) -> None:
+def test_an_example_without_numbers_to_change_is_itself(example):
     assert make_similar(example, 3) is example
 
 
-def test_a_seed_gives_the_same_numbers_again() -> None:
+def test_a_seed_gives_the_same_numbers_again():
     example = np.arange(1.0, 9.0)
     assert make_similar(example, 4).tolist() == make_similar(example, 4).tolist()
     assert make_similar(example, 4).tolist() != make_similar(example, 5).tolist()

@@ -25,7 +25,7 @@ def shared_by(processes: int, model: ModelSpec, mode: Mode) -> Case:
 
 
 @pytest.mark.parametrize("spec", TINY, ids=lambda spec: spec.id)
-def test_what_is_refused_beforehand_is_what_has_no_plan(spec: ModelSpec) -> None:
+def test_what_is_refused_beforehand_is_what_has_no_plan(spec):
     forms = [spec, *([spec.trained] if spec.training else [])]
     for form in forms:
         if form.procedure != "forward":
@@ -35,14 +35,14 @@ def test_what_is_refused_beforehand_is_what_has_no_plan(spec: ModelSpec) -> None
 
 @pytest.mark.parametrize("mode", [Mode.INFERENCE, Mode.TRAINING])
 @pytest.mark.parametrize("model", ["vit-tiny", "clap-tiny", "qwen2-tiny"])
-def test_a_model_that_cannot_be_split_is_refused_by_the_card(model: str, mode: Mode) -> None:
+def test_a_model_that_cannot_be_split_is_refused_by_the_card(model, mode):
     (spec,) = (spec for spec in every_model() if spec.id == model)
     said = PytorchRuntime().supports(shared_by(2, spec, mode), CPU)
     assert (said.ok, said.reason) == (False, "tensor_parallel")
     assert ("ddp or fsdp2" in said.advice) is (mode is Mode.TRAINING)  # refused in inference
 
 
-def test_heads_that_do_not_go_round_are_refused_by_the_card() -> None:
+def test_heads_that_do_not_go_round_are_refused_by_the_card():
     (spec,) = (spec for spec in every_model() if spec.id == "bert-tiny")
     runtime = PytorchRuntime()
     said = runtime.supports(shared_by(3, spec, Mode.TRAINING), CPU)

@@ -18,7 +18,6 @@ from training_sessions import (
 
 from accelbench.core.abilities import WeightPerturbable
 from accelbench.core.errors import CaseError
-from accelbench.core.model import ModelSpec
 from accelbench.core.vocabulary import Timing
 from accelbench.engines.pytorch.procedures import train
 from accelbench.engines.pytorch.procedures.base import dropped_nothing
@@ -31,7 +30,7 @@ PHASES = {"forward", "loss", "backward", "optimizer"}
 class TestLosses:
     @pytest.mark.parametrize("optimizer", OPTIMIZERS)
     @pytest.mark.parametrize("model", [pytest.param(m, id=m.id) for m in SMALL])
-    def test_the_loss_of_every_small_model_falls(self, model: ModelSpec, optimizer: str) -> None:
+    def test_the_loss_of_every_small_model_falls(self, model, optimizer):
         found = losses(case_of(model, optimizer=optimizer))
         assert len(found) == 10
         assert all(np.isfinite(found))
@@ -39,13 +38,13 @@ class TestLosses:
 
     @pytest.mark.parametrize("precision", ["bf16", "fp16"])
     @pytest.mark.parametrize("model", ["bert-tiny", "vit-tiny"])
-    def test_autocast_falls_about_as_far(self, model: str, precision: str) -> None:
+    def test_autocast_falls_about_as_far(self, model, precision):
         whole, narrow = losses(case_of(model)), losses(case_of(model, precision))
         assert narrow[0] != whole[0]  # it did compute in another type
         fell = whole[0] - whole[-1]
         assert narrow[0] - narrow[-1] == pytest.approx(fell, rel=0.25)
 
-    def test_every_way_of_timing_notes_one_loss_a_step(self) -> None:
+    def test_every_way_of_timing_notes_one_loss_a_step(self):
         case = case_of(chancy(), batch=8)
         together = losses(case, steps=9)
         with opened(case) as session:
@@ -57,7 +56,7 @@ class TestLosses:
             ]
         assert apart == list(together)
 
-    def test_a_step_does_what_a_plain_loop_does(self) -> None:
+    def test_a_step_does_what_a_plain_loop_does(self):
         """By hand: the model of the session, its loss by torch, AdamW by torch."""
         case = case_of(chancy(), batch=8)
         with opened(case) as session:
@@ -76,7 +75,7 @@ class TestLosses:
                 expected.append(loss.item())
         assert found == pytest.approx(expected, rel=1e-6)
 
-    def test_a_loss_that_is_no_number_fails_the_case(self) -> None:
+    def test_a_loss_that_is_no_number_fails_the_case(self):
         case = case_of(chancy(explode=True))
         with opened(case) as session:
             block = session.sample(session.prepare(case), 1, Timing.EACH)
@@ -88,15 +87,13 @@ class TestLosses:
 
 class TestFreshStart:
     @pytest.mark.parametrize("model", [chancy(), "bert-tiny", "vit-tiny"], ids=str)
-    def test_step_k_is_the_same_in_every_session_of_a_seed_and_another_in_others(
-        self, model: ModelSpec | str
-    ) -> None:
+    def test_step_k_is_the_same_in_every_session_of_a_seed_and_another_in_others(self, model):
         case = case_of(model, batch=4)
         first, again, other = (losses(case, seed, steps=5) for seed in (7, 7, 8))
         assert first == again
         assert all(one != two for one, two in zip(first, other, strict=True))
 
-    def test_preparing_again_begins_anew(self) -> None:
+    def test_preparing_again_begins_anew(self):
         """Weights, running statistics, momentum and chance: all as they were."""
         case = case_of(chancy(), batch=8)
         with opened(case) as session:
@@ -104,16 +101,14 @@ class TestFreshStart:
             again = session.sample(session.prepare(case), 6, Timing.EACH).losses
         assert again == first
 
-    def test_another_batch_begins_anew_too(self) -> None:
+    def test_another_batch_begins_anew_too(self):
         small, large = case_of(chancy(), batch=4), case_of(chancy(), batch=8)
         with opened(small) as session:
             session.sample(session.prepare(small), 6, Timing.EACH)
             after = session.sample(session.prepare(large), 6, Timing.EACH).losses
         assert after == losses(large, steps=6)
 
-    def test_weights_are_built_again_only_where_a_step_has_changed_them(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_weights_are_built_again_only_where_a_step_has_changed_them(self, monkeypatch):
         case = case_of(chancy(), batch=4)
         with opened(case) as session:
             built: list[int] = []
@@ -129,7 +124,7 @@ class TestFreshStart:
             session.prepare(case)
             assert len(built) == 1
 
-    def test_looking_at_outputs_changes_nothing_of_the_training(self) -> None:
+    def test_looking_at_outputs_changes_nothing_of_the_training(self):
         case = case_of(chancy(), batch=8)
         with opened(case) as session:
             inputs = session.prepare(case)
@@ -141,7 +136,7 @@ class TestFreshStart:
         assert found == list(losses(case, steps=6))
         assert np.array_equal(one["logits"], two["logits"])
 
-    def test_weights_that_were_doubted_are_what_they_were(self) -> None:
+    def test_weights_that_were_doubted_are_what_they_were(self):
         case = case_of(chancy(), batch=8)
         with opened(case) as session:
             assert isinstance(session, WeightPerturbable)
@@ -152,7 +147,7 @@ class TestFreshStart:
             found += session.sample(inputs, 2, Timing.EACH).losses
         assert found == list(losses(case, steps=4))
 
-    def test_no_gradient_is_left_between_steps(self) -> None:
+    def test_no_gradient_is_left_between_steps(self):
         case = case_of(chancy(), batch=4)
         with opened(case) as session:
             session.sample(session.prepare(case), 2, Timing.EACH)
@@ -161,7 +156,7 @@ class TestFreshStart:
 
 class TestWithoutDropout:
     @pytest.mark.parametrize("model", [pytest.param(m, id=m.id) for m in SMALL])
-    def test_no_small_model_draws_anything_of_torch(self, model: ModelSpec) -> None:
+    def test_no_small_model_draws_anything_of_torch(self, model):
         """Other numbers to draw, the same losses: a curve is of the model and its precision."""
         case = case_of(model)
         with opened(case) as session, session.without_dropout():
@@ -173,7 +168,7 @@ class TestWithoutDropout:
         assert first == again
 
     @pytest.mark.parametrize("model", ["bert-tiny", "detr-tiny", "t5-tiny"])
-    def test_afterwards_it_is_dropped_as_before(self, model: str) -> None:
+    def test_afterwards_it_is_dropped_as_before(self, model):
         """Of dropout that is a module's, and of one that a model's own attributes hold."""
         case = case_of(model)
         with opened(case) as session:
@@ -184,7 +179,7 @@ class TestWithoutDropout:
         assert after == before
         assert without != before
 
-    def test_every_place_where_a_probability_is_kept_is_reached(self) -> None:
+    def test_every_place_where_a_probability_is_kept_is_reached(self):
         class DropPath(nn.Module):
             def __init__(self) -> None:
                 super().__init__()
@@ -201,7 +196,7 @@ class TestWithoutDropout:
 
         module = nn.Sequential(nn.Dropout(0.1), nn.LSTM(2, 2, 2, dropout=0.2), DropPath())
         config = Config()
-        module.config = config  # type: ignore[assignment]
+        module.config = config
         kept = lambda: (  # noqa: E731
             module[0].p,
             module[1].dropout,
@@ -217,7 +212,7 @@ class TestWithoutDropout:
 
 class TestPhases:
     @pytest.mark.parametrize("model", ["bert-tiny", "gpt2-tiny"])
-    def test_every_phase_takes_its_time(self, model: str) -> None:
+    def test_every_phase_takes_its_time(self, model):
         case = case_of(model)
         with opened(case) as session:
             assert session.phases == ("forward", "loss", "backward", "optimizer")

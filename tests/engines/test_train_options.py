@@ -25,7 +25,7 @@ LAYERS = {
 
 class TestOptions:
     @pytest.mark.parametrize(("name", "made"), [("adamw", "AdamW"), ("sgd", "SGD")])
-    def test_the_optimizer_asked_for_is_the_one_that_steps(self, name: str, made: str) -> None:
+    def test_the_optimizer_asked_for_is_the_one_that_steps(self, name, made):
         case = case_of(chancy(), batch=4, optimizer=name)
         with opened(case) as session:
             facts = training_facts(session)
@@ -35,10 +35,10 @@ class TestOptions:
         assert facts["loss"] == "classification"
         assert facts["trained_parameters"] == 83
 
-    def test_the_card_and_the_engine_know_the_same_optimizers(self) -> None:
+    def test_the_card_and_the_engine_know_the_same_optimizers(self):
         assert set(OPTIMIZERS) == set(train.LEARNING_RATES)
 
-    def test_what_was_set_on_purpose_is_another_case(self) -> None:
+    def test_what_was_set_on_purpose_is_another_case(self):
         ids = {
             case_of("bert-tiny", **options).case_id
             for options in ({}, {"optimizer": "sgd"}, {"gradient_checkpointing": True})
@@ -46,7 +46,7 @@ class TestOptions:
         assert len(ids) == 3
 
     @pytest.mark.parametrize("model", ["bert-tiny", "vit-tiny", "unet-tiny"])
-    def test_checkpointing_recomputes_and_changes_no_loss(self, model: str) -> None:
+    def test_checkpointing_recomputes_and_changes_no_loss(self, model):
         plain_case = case_of(model)
         case = case_of(model, gradient_checkpointing=True)
         with opened(plain_case) as session:
@@ -64,12 +64,12 @@ class TestOptions:
         assert facts["checkpointed_modules"] > 0
         assert found == pytest.approx(plain, rel=1e-5)
 
-    def test_without_it_nothing_is_recomputed(self) -> None:
+    def test_without_it_nothing_is_recomputed(self):
         case = case_of("bert-tiny")
         with opened(case) as session:
             assert training_facts(session)["checkpointed_modules"] == 0
 
-    def test_a_model_that_cannot_is_refused(self) -> None:
+    def test_a_model_that_cannot_is_refused(self):
         case = case_of(chancy(), gradient_checkpointing=True)
         with pytest.raises(UnsupportedError) as caught, opened(case):
             pass

@@ -24,9 +24,7 @@ class TestPrecision:
         ("precision", "autocast", "scaled"),
         [("fp32", None, False), ("bf16", "bfloat16", False), ("fp16", "float16", True)],
     )
-    def test_weights_stay_whole_and_only_fp16_is_scaled(
-        self, precision: str, autocast: str | None, scaled: bool
-    ) -> None:
+    def test_weights_stay_whole_and_only_fp16_is_scaled(self, precision, autocast, scaled):
         case = case_of("vit-tiny", precision)
         with opened(case) as session:
             inputs = session.prepare(case)
@@ -38,13 +36,13 @@ class TestPrecision:
         assert details["autocast"] == autocast
         assert details["output_dtypes"] == [autocast or "float32"]
 
-    def test_a_step_whose_scaled_gradients_overflow_is_left_out_and_the_scale_halved(self) -> None:
+    def test_a_step_whose_scaled_gradients_overflow_is_left_out_and_the_scale_halved(self):
         case = case_of(chancy(), "fp16", batch=8)
         with opened(case) as session:
             inputs = session.prepare(case)
             before = [p.detach().clone() for p in session._module.parameters()]
             # The largest fp32 holds: any gradient of size 1 overflows.
-            session._procedure._scale_from(3e38)  # type: ignore[attr-defined]
+            session._procedure._scale_from(3e38)
             session.sample(inputs, 1, Timing.EACH)
             after = list(session._module.parameters())
             assert all(torch.equal(one, two) for one, two in zip(before, after, strict=True))
@@ -52,7 +50,7 @@ class TestPrecision:
         assert facts["loss_scale"] == pytest.approx(1.5e38)
         assert facts["skipped_steps"] == 1
 
-    def test_the_scale_is_settled_before_the_first_step(self) -> None:
+    def test_the_scale_is_settled_before_the_first_step(self):
         """Gradients so steep that they overflow at the scale which torch begins with."""
         model = chancy(steep=True)
         case = case_of(model, "fp16", batch=8)
@@ -66,7 +64,7 @@ class TestPrecision:
         assert 0 < facts["loss_scale"] < train.LARGEST_SCALE / train.SCALE_MARGIN
         assert not any(torch.equal(one, two) for one, two in zip(before, after, strict=True))
 
-    def test_settling_leaves_nothing_but_the_scale(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_settling_leaves_nothing_but_the_scale(self, monkeypatch):
         """Neither random numbers nor running statistics nor gradients."""
         case = case_of(chancy(), "fp16", batch=8)
         with opened(case) as session:
@@ -82,14 +80,14 @@ class TestPrecision:
                 assert torch.equal(buffer, buffers[name])
             assert session.sample(inputs, 5, Timing.EACH).losses == settled
 
-    def test_a_loss_that_is_no_number_is_found_in_a_step_and_not_before(self) -> None:
+    def test_a_loss_that_is_no_number_is_found_in_a_step_and_not_before(self):
         case = case_of(chancy(explode=True), "fp16")
         with opened(case) as session:
             inputs = session.prepare(case)
             assert training_facts(session)["loss_scale"] == train.LARGEST_SCALE
             assert not np.isfinite(session.sample(inputs, 1, Timing.EACH).losses[0])
 
-    def test_pure_training_narrows_the_weights_and_scales_nothing(self) -> None:
+    def test_pure_training_narrows_the_weights_and_scales_nothing(self):
         case = case_of("vit-tiny", "bf16", pure=True)
         with opened(case) as session:
             inputs = session.prepare(case)
@@ -121,7 +119,7 @@ def compiled_anew() -> Iterator[None]:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("compiled_anew")
-def test_what_the_backward_pass_has_compiled_counts_as_compilation() -> None:
+def test_what_the_backward_pass_has_compiled_counts_as_compilation():
     """It is compiled when it is first called: it must not pass for a slow first step."""
     case = case_of("vit-tiny", compile=True)
     parts = ("_compile.compile_inner", "backward._backward_impl")

@@ -61,15 +61,13 @@ def meter_of(device: Device, files: RecordedFiles, system: str = "linux") -> Any
     return meter
 
 
-def test_packages_and_their_memory_are_read_and_no_part_of_them() -> None:
+def test_packages_are_read_and_their_parts_are_not():
     meter = meter_of(CPU, two_sockets())
     assert meter.read() == (5.0, 7.0, 1.0, 2.0)
     assert meter.ranges == (262143.32885,) * 4
     assert meter.scope == "2 CPU packages and their DRAM; other processes included"
     assert meter.method is EnergyMethod.COUNTER
 
-
-def test_a_client_chip_counts_no_memory_and_says_so() -> None:
     meter = meter_of(CPU, RecordedFiles(zone("intel-rapl:0", "package-0", 1)))
     assert meter.scope == "1 CPU package; DRAM is not included; other processes included"
 
@@ -77,37 +75,30 @@ def test_a_client_chip_counts_no_memory_and_says_so() -> None:
 @pytest.mark.parametrize(
     "device", [Device("wasm", "A browser"), Device("openvino", "x", unit="cpu")]
 )
-def test_whatever_runs_on_the_cpu_has_its_meter(device: Device) -> None:
+def test_whatever_runs_on_the_cpu_has_its_meter(device):
     assert meter_of(device, two_sockets()).source == "RAPL"
 
 
-def test_a_container_names_where_the_folder_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_names_where_the_folder_is(monkeypatch):
     monkeypatch.setenv(POWERCAP_VARIABLE, "/host/powercap")
     assert meter_of(CPU, two_sockets("/host/powercap")).read() == (5.0, 7.0, 1.0, 2.0)
     assert energy_meter(CPU, two_sockets(), "linux") is NO_POWERCAP
 
 
-def test_counters_that_root_alone_may_read_have_a_remedy() -> None:
+def test_what_has_no_meter_says_why():
     closed = RecordedFiles(zone("intel-rapl:0", "package-0", None))
     assert energy_meter(CPU, closed, "linux") is NOT_READABLE
     assert "sudo chmod a+r" in NOT_READABLE.reason
-
-
-def test_a_guest_has_no_meter() -> None:
     assert energy_meter(CPU, RecordedFiles(AMD_GUEST), "linux") is NO_POWERCAP
     said = meters_of([CPU, Device("webgpu", "An adapter")], RecordedFiles(AMD_GUEST))
     assert said == {"cpu:0": f"not available ({NO_POWERCAP.reason})"}
 
-
-def test_a_counter_that_vanishes_is_an_error_and_no_zero() -> None:
     files = two_sockets()
     meter = meter_of(CPU, files)
     del files.files[f"{POWERCAP}/intel-rapl:1/energy_uj"]
     with pytest.raises(MeterError, match="cannot be read any more"):
         meter.read()
 
-
-def test_no_stand_in_and_no_unknown_device_has_a_meter() -> None:
     emulated = energy_meter(Device("qnn", "emulation", emulated=True))
     assert "stands in" in str(emulated)
     assert "no meter of openvino:npu" in str(energy_meter(Device("openvino", "x", unit="npu")))
@@ -116,7 +107,7 @@ def test_no_stand_in_and_no_unknown_device_has_a_meter() -> None:
 # -- GPUs
 
 
-def test_a_gpu_with_a_counter() -> None:
+def test_gpus_by_counter_power_or_reason():
     meter = telemetry_meter(nvidia_telemetry(H200["uuid"], RecordedNvml(H200)))
     assert not isinstance(meter, NotAvailable)
     assert (meter.method, meter.source, meter.read()) == (
@@ -124,22 +115,15 @@ def test_a_gpu_with_a_counter() -> None:
     )  # fmt: skip
     assert "the host is not included" in meter.scope
 
-
-def test_a_gpu_that_shows_power_alone_is_integrated() -> None:
     meter = telemetry_meter(nvidia_telemetry(RTX["uuid"], RecordedNvml(RTX)))
     assert not isinstance(meter, NotAvailable)
     assert meter.method is EnergyMethod.INTEGRATED
     assert meter.read() == (RTX["power_mw"] / 1000,)
-
-
-def test_a_gpu_without_either_gives_the_reason() -> None:
     nothing = telemetry_meter(nvidia_telemetry("GPU-unknown", RecordedNvml(H200)))
     assert "Not Found" in str(nothing)
 
 
-def test_several_devices_are_summed_and_the_host_counted_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_several_devices_are_summed_and_the_host_counted_once(monkeypatch):
     nvml = RecordedNvml(H200)
     monkeypatch.setattr(
         energy_module, "telemetry_for", lambda device: nvidia_telemetry(H200["uuid"], nvml)
@@ -177,7 +161,7 @@ def apple(**counted: int | None) -> Any:
     return SimpleNamespace(AppleEnergyMonitor=lambda: AppleEnergyMonitor(**counted))
 
 
-def test_an_apple_gpu_by_zeus() -> None:
+def test_apple_s_meters():
     meter = apple_meter("gpu", apple(gpu_mj=4500, dram_mj=500, cpu_total_mj=9))
     assert not isinstance(meter, NotAvailable)
     assert meter.read() == (4.5, 0.5)
@@ -187,8 +171,6 @@ def test_an_apple_gpu_by_zeus() -> None:
     assert cpu.read() == (2.0,)
     assert "DRAM is not included" in cpu.scope
 
-
-def test_an_apple_chip_that_counts_nothing_or_refuses() -> None:
     assert "does not count the energy of the GPU" in str(apple_meter("gpu", apple(dram_mj=1)))
 
     def refuses() -> None:
@@ -215,7 +197,7 @@ class ZeusdClient:
         return {0: first, 1: SimpleNamespace(cpu_energy_uj=second, dram_energy_uj=None)}
 
 
-def test_rapl_through_zeusd_where_root_alone_may_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rapl_through_zeusd_where_root_alone_may_read_it(monkeypatch):
     module = SimpleNamespace(ZeusdClient=ZeusdClient)
     assert zeusd_meter(module) is None  # nobody named a daemon
     monkeypatch.setenv("ZEUSD_SOCK_PATH", "/run/zeusd.sock")
@@ -229,7 +211,7 @@ def test_rapl_through_zeusd_where_root_alone_may_read_it(monkeypatch: pytest.Mon
         meter.read()
 
 
-def test_a_daemon_that_does_not_answer_leaves_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_that_does_not_answer_leaves_the_reason(monkeypatch):
     monkeypatch.setenv("ZEUSD_HOST_PORT", "localhost:1")
 
     def unreachable() -> None:

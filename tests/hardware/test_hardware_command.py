@@ -50,23 +50,13 @@ def page(found=FOUND, served=None, broken=None, verbose=False):
     return out.getvalue()
 
 
-def test_the_page_fits_80_columns():
+def test_the_page_and_its_table():
     text = page(verbose=True, served={"cpu": ["pytorch (needs accelbench[torch])"]})
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
-
-
-def test_what_stands_in_brackets_is_text():
-    """`jax (needs accelbench[jax])` was printed as `jax (needs accelbench)`."""
+    # `jax (needs accelbench[jax])` was printed as `jax (needs accelbench)`.
     text = page(served={"cpu": ["jax (needs accelbench[jax])"]})
     assert "accelbench[jax])" in "".join(text.split())
 
-
-def row(text, platform):
-    (line,) = [ln for ln in text.splitlines() if ln.split() and ln.split()[0] == platform][:1]
-    return " ".join(line.split())
-
-
-def test_the_table_tells_present_device_memory_and_runtimes():
     text = page()
     assert row(text, "cpu") == "cpu yes Intel Xeon Platinum 8480+ 251.6 GiB pytorch"
     assert row(text, "cuda") == "cuda yes NVIDIA H200 140.4 GiB none"
@@ -76,12 +66,8 @@ def test_the_table_tells_present_device_memory_and_runtimes():
     assert row(text, "webgpu").startswith("webgpu browser Chromium")
     assert row(text, "tpu") == "tpu no n/a n/a none"
 
-
-def test_a_browser_is_not_called_an_adapter():
     assert "its adapter is not known until a page asks" in " ".join(page().split())
 
-
-def test_the_cpu_in_full():
     text = " ".join(page().split())
     for fact in (
         "4 physical cores, 8 threads, 2 sockets, 2 NUMA nodes",
@@ -95,20 +81,17 @@ def test_the_cpu_in_full():
     ):
         assert fact in text
 
-
-def test_the_absent_with_reason_and_remedy():
     text = page()
     assert "No TPU chip is on the PCI bus." in text
     assert "Needs a Google Cloud TPU machine." in text
-
-
-def test_details_only_when_asked_for():
     assert "GPU-1" not in page()
     assert "GPU-1" in page(verbose=True)
-
-
-def test_a_broken_runtime_is_named():
     assert "mine  ImportError: no engine" in page(broken={"mine": "ImportError: no engine"})
+
+
+def row(text, platform):
+    (line,) = [ln for ln in text.splitlines() if ln.split() and ln.split()[0] == platform][:1]
+    return " ".join(line.split())
 
 
 @pytest.mark.parametrize(
@@ -161,7 +144,7 @@ def invoke(*args):
     return CliRunner().invoke(command.app, list(args))
 
 
-def test_json_is_one_document_with_every_platform():
+def test_the_command_of_this_machine():
     done = invoke("--json")
     assert done.exit_code == 0
     said = json.loads(done.stdout)["hardware"]
@@ -170,23 +153,16 @@ def test_json_is_one_document_with_every_platform():
     assert said["cpu"]["devices"][0]["fingerprint"]
     assert said["mps"]["present"] or said["mps"]["reason"]
 
-
-def test_names_choose_platforms_by_comma_or_space():
     assert list(json.loads(invoke("cpu,tpu", "qnn", "--json").stdout)["hardware"]) == [
         "cpu",
         "tpu",
         "qnn",
     ]
 
-
-def test_an_unknown_name_is_a_usage_error():
     done = invoke("cudda")
     assert isinstance(done.exception, UsageError)
     assert done.exception.exit_code == 2
     assert "Did you mean cuda" in str(done.exception)
-
-
-def test_the_page_of_this_machine():
     done = invoke()
     assert done.exit_code == 0
     assert "CPU in full" in done.stdout

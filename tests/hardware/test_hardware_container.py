@@ -45,7 +45,5 @@ class Some:
         ({}, {"container": ""}, ""),
     ],
 )
-def test_what_engines_of_containers_leave(
-    files: dict[str, str], variables: dict[str, str], said: str
-) -> None:
+def test_what_engines_of_containers_leave(files, variables, said):
     assert container(Some(files), variables) == said

@@ -44,20 +44,15 @@ def test_a_xeon_with_amx_in_a_container():
     assert xeon.memory_available == 2**30 + 2**29
 
 
-def test_an_arm_server_is_named_by_its_part():
+def test_arm_servers_are_named_by_their_cores():
     grace = facts(GRACE, "aarch64")
     assert (grace.model, grace.vendor) == ("ARM Neoverse-V2", "ARM")
     assert grace.topology == Topology(1, 72, 72, 1)
     assert grace.instruction_sets == ("NEON", "FP16", "DOTPROD", "I8MM", "BF16", "SVE", "SVE2")
     assert grace.virtualisation is None
 
-
-def test_an_unknown_arm_part_is_shown_by_number():
     record = {**GRACE, "/proc/cpuinfo": GRACE["/proc/cpuinfo"].replace("0xd4f", "0xeee")}
     assert facts(record, "aarch64").model == "ARM part 0xeee"
-
-
-def test_big_and_little_cores_are_both_named():
     big = GRACE["/proc/cpuinfo"].replace("0xd4f", "0xd0b")
     little = GRACE["/proc/cpuinfo"].replace("0xd4f", "0xd05")
     record = {**GRACE, "/proc/cpuinfo": little + little + big}
@@ -101,24 +96,27 @@ def test_the_fingerprint_knows_nothing_that_drifts():
     assert one.fingerprint == two.fingerprint
 
 
-def test_details_are_plain_json():
+def test_what_a_record_lacks_is_not_available():
+    record = {k: v for k, v in XEON_V2.items() if "no_turbo" not in k}
+    details = facts(record).details()
+    assert details["scaling"]["boost"].startswith("not available (")
+    assert facts({**GRACE, **cpu_tree(cores=4, threads_per_core=2, sockets=2)}).topology == (
+        Topology(2, 4, 8, 1)
+    )
+
     device = CpuDetector(RecordedFiles(XEON_V2), system="linux", machine="x86_64").detect()[0]
     again = json.loads(json.dumps(device.details))
     assert again["topology"]["cores"] == 4
     assert again["limits"]["cpu_quota"] == 1.5
     assert device.count == 4
 
-
-def test_boost_that_nobody_tells_is_not_available():
-    record = {k: v for k, v in XEON_V2.items() if "no_turbo" not in k}
-    details = facts(record).details()
-    assert details["scaling"]["boost"].startswith("not available (")
-
-
-def test_cores_with_equal_ids_in_two_sockets_are_counted_apart():
-    assert facts({**GRACE, **cpu_tree(cores=4, threads_per_core=2, sockets=2)}).topology == (
-        Topology(2, 4, 8, 1)
-    )
+    found = mac_facts(RecordedCommands({}), "arm64")
+    assert found.topology.threads >= 1
+    assert found.caches == ()
+    found = psutil_facts("AMD64")
+    assert found.memory_total > 0
+    assert found.topology.sockets is None
+    assert found.limits.effective_cpus(8) == 8
 
 
 M3 = """
@@ -143,19 +141,6 @@ def test_an_apple_chip_by_sysctl():
     assert m3.topology == Topology(1, 11, 11, None)
     assert m3.instruction_sets == ("NEON", "FP16", "I8MM")
     assert m3.caches[0] == Cache("L1d", 65536, None)
-
-
-def test_a_mac_without_sysctl_still_has_a_cpu():
-    found = mac_facts(RecordedCommands({}), "arm64")
-    assert found.topology.threads >= 1
-    assert found.caches == ()
-
-
-def test_other_systems_by_psutil():
-    found = psutil_facts("AMD64")
-    assert found.memory_total > 0
-    assert found.topology.sockets is None
-    assert found.limits.effective_cpus(8) == 8
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ PIP_INSTALL = [sys.executable, "-m", "pip", "install", "--quiet"]
 PIP_INSTALL += ["--no-index", "--no-deps", "--no-build-isolation"]
 
 
-def test_every_platform_of_the_design_answers():
+def test_platforms_are_asked_by_name():
     found = detect_all()
     assert tuple(found)[: len(HARDWARE)] == HARDWARE
     for name, ones in found.items():
@@ -37,13 +37,8 @@ def test_every_platform_of_the_design_answers():
         assert all(one.reason and one.remedy for one in gone)
         assert not gone or len(ones) == 1
 
-
-def test_one_platform():
     (cpu,) = detect("cpu")
     assert isinstance(cpu, Device)
-
-
-def test_an_unknown_name_has_near_ones():
     with pytest.raises(UsageError, match="Did you mean cuda"):
         detect("cudda")
     with pytest.raises(UsageError, match="Known: cpu, cuda"):
@@ -122,7 +117,7 @@ def test_the_example_installs_and_becomes_a_platform(tmp_path):
     assert said["hailo"]["runtimes"] == []
 
 
-def test_a_platform_that_is_not_looked_up_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_platform_that_is_not_looked_up_is_not_asked(monkeypatch):
     asked: list[str] = []
 
     def one(hardware: str, _: object) -> list[Device | Absent]:

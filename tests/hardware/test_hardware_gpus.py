@@ -26,7 +26,7 @@ def cuda(*cards, environment=None, answer=None, commands=None):
     ).detect()
 
 
-def test_an_h200():
+def test_an_h200_s_fingerprint():
     (card,) = cuda(H200)
     assert (card.name, card.vendor, card.driver) == ("NVIDIA H200", "NVIDIA", "580.159.04")
     assert card.memory_bytes == 143771 * 2**20
@@ -38,15 +38,13 @@ def test_an_h200():
     assert card.details["processes"] == [4711, 4712]
     assert "ordinal_note" not in card.details
 
-
-def test_its_fingerprint_knows_the_power_limit_but_not_who_uses_it():
     (quiet,) = cuda({**H200, "processes": [], "used": 0, "clocks": {1: 345, 2: 1}})
     (busy,) = cuda(H200)
     (capped,) = cuda({**H200, "power_limit_mw": 500_000})
     assert quiet.fingerprint == busy.fingerprint != capped.fingerprint
 
 
-def test_two_different_cards_are_numbered_with_a_warning():
+def test_several_cards_and_their_numbers():
     first, second = cuda(RTX, H200)
     assert [first.ordinal, second.ordinal] == [0, 1]
     assert first.fingerprint != second.fingerprint
@@ -54,16 +52,12 @@ def test_two_different_cards_are_numbered_with_a_warning():
     first, _ = cuda(RTX, H200, environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
     assert "ordinal_note" not in first.details
 
-
-def test_visible_devices_renumber_as_cuda_does():
     (only,) = cuda(RTX, H200, environment={"CUDA_VISIBLE_DEVICES": "1"})
     assert (only.name, only.ordinal) == ("NVIDIA H200", 0)
     (gone,) = cuda(RTX, H200, environment={"CUDA_VISIBLE_DEVICES": ""})
     assert isinstance(gone, Absent)
     assert "CUDA_VISIBLE_DEVICES= hides" in gone.reason
 
-
-def test_mig_instances_are_the_devices():
     large, small = cuda(A100_MIG)
     assert large.name.endswith("MIG 3g.40gb")
     assert (large.memory_bytes, small.memory_bytes) == (40192 * 2**20, 9728 * 2**20)
@@ -74,14 +68,12 @@ def test_mig_instances_are_the_devices():
     assert "nvidia-smi mig -cgi" in none.remedy
 
 
-def test_a_card_that_knows_little_is_still_a_card():
+def test_cards_that_know_little():
     (card,) = cuda({"name": "GRID", "uuid": "GPU-1", "memory": 5})
     assert card.name == "NVIDIA GRID"
     assert card.power_limit_watts is None
     assert "compute_capability" not in card.details
 
-
-def test_without_the_package_nvidia_smi_is_asked():
     row = "580.159.04, NVIDIA H200, GPU-1, 143771, 700.00, 9.0, 00000000:18:00.0\n"
     (card,) = cuda(answer={"missing": "package"}, commands=RecordedCommands({"nvidia-smi": row}))
     (same,) = cuda(H200)
@@ -90,8 +82,6 @@ def test_without_the_package_nvidia_smi_is_asked():
     assert "nvidia-ml-py is not installed" in none.reason
     assert "accelbench setup cuda" in none.remedy
 
-
-def test_why_cuda_is_absent():
     (none,) = CudaDetector(RecordedFiles({}), None, None, {}, "linux").detect()
     assert none.reason == "no NVIDIA driver is loaded"
     assert "accelbench setup cuda" in none.remedy
@@ -125,7 +115,7 @@ def rocm(files, answer, environment=None):
     ).detect()
 
 
-def test_an_mi300x_by_amdsmi():
+def test_an_mi300x():
     said = json.loads(json.dumps(amdgpu.read_cards(RecordedAmdSmi(MI300X))))
     (card,) = rocm(MI300X_SYSFS, said)
     assert (card.name, card.vendor, card.driver) == ("AMD Instinct MI300X", "AMD", "6.10.5")
@@ -135,8 +125,6 @@ def test_an_mi300x_by_amdsmi():
     assert card.details["compute_units"] == 304
     assert card.details["processes"] == [99]
 
-
-def test_without_amdsmi_the_kernel_tells_the_same():
     (by_files,) = rocm(MI300X_SYSFS, {"missing": "package"})
     said = amdgpu.read_cards(RecordedAmdSmi(MI300X))
     (by_library,) = rocm(MI300X_SYSFS, said)
@@ -144,16 +132,12 @@ def test_without_amdsmi_the_kernel_tells_the_same():
     assert by_files.details["architecture"] == "gfx942"
     assert by_files.details["compute_units"] == 304
 
-
-def test_a_failing_amdsmi_is_no_obstacle():
     def fail(module, timeout):
         raise ProbeTimeoutError("hangs")
 
     (card,) = RocmDetector(RecordedFiles(MI300X_SYSFS), fail, {}, "linux").detect()
     assert isinstance(card, Device)
 
-
-def test_why_rocm_is_absent():
     (none,) = rocm({}, {})
     assert "KFD" in none.reason
     cpu_only = {k: v for k, v in MI300X_SYSFS.items() if "nodes/0" in k}
@@ -192,20 +176,15 @@ M3_PROFILE = json.dumps(
 M3_SYSCTL = "machdep.cpu.brand_string: Apple M3 Pro\nhw.memsize: 19327352832"
 
 
-def test_an_apple_m3():
+def test_apple_gpus():
     commands = RecordedCommands({"sysctl": M3_SYSCTL, "system_profiler": M3_PROFILE})
     (gpu,) = MpsDetector(commands, "darwin", "arm64", "14.4").detect()
     assert (gpu.name, gpu.count, gpu.memory_bytes) == ("Apple M3 Pro", 14, 18 * 2**30)
     assert gpu.driver == "macOS 14.4"
     assert gpu.details["metal"] == "spdisplays_metal3"
 
-
-def test_a_silent_system_profiler_leaves_gaps_not_guesses():
     (gpu,) = MpsDetector(RecordedCommands({"sysctl": M3_SYSCTL}), "darwin", "arm64", "14").detect()
     assert gpu.details["gpu_cores"] == "not told"
-
-
-def test_why_mps_is_absent():
     (none,) = MpsDetector(RecordedCommands({}), "linux", "x86_64", "").detect()
     assert "macOS only" in none.reason
     (none,) = MpsDetector(RecordedCommands({}), "darwin", "x86_64", "13").detect()

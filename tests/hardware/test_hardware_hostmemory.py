@@ -47,17 +47,15 @@ SMAPS = "".join(
 CODE = 100 + 200 + 400 + 50 + 70 + 8
 
 
-def test_code_is_told_from_weights():
+def test_files_of_proc_are_read():
     seen = parse_smaps(SMAPS.splitlines(keepends=True))
     assert seen.code == CODE * 1024
     assert seen.data == (1000 + 5000 + 2000 + 4 + 16) * 1024
     assert seen.total == seen.code + seen.data
-
-
-def test_other_files_of_proc():
     assert parse_peak("Name:\tpython\nVmPeak:\t 99 kB\nVmHWM:\t  2048 kB\n") == 2 * 2**20
     assert parse_peak("Name:\tpython\n") is None
     assert parse_statm("1000 25 7 1 0 9 0", 4096) == 25 * 4096
+    assert Resident(10, 4).data == 6
 
 
 def test_the_rule(monkeypatch):
@@ -124,22 +122,18 @@ class Scripted(HostMemory):
         return self.value
 
 
-def test_the_sampler_has_at_least_a_first_and_a_last_sample():
+def test_samples_are_averaged():
     with MemorySampler(Scripted(), lambda: 30, seconds=3600) as sampler:
         pass
     assert sampler.samples == 2
     assert (sampler.host_average, sampler.device_average, sampler.device_peak) == (10, 30, 30)
 
-
-def test_without_a_device_there_is_no_device_average():
     with MemorySampler(Scripted(), lambda: None) as sampler:
         pass
     assert sampler.device_average is None
     assert sampler.device_peak is None
     assert average([]) is None
 
-
-def test_a_reader_that_fails_is_heard_of_unless_the_work_failed_first():
     def fail():
         raise OSError("no device")
 
@@ -203,10 +197,6 @@ def test_a_forked_child_sees_what_it_takes_and_nothing_else():
     assert "VmHWM" in said["source"]
 
 
-def test_resident_data_is_what_is_not_code():
-    assert Resident(10, 4).data == 6
-
-
 class Hidden:
     """A process of another system: it shows what it is asked, or raises."""
 
@@ -237,22 +227,20 @@ class Hidden:
         (Hidden(), None),
     ],
 )
-def test_what_a_process_has_for_itself(process: Hidden, found: int | None) -> None:
-    assert private_bytes(process) == found  # type: ignore[arg-type]
+def test_what_a_process_has_for_itself(process, found):
+    assert private_bytes(process) == found
 
 
-def test_of_processes_that_nobody_may_look_at_nothing_is_known() -> None:
+def test_other_processes_memory():
     shown = Hidden(full=SimpleNamespace(uss=2**20))
     processes: list[Hidden] = [shown]
-    memory = ProcessesMemory(lambda: processes, "theirs")  # type: ignore[arg-type, return-value]
+    memory = ProcessesMemory(lambda: processes, "theirs")
     processes.append(Hidden(full=SimpleNamespace(uss=5 * 2**20)))
     assert (memory.peak_bytes(), memory.known) == (5 * 2**20, True)
     processes.append(Hidden())
     assert (memory.peak_bytes(), memory.known) == (None, False)
     assert memory.source.startswith("not known")
 
-
-def test_a_process_that_ended_has_nothing() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     seen = psutil.Process(ended.pid)
     ended.wait()

@@ -11,7 +11,7 @@ def limits(record, affinity=8):
     return read_limits(RecordedFiles(record), lambda: affinity)
 
 
-def test_version_2_takes_the_tightest_limit_on_the_way_up():
+def test_the_tightest_limit_counts():
     found = limits(XEON_V2)
     assert found.cgroup == "v2"
     assert found.cpu_quota == 1.5
@@ -19,15 +19,11 @@ def test_version_2_takes_the_tightest_limit_on_the_way_up():
     assert found.memory_used_bytes == 2**29
     assert found.throttled_us == 250_000
 
-
-def test_a_tighter_group_below_wins():
     own = "/sys/fs/cgroup/user.slice/bench.scope"
     found = limits({**XEON_V2, f"{own}/cpu.max": "25000 100000", f"{own}/memory.max": "1000"})
     assert (found.cpu_quota, found.memory_limit_bytes) == (0.25, 1000)
     assert found.memory_used_bytes is None  # this group has no memory.current in the record
 
-
-def test_version_1_in_a_container_reads_the_mounted_part():
     found = limits(DOCKER_V1)
     assert found.cgroup == "v1"
     assert found.cpu_quota == 0.5
@@ -35,10 +31,14 @@ def test_version_1_in_a_container_reads_the_mounted_part():
     assert found.memory_used_bytes == 2_000_000_000
     assert found.throttled_us == 7000
 
-
-def test_no_limit_is_no_limit():
     assert limits(AMD_GUEST, affinity=2) == ResourceLimits(affinity=2, cgroup="v1")
     assert limits({}, affinity=None) == ResourceLimits()
+    groups = find_groups(
+        "0::/../elsewhere", "30 23 0:28 /kubepods/pod1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw"
+    )
+    assert groups["cpu"][0].folders == ("/sys/fs/cgroup",)
+    record = {**XEON_V2, "/sys/fs/cgroup/user.slice/cpu.max": "many", "/proc/self/mountinfo": "x"}
+    assert limits(record).cpu_quota is None
 
 
 def test_effective_figures():
@@ -50,15 +50,3 @@ def test_effective_figures():
     assert some.available_memory(1000) == 70
     assert some.available_memory(50) == 50
     assert ResourceLimits(memory_limit_bytes=100, memory_used_bytes=130).available_memory(50) == 0
-
-
-def test_a_path_outside_the_mounted_root_means_the_mount_point():
-    groups = find_groups(
-        "0::/../elsewhere", "30 23 0:28 /kubepods/pod1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw"
-    )
-    assert groups["cpu"][0].folders == ("/sys/fs/cgroup",)
-
-
-def test_broken_files_are_no_limits():
-    record = {**XEON_V2, "/sys/fs/cgroup/user.slice/cpu.max": "many", "/proc/self/mountinfo": "x"}
-    assert limits(record).cpu_quota is None

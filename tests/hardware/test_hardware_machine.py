@@ -34,7 +34,7 @@ RUNNING = {
 }
 
 
-def test_a_snapshot_of_a_guest():
+def test_snapshots_of_machines():
     seen = snapshot(RecordedFiles({**AMD_GUEST, **RUNNING}), "linux")
     assert seen.cpus == 2
     # 10 user + 2 system + 1 softirq; guests' time is in user's already.
@@ -46,8 +46,6 @@ def test_a_snapshot_of_a_guest():
     assert seen.throttle_events is None
     assert seen.frequencies_mhz == {}
 
-
-def test_a_snapshot_of_a_xeon():
     throttled = {
         f"/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count": "2"
         for cpu in range(8)
@@ -58,23 +56,20 @@ def test_a_snapshot_of_a_xeon():
     assert seen.throttle_events == 16
     assert seen.limits.cpu_quota == 1.5
 
-
-def test_an_empty_machine_is_unknown_not_zero():
     seen = snapshot(RecordedFiles({}), "linux")
     assert seen.load is None
     assert seen.memory_available is None
     assert seen.swapped_bytes is None
     assert seen.throttle_events is None
 
-
-def test_systems_without_proc_use_psutil():
     seen = snapshot(system="darwin")
     assert seen.cpu.total > 0
     assert seen.memory_available > 0
-
-
-def test_available_memory_knows_the_container():
     assert snapshot(RecordedFiles(XEON_V2), "linux").memory_available == 2**30 + 2**29
+    seen = snapshot()
+    assert seen.cpus >= 1
+    assert seen.cpu.total >= seen.cpu.busy >= 0
+    assert seen.memory_available > 0
 
 
 def moment(seconds, **changes):
@@ -85,39 +80,28 @@ def moment(seconds, **changes):
     return replace(at, **changes)
 
 
-def test_shares_relate_to_all_cpus():
+def test_shares_of_two_readings():
     after = moment(10, cpu=CpuSeconds(40, 24, 2))
     seen = compare(moment(0), after, own_cpu_seconds=10)
     assert seen.foreign == pytest.approx(14 / 40)
     assert seen.steal == pytest.approx(2 / 40)
     assert compare(moment(0), after, 10, cpus=8).foreign == pytest.approx(14 / 80)
 
-
-def test_rounded_ticks_never_make_a_negative_share():
     after = moment(10, cpu=CpuSeconds(40, 9.99, 0))
     assert compare(moment(0), after, own_cpu_seconds=10).foreign == 0
-
-
-def test_too_short_to_tell_is_none():
     seen = compare(moment(0), moment(0.4, cpu=CpuSeconds(1.6, 1, 1)), 0)
     assert seen.foreign is None
     assert seen.steal is None
     assert noise_warnings(seen, moment(0)) == []
 
-
-def test_unknown_counters_stay_unknown():
     before = moment(0, swapped_bytes=None, throttle_events=None, cpu=CpuSeconds(0, 0, None))
     seen = compare(before, moment(1), 0)
     assert (seen.swapped_bytes, seen.throttle_events, seen.steal) == (None, None, None)
     assert seen.quota_stopped is None
     assert seen.frequency_change is None
 
-
-def test_counters_that_were_set_back_are_unknown():
     assert compare(moment(0, swapped_bytes=10), moment(1), 0).swapped_bytes is None
 
-
-def test_quota_and_frequency():
     before = moment(
         0, limits=ResourceLimits(throttled_us=100), frequencies_mhz={0: 3000.0, 1: 2000.0}
     )
@@ -134,6 +118,12 @@ def test_a_quiet_machine_has_no_warning():
     assert noise_warnings(QUIET, moment(0)) == []
     assert noise_warnings(QUIET, moment(0, governor=NotAvailable("a guest"))) == []
     assert noise_warnings(Disturbance(1, None, None, None, None, None, None), moment(0)) == []
+    stopped = replace(QUIET, quota_stopped=0.2)
+    assert "--threads" in noise_warnings(stopped, moment(0))[0]
+    assert "--threads" not in noise_warnings(stopped, moment(0), threads=1)[0]
+    (warning,) = noise_warnings(QUIET, moment(0, governor="performance, schedutil"))
+    assert "governor is performance, schedutil" in warning
+    assert "cpupower" in warning
 
 
 @pytest.mark.parametrize(
@@ -186,24 +176,12 @@ def test_whoever_used_the_cpus_there_is_one_warning(foreign, waited, other_run):
     assert ("90 %" in said) == bool(foreign)
 
 
-def test_fewer_threads_are_no_advice_where_there_are_no_more_than_the_quota():
-    stopped = replace(QUIET, quota_stopped=0.2)
-    assert "--threads" in noise_warnings(stopped, moment(0))[0]
-    assert "--threads" not in noise_warnings(stopped, moment(0), threads=1)[0]
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"foreign": 0.10}, {"steal": 0.02}, {"swapped_bytes": 2**20}, {"quota_stopped": 0.01}],
 )
 def test_thresholds_themselves_are_still_quiet(changes):
     assert noise_warnings(replace(QUIET, **changes), moment(0)) == []
-
-
-def test_a_governor_that_follows_the_load_is_named():
-    (warning,) = noise_warnings(QUIET, moment(0, governor="performance, schedutil"))
-    assert "governor is performance, schedutil" in warning
-    assert "cpupower" in warning
 
 
 @pytest.mark.parametrize(
@@ -215,10 +193,3 @@ def test_a_busy_machine_is_told_before_anything_is_measured(load, busy):
     said = busy_warning(now)
     assert (said is not None) == busy
     assert not busy or "load 1.1 on 2 CPUs" in said
-
-
-def test_this_machine():
-    seen = snapshot()
-    assert seen.cpus >= 1
-    assert seen.cpu.total >= seen.cpu.busy >= 0
-    assert seen.memory_available > 0

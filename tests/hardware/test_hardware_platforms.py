@@ -60,8 +60,6 @@ def test_openvino_names_its_devices():
     assert auto.details["capabilities"] == ["FP16", "FP32", "INT8"]
     assert len({d.fingerprint for d in found}) == 4
 
-
-def test_openvino_absent_or_broken():
     (none,) = OpenvinoDetector(None, lambda: False).detect()
     assert none.reason == "the package openvino is not installed"
     assert "accelbench setup openvino" in none.remedy
@@ -81,7 +79,7 @@ def qnn(files, package, machine, system="linux", processor=None):
     ]
 
 
-def test_qnn_on_x86_is_emulated_and_only_with_its_package():
+def test_qnn_is_emulated_on_x86():
     library = {"/site/onnxruntime_qnn/libQnnHtp.so": ""}
     emulated = qnn(library, "/site/onnxruntime_qnn", "x86_64")
     assert emulated.emulated
@@ -90,8 +88,6 @@ def test_qnn_on_x86_is_emulated_and_only_with_its_package():
     assert "no Snapdragon machine" in none.reason
     assert "accelbench setup qnn" in none.remedy
 
-
-def test_qnn_on_a_snapdragon():
     board = {"/dev/fastrpc-cdsp": "", "/sys/devices/soc0/machine": "QCS8550"}
     npu = qnn(board, None, "aarch64")
     assert not npu.emulated
@@ -113,15 +109,13 @@ def pci(device):
     }
 
 
-def test_a_tpu_by_its_pci_id():
+def test_tpus():
     (chip,) = TpuDetector(RecordedFiles(pci("0x0063")), lambda: "libtpu 0.0.30", "linux").detect()
     assert (chip.name, chip.driver) == ("Google TPU v5e", "libtpu 0.0.30")
     assert chip.details["doors"] == ["/dev/vfio/0"]
     (chip,) = TpuDetector(RecordedFiles(pci("0x0063")), lambda: "", "linux").detect()
     assert "jax[tpu]" in chip.details["libtpu"]
 
-
-def test_why_a_tpu_is_absent():
     (none,) = TpuDetector(RecordedFiles(pci("0x0001")), lambda: "libtpu 1", "linux").detect()
     assert none.reason == "libtpu 1 is installed, but no TPU chip is on the PCI bus"
     (none,) = TpuDetector(RecordedFiles({}), lambda: "", "win32").detect()
@@ -159,15 +153,13 @@ def test_no_browser_is_a_reason(detector, hardware):
     assert "accelbench setup browser" in none.remedy
 
 
-def test_a_browser_is_not_yet_an_adapter():
+def test_a_browser_is_no_adapter_and_webnn_wants_chromium():
     (found,) = WebgpuDetector(RecordedPrograms(CHROME)).detect()
     assert found.details["adapter"] == NOT_ASKED
     assert found.driver == "Google Chrome 150"
     (found,) = WasmDetector(RecordedPrograms(CHROME)).detect()
     assert "adapter" not in found.details
 
-
-def test_webnn_wants_chromium():
     (none,) = WebnnDetector(RecordedPrograms(FIREFOX)).detect()
     assert none.reason == "no suitable browser found, only Firefox"
     (found,) = WebnnDetector(RecordedPrograms(FIREFOX, CHROME)).detect()
@@ -206,15 +198,13 @@ def directml(said, system="win32", version="1.24"):
     return DirectmlDetector(lambda args, timeout: said, system, version_of).detect()
 
 
-def test_directml_is_found_as_what_windows_has_first():
+def test_directml():
     (found,) = directml("AMD Radeon RX 7600\r\n\r\nMicrosoft Remote Display Adapter\r\n")
     assert (str(found), found.name) == ("directml:0", "AMD Radeon RX 7600")
     (found,) = directml("NVIDIA RTX 4070\nIntel Arc A380\n")
     assert found.name == "the first of Intel Arc A380, NVIDIA RTX 4070"
     assert found.driver == "onnxruntime-directml 1.24"
 
-
-def test_why_directml_is_absent():
     (none,) = directml("", system="linux")
     assert none.reason == "DirectML is a part of Windows"
     (none,) = directml("AMD", version="")

@@ -27,7 +27,7 @@ QUESTIONS = (
 )
 
 
-def test_an_h200():
+def test_nvidia():
     nvml = RecordedNvml(H200)
     meters = nvidia_telemetry(H200["uuid"], nvml)
     assert meters.clocks() == Clocks(1980, 3201, 1980)
@@ -40,27 +40,45 @@ def test_an_h200():
     meters.close()
     assert nvml.users == 0
 
-
-def test_this_process_is_never_foreign():
-    card = {**H200, "processes": [(os.getpid(), 1), (7, 2)]}
-    meters = nvidia_telemetry(H200["uuid"], RecordedNvml(card))
-    assert [p.pid for p in meters.foreign_processes()] == [7]
-
-
-def test_a_consumer_card_without_an_energy_counter_on_an_old_driver():
     meters = nvidia_telemetry(RTX["uuid"], RecordedNvml(RTX, newer_reasons=False))
     energy = meters.energy_millijoules()
     assert isinstance(energy, NotAvailable)
     assert "Not Supported" in str(energy)
     assert meters.throttled() == ("power cap", "temperature (hardware)")
 
-
-def test_an_unknown_uuid_is_a_reason():
     meters = nvidia_telemetry("GPU-unknown", RecordedNvml(H200))
     assert "Not Found" in str(meters.clocks())
 
 
-def test_an_mi300x():
+def test_other_devices_and_the_null_object():
+    shown = '"PerformanceStatistics" = {"In use system memory"=123456,"Device Utilization %"=3}'
+    meters = AppleTelemetry(RecordedCommands({"ioreg": shown}))
+    assert meters.device_memory_used() == 123456
+    assert "powermetrics" in str(meters.energy_millijoules())
+    assert isinstance(AppleTelemetry(RecordedCommands({})).device_memory_used(), NotAvailable)
+
+    meters = CpuTelemetry(RecordedFiles(AMD_GUEST))
+    for question in ("clocks", "power_watts", "temperature_celsius", "throttled"):
+        assert isinstance(getattr(meters, question)(), NotAvailable)
+    assert meters.device_memory_used() == (24684092 - 24252808) * 1024
+    meters = NullTelemetry("no such vendor")
+    for question in QUESTIONS:
+        assert str(getattr(meters, question)()) == "not available (no such vendor)"
+    meters.close()
+
+    for hardware in ("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webgpu", "plugin"):
+        meters = telemetry_for(Device(hardware, "x", details={"uuid": "GPU-none"}))
+        assert meters.source
+        for question in QUESTIONS:
+            assert getattr(meters, question)() is not None
+        meters.close()
+
+    card = {**H200, "processes": [(os.getpid(), 1), (7, 2)]}
+    meters = nvidia_telemetry(H200["uuid"], RecordedNvml(card))
+    assert [p.pid for p in meters.foreign_processes()] == [7]
+
+
+def test_amd():
     smi = RecordedAmdSmi(MI300X)
     meters = amd_telemetry(0, MI300X["uuid"], smi)
     assert meters.clocks() == Clocks(132, 900, 2100)
@@ -73,24 +91,11 @@ def test_an_mi300x():
     meters.close()
     assert smi.users == 0
 
-
-def test_an_amd_card_that_is_not_there():
     assert "no GPU 3" in str(amd_telemetry(3, None, RecordedAmdSmi(MI300X)).clocks())
-
-
-def test_an_amd_card_that_knows_little():
     meters = amd_telemetry(0, None, RecordedAmdSmi({"power": {"current_socket_power": "N/A"}}))
     assert isinstance(meters.power_watts(), NotAvailable)
     assert isinstance(meters.energy_millijoules(), NotAvailable)
     assert isinstance(meters.foreign_processes(), NotAvailable)
-
-
-def test_apple_shows_memory_alone():
-    shown = '"PerformanceStatistics" = {"In use system memory"=123456,"Device Utilization %"=3}'
-    meters = AppleTelemetry(RecordedCommands({"ioreg": shown}))
-    assert meters.device_memory_used() == 123456
-    assert "powermetrics" in str(meters.energy_millijoules())
-    assert isinstance(AppleTelemetry(RecordedCommands({})).device_memory_used(), NotAvailable)
 
 
 def powercap(*readings, readable=True):
@@ -104,15 +109,13 @@ def powercap(*readings, readable=True):
     return tree
 
 
-def test_rapl_adds_packages_and_survives_a_turn_of_the_counter():
+def test_rapl():
     files = RecordedFiles({**XEON_V2, **powercap(400_000, 900_000)})
     meters = CpuTelemetry(files)
     assert meters.energy_millijoules() == 1300
     files.files.update(powercap(500_000, 100_000))  # the second has turned at 1 000 000
     assert meters.energy_millijoules() == 1600
 
-
-def test_energy_that_cannot_be_had_is_never_zero():
     assert CpuTelemetry(RecordedFiles(AMD_GUEST)).energy_millijoules() == NO_POWERCAP
     closed = RecordedFiles(powercap(1, readable=False))
     assert CpuTelemetry(closed).energy_millijoules() == NOT_READABLE
@@ -134,26 +137,3 @@ def test_a_cpu_with_cpufreq_and_heat():
     assert meters.throttled() == ()
     files.files[counter] = "6"
     assert meters.throttled() == ("temperature",)
-
-
-def test_a_guest_cpu_answers_with_reasons():
-    meters = CpuTelemetry(RecordedFiles(AMD_GUEST))
-    for question in ("clocks", "power_watts", "temperature_celsius", "throttled"):
-        assert isinstance(getattr(meters, question)(), NotAvailable)
-    assert meters.device_memory_used() == (24684092 - 24252808) * 1024
-
-
-def test_the_null_object_answers_everything_with_its_reason():
-    meters = NullTelemetry("no such vendor")
-    for question in QUESTIONS:
-        assert str(getattr(meters, question)()) == "not available (no such vendor)"
-    meters.close()
-
-
-def test_every_device_has_telemetry():
-    for hardware in ("cpu", "cuda", "rocm", "mps", "openvino", "qnn", "webgpu", "plugin"):
-        meters = telemetry_for(Device(hardware, "x", details={"uuid": "GPU-none"}))
-        assert meters.source
-        for question in QUESTIONS:
-            assert getattr(meters, question)() is not None
-        meters.close()

@@ -41,7 +41,7 @@ def kernel(**more: str) -> Kernel:
     )
 
 
-def test_every_thread_is_read_and_those_of_other_processes_that_are_named() -> None:
+def test_a_process_and_its_cpus_are_read():
     own = read_thread_times(files=kernel(), system="linux")
     assert isinstance(own, ThreadTimes)
     assert own.ran_ns == {7: 3000, 8: 2000}
@@ -50,13 +50,21 @@ def test_every_thread_is_read_and_those_of_other_processes_that_are_named() -> N
     assert isinstance(both, ThreadTimes)
     assert both.ran_ns == {7: 3000, 8: 2000, 9: 500}
 
-
-def test_what_the_cpus_did_is_of_those_that_may_be_used_without_idle_and_steal() -> None:
     found = read_thread_times(files=kernel(), system="linux")
     assert isinstance(found, ThreadTimes)
     assert found.cpus == len(os.sched_getaffinity(0))
     tick = S // os.sysconf("SC_CLK_TCK")
     assert found.machine_ran_ns == found.cpus * (10 + 5 + 20 + 3 + 2) * tick
+
+    before = read_thread_times()
+    if isinstance(before, NotAvailable):
+        pytest.skip(before.reason)
+    sum(n * n for n in range(200_000))
+    after = read_thread_times()
+    assert isinstance(after, ThreadTimes)
+    use = compare(before, after)
+    assert use.ran_ns > 0
+    assert 0 <= use.wait_share <= 1
 
 
 @pytest.mark.parametrize(
@@ -68,20 +76,8 @@ def test_what_the_cpus_did_is_of_those_that_may_be_used_without_idle_and_steal()
         (Kernel({"/proc/self/task/7/schedstat": "0 0 0"}), "linux"),
     ],
 )
-def test_systems_that_do_not_count_have_no_times(files: Kernel, system: str) -> None:
+def test_systems_that_do_not_count_have_no_times(files, system):
     assert isinstance(read_thread_times(files=files, system=system), NotAvailable)
-
-
-def test_this_machine_is_read_if_it_counts() -> None:
-    before = read_thread_times()
-    if isinstance(before, NotAvailable):
-        pytest.skip(before.reason)
-    sum(n * n for n in range(200_000))
-    after = read_thread_times()
-    assert isinstance(after, ThreadTimes)
-    use = compare(before, after)
-    assert use.ran_ns > 0
-    assert 0 <= use.wait_share <= 1
 
 
 def at(
@@ -97,47 +93,26 @@ def at(
 START = at(0, {}, 0)
 
 
-def test_a_thread_that_waits_for_others() -> None:
+def test_who_waits_for_whom():
     use = compare(START, at(1, {1: (0.25, 0.75)}, 2.0))
     assert use.wait_share == pytest.approx(0.75)
     assert use.busy_threads == pytest.approx(0.25)
-
-
-def test_threads_that_wait_for_threads_of_their_own_process() -> None:
-    """Four threads on two CPUs that nobody else uses: each runs half of the time."""
+    # Four threads on two CPUs that nobody else uses: each runs half of the time.
     use = compare(START, at(1, dict.fromkeys(range(4), (0.5, 0.5)), 2.0))
     assert use.wait_share < 0.05
     assert use.busy_threads == pytest.approx(2)
-
-
-def test_four_threads_beside_four_of_others() -> None:
     use = compare(START, at(1, dict.fromkeys(range(4), (0.25, 0.75)), 2.0))
     assert use.waited_ns == pytest.approx(1.5 * S, rel=0.01)  # of 3 s: others had half of the CPUs
-
-
-def test_two_threads_that_the_kernel_puts_on_one_cpu_wait_for_nobody_else() -> None:
     use = compare(START, at(1, {1: (0.5, 0.5), 2: (0.5, 0.5)}, 1.0))
     assert use.waited_ns <= 2 * 2 * S / os.sysconf("SC_CLK_TCK")  # what ticks may hide
-
-
-def test_a_thread_that_only_helps_does_not_wait_for_the_step() -> None:
     use = compare(START, at(10, {1: (9.9, 0.1), 2: (0.01, 5)}, 20.0))
     assert use.wait_share < 0.02
     assert use.busy_threads == pytest.approx(1, abs=0.02)
-
-
-def test_threads_that_take_turns_are_one_busy_thread() -> None:
-    """However long they wait for each other's work, or for a CPU."""
+    # However long they wait for each other's work, or for a CPU.
     use = compare(START, at(1, {1: (0.2, 0.5), 2: (0.3, 0.6)}, 2.0))
     assert use.busy_threads == pytest.approx(0.5)
-
-
-def test_threads_that_ended_are_in_the_processes_time_alone() -> None:
     after = ThreadTimes(S, 2 * S, {1: S // 100}, {1: S // 2}, 2 * S, 2)
     assert compare(START, after).busy_threads == pytest.approx(2)
-
-
-def test_without_the_machines_time_own_threads_cannot_be_told_from_others() -> None:
     use = compare(START, at(1, dict.fromkeys(range(4), (0.25, 0.75)), None))
     assert use.waited_ns == 0
     assert compare(START, at(1, {1: (0.25, 0.75)}, None)).wait_share == pytest.approx(0.75)

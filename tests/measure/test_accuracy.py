@@ -25,7 +25,7 @@ from accelbench.measure.accuracy import (
 TOP1, F1, PERPLEXITY = AccuracyMetric.TOP1, AccuracyMetric.F1, AccuracyMetric.PERPLEXITY
 
 
-def test_wilsons_interval_is_that_of_the_literature() -> None:
+def test_wilsons_interval_is_that_of_the_literature():
     """Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29."""
     for right, count, low, high in [
         (81, 263, 0.2553, 0.3662),
@@ -40,15 +40,13 @@ def test_wilsons_interval_is_that_of_the_literature() -> None:
     assert wilson(20, 20).high == 1.0
 
 
-def test_the_first_of_equal_outputs_is_the_prediction_and_takes_a_place_among_the_top() -> None:
+def test_predictions_and_places_of_equal_outputs():
     outputs = np.array([[1.0, 3.0, 3.0, 0.0], [np.nan, 9.0, 1.0, 0.0]])
     assert predictions(outputs).tolist() == [1, -1]
     labels = np.array([2, 1])
     assert within_top(outputs, labels, 1).tolist() == [False, False]
     assert within_top(outputs, labels, 2).tolist() == [True, False]
 
-
-def test_top_places_are_those_of_a_stable_sort() -> None:
     random = np.random.default_rng(0)
     outputs = random.integers(0, 4, (200, 9)).astype(float)
     labels = random.integers(0, 9, 200)
@@ -57,7 +55,7 @@ def test_top_places_are_those_of_a_stable_sort() -> None:
     assert (within_top(outputs, labels, 5) == expected).all()
 
 
-def test_macro_f1_is_the_mean_of_the_classes_own() -> None:
+def test_f1_is_the_mean_of_classes():
     labels = np.array([0, 0, 0, 0, 1, 1, 2])
     predicted = np.array([0, 0, 1, 0, 1, 0, 3])
     figure = f1_of(cells_of(labels, predicted))
@@ -68,18 +66,13 @@ def test_macro_f1_is_the_mean_of_the_classes_own() -> None:
     assert figure.low < figure.value < figure.high
     assert f1_of(cells_of(labels, predicted)) == figure  # the same samples, the same interval
 
-
-def test_a_class_that_no_sample_is_of_is_no_part_of_the_mean() -> None:
-    """A resample may have drawn none of it."""
+    # A resample may have drawn none of it.
     places = cells_of(np.array([0, 1]), np.array([0, 1]))
     assert _macro(np.array([[2, 0], [1, 1]]), places).tolist() == [1.0, 1.0]
-
-
-def test_what_is_no_number_is_no_class_of_f1() -> None:
     assert f1_of(cells_of(np.array([0, 1]), np.array([0, -1]))).value == pytest.approx(0.5)
 
 
-def test_perplexity_weighs_tokens_alike_whatever_sequence_they_are_of() -> None:
+def test_perplexity_is_of_tokens():
     losses, tokens = np.array([4.0, 9.0, 2.0]), np.array([2, 6, 1])
     scores = perplexity_scores(losses, tokens)
     figure = perplexity_of(scores)
@@ -89,13 +82,11 @@ def test_perplexity_weighs_tokens_alike_whatever_sequence_they_are_of() -> None:
     assert figure.high == pytest.approx(math.exp(15 / 9 + half))
     assert perplexity_of(scores[:1]).low is None
 
-
-def test_token_losses_are_those_of_softmax_however_large_outputs_are() -> None:
     logits = np.array([[[0.0, 0.0], [1000.0, 0.0]]], np.float32)
     assert token_losses(logits, np.array([[1, 0]])).tolist() == [[math.log(2), 0.0]]
 
 
-def test_a_difference_is_of_pairs() -> None:
+def test_differences_are_of_pairs():
     base = [1.0] * 90 + [0.0] * 10
     other = [0.0] * 12 + [1.0] * 78 + [1.0] * 2 + [0.0] * 8
     held = difference(TOP1, base, other)
@@ -107,15 +98,11 @@ def test_a_difference_is_of_pairs() -> None:
     assert held.high == pytest.approx(middle + 1.959964 * width)
     assert held.told
 
-
-def test_no_difference_is_told_where_no_answer_differs() -> None:
     held = difference(TOP1, [1.0] * 50, [1.0] * 50)
     assert held.value == 0.0
     assert held.low < 0.0 < held.high
     assert not held.told
 
-
-def test_a_difference_of_f1_and_of_perplexity_are_of_pairs_too() -> None:
     labels = np.arange(300) % 3
     base = cells_of(labels, labels).astype(float)
     worse = cells_of(labels, np.where(np.arange(300) % 10 == 0, (labels + 1) % 3, labels))

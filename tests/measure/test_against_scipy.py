@@ -40,14 +40,13 @@ def spread_out(row: Sequence[float]) -> bool:
 
 
 @given(st.lists(st.tuples(times, times), min_size=2, max_size=20), st.floats(0.5, 0.999))
-def test_pairs_are_students_paired_t(pairs: list[tuple[float, float]], level: float) -> None:
+def test_pairs_are_students_paired_t(pairs, level):
     a, b = zip(*pairs, strict=True)
     if not spread_out([y / x for x, y in pairs]):
         return
     found = paired_interval(a, b, level)
     told = stats.ttest_rel(np.log(b), np.log(a))
     low, high = told.confidence_interval(level)
-    assert found is not None
     assert found.low == pytest.approx(math.exp(low), rel=1e-6)
     assert found.high == pytest.approx(math.exp(high), rel=1e-6)
     assert found.p_value == pytest.approx(told.pvalue, rel=1e-6, abs=1e-9)
@@ -55,12 +54,11 @@ def test_pairs_are_students_paired_t(pairs: list[tuple[float, float]], level: fl
 
 
 @given(few, few)
-def test_sides_of_their_own_are_welchs_t(a: list[float], b: list[float]) -> None:
+def test_sides_of_their_own_are_welchs_t(a, b):
     if not (spread_out(a) and spread_out(b)):
         return
     found = unpaired_interval(a, b)
     told = stats.ttest_ind(np.log(b), np.log(a), equal_var=False)
-    assert found is not None
     assert found.p_value == pytest.approx(told.pvalue, rel=1e-6, abs=1e-9)
     low = told.confidence_interval(0.95).low
     if low > -600:  # what cannot be told in doubles is cut off
@@ -68,17 +66,16 @@ def test_sides_of_their_own_are_welchs_t(a: list[float], b: list[float]) -> None
 
 
 @given(few)
-def test_noise_is_the_standard_deviation_of_logs(row: list[float]) -> None:
+def test_noise_is_the_standard_deviation_of_logs(row):
     assert aa_noise(row) == pytest.approx(np.std(np.log(row), ddof=1), rel=1e-9, abs=1e-12)
 
 
 @given(st.lists(few, min_size=2, max_size=5))
-def test_pooled_noise_is_the_error_of_an_analysis_of_variance(runs: list[list[float]]) -> None:
+def test_pooled_noise_is_the_error_of_an_analysis_of_variance(runs):
     logs = [np.log(run) for run in runs]
     within = sum(float(((one - one.mean()) ** 2).sum()) for one in logs)
     freedom = sum(map(len, runs)) - len(runs)
     found = pooled_noise(runs)
-    assert found is not None
     assert found.freedom == freedom
     assert found.value == pytest.approx(math.sqrt(within / freedom), rel=1e-9, abs=1e-12)
 
@@ -92,7 +89,7 @@ def power(k: int, noise: float, effect: float, level: float = 0.01) -> float:
 
 @settings(max_examples=40)
 @given(noises, st.floats(0.01, 0.5))
-def test_as_many_launches_as_power_asks_for(noise: float, effect: float) -> None:
+def test_as_many_launches_as_power_asks_for(noise, effect):
     """The noncentral t says whether so many do; one more or less is rounding."""
     k = required_launches(noise, effect)
     assert FEWEST_LAUNCHES <= k <= MOST_LAUNCHES
@@ -104,7 +101,7 @@ def test_as_many_launches_as_power_asks_for(noise: float, effect: float) -> None
 
 @settings(max_examples=40)
 @given(noises, st.integers(5, 40), st.integers(5, 40))
-def test_what_sides_of_their_own_can_show(noise: float, first: int, second: int) -> None:
+def test_what_sides_of_their_own_can_show(noise, first, second):
     """With that change in truth the test finds it four times in five, or more.
 
     The sum of two quantiles is within three hundredths of the noncentral t's power.
@@ -118,7 +115,7 @@ def test_what_sides_of_their_own_can_show(noise: float, first: int, second: int)
 
 
 @given(rows)
-def test_neighbours_are_correlated_by_the_definition(row: list[int]) -> None:
+def test_neighbours_are_correlated_by_the_definition(row):
     mean = sum(row) / len(row)
     whole = sum((x - mean) ** 2 for x in row)
     want = 0.0
@@ -128,7 +125,7 @@ def test_neighbours_are_correlated_by_the_definition(row: list[int]) -> None:
 
 
 @given(rows)
-def test_the_effective_size_is_geyers_sum(row: list[int]) -> None:
+def test_the_effective_size_is_geyers_sum(row):
     n, mean = len(row), sum(row) / len(row)
     off = [x - mean for x in row]
     whole = sum(x * x for x in off)
@@ -146,7 +143,7 @@ def test_the_effective_size_is_geyers_sum(row: list[int]) -> None:
 
 
 @given(rows, st.integers(1, 99))
-def test_percentiles_lie_between_two_samples_in_order(row: list[int], q: int) -> None:
+def test_percentiles_lie_between_two_samples_in_order(row, q):
     ordered = sorted(row)
     place = (len(row) - 1) * q / 100
     below = ordered[math.floor(place)]
@@ -158,19 +155,18 @@ def test_percentiles_lie_between_two_samples_in_order(row: list[int], q: int) ->
 
 
 @given(st.integers(1, 3000), st.sampled_from([0.5, 0.9, 0.95, 0.99]), st.floats(0, 0.999))
-def test_the_binomial_distribution(n: int, p: float, part: float) -> None:
+def test_the_binomial_distribution(n, p, part):
     count = math.floor(part * n)
     assert binomial_cdf(count, n, p) == pytest.approx(stats.binom.cdf(count, n, p), abs=1e-9)
 
 
 @pytest.mark.parametrize("n", [10, 36, 72, 100, 368, 1000])
 @pytest.mark.parametrize("q", [90, 95, 99])
-def test_a_percentiles_interval_is_the_exact_one_of_order_statistics(n: int, q: int) -> None:
+def test_a_percentiles_interval_is_the_exact_one_of_order_statistics(n, q):
     found = percentile(evenly_mixed(n), q, n)
     if n < 100 / (100 - q):
         assert found is None
         return
-    assert found is not None
     # Samples are their own ranks from 0: of so many that lie below q, the next one encloses it.
     fewest, most = stats.binom.ppf([0.025, 0.975], n, q / 100)
     assert found.low == (None if fewest == 0 else fewest - 1)
@@ -178,7 +174,7 @@ def test_a_percentiles_interval_is_the_exact_one_of_order_statistics(n: int, q: 
 
 
 @given(rows)
-def test_outliers_lie_beyond_tukeys_fences(row: list[int]) -> None:
+def test_outliers_lie_beyond_tukeys_fences(row):
     low, high = stats.scoreatpercentile(row, [25, 75])
     for value, label in zip(row, labels(row), strict=True):
         beyond = max(low - value, value - high)
@@ -187,7 +183,7 @@ def test_outliers_lie_beyond_tukeys_fences(row: list[int]) -> None:
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=30, max_size=90))
-def test_a_drift_is_that_of_the_medians_of_the_thirds(row: list[int]) -> None:
+def test_a_drift_is_that_of_the_medians_of_the_thirds(row):
     found = drift(row)
     third = len(row) // 3
     if found is None:

@@ -25,14 +25,13 @@ def test_lag1_is_zero_where_there_is_nothing_to_correlate(row):
     assert lag1(row) == 0.0
 
 
-def test_alternation_is_never_more_than_was_measured():
+def test_alternation_steps_and_rows():
     row = [10, 20] * 50
     assert lag1(row) == pytest.approx(-0.99, abs=0.011)
     assert effective_size(row) == 100
-
-
-def test_a_step_change_leaves_few_independent_samples():
     assert effective_size([100] * 200 + [130] * 200) < 10
+    with pytest.raises(ValueError, match="one row"):
+        lag1(np.ones((3, 3)))
 
 
 @given(rows, st.sampled_from([0.25, 2.0, 1024.0]))
@@ -40,8 +39,3 @@ def test_the_unit_does_not_matter(row, unit):
     scaled = [value * unit for value in row]
     assert lag1(scaled) == pytest.approx(lag1(row), abs=1e-9)
     assert effective_size(scaled) == pytest.approx(effective_size(row), rel=1e-6)
-
-
-def test_samples_must_be_one_row():
-    with pytest.raises(ValueError, match="one row"):
-        lag1(np.ones((3, 3)))

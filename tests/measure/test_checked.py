@@ -44,7 +44,7 @@ def checked(session: Struck) -> Session:
     return found
 
 
-def test_a_process_that_was_stopped_once_is_asked_again_and_believed() -> None:
+def test_a_process_that_was_stopped_once_is_asked_again_and_believed():
     session = Struck(lambda number: 500 * MS if number == 2 else 0)
     found = checked(session)
     for _ in range(3):
@@ -54,7 +54,7 @@ def test_a_process_that_was_stopped_once_is_asked_again_and_believed() -> None:
 
 
 @pytest.mark.parametrize(("of", "lies"), [(2, 1), (3, 2), (4, 3)])
-def test_who_explains_some_blocks_alone_is_refused(of: int, lies: int) -> None:
+def test_who_explains_some_blocks_alone_is_refused(of, lies):
     """Honest blocks between do not make up for the others."""
     session = Struck(lambda _: 0)
     honest = session.sample
@@ -65,7 +65,7 @@ def test_who_explains_some_blocks_alone_is_refused(of: int, lies: int) -> None:
         each = [ns // 3 if lie else ns for ns in block.phase_ns["step"]]
         return Block(n, timing, {"step": each})
 
-    session.sample = some  # type: ignore[method-assign]
+    session.sample = some
     found = checked(session)
 
     def measured() -> None:
@@ -76,7 +76,7 @@ def test_who_explains_some_blocks_alone_is_refused(of: int, lies: int) -> None:
         measured()
 
 
-def test_steps_that_looked_long_once_are_asked_again_for_long_enough() -> None:
+def test_steps_that_looked_long_once_are_asked_again_for_long_enough():
     """A busy machine made ten steps take a tenth of a second; twenty-five are no quarter of one.
 
     In so short a block the way to a page, 30 ms beside other work, is most of the time.
@@ -101,22 +101,12 @@ def test_steps_that_looked_long_once_are_asked_again_for_long_enough() -> None:
     assert all(asked >= 250 for asked in session.asked[3:])
 
 
-def test_bringing_the_inputs_is_no_doubt() -> None:
+def test_doubts_that_are_explained_are_dropped():
     session = Struck(lambda number: 5000 * MS if number == 0 else 0)
     found = checked(session)
     found.sample(None, 10, Timing.EACH)
     assert len(session.asked) == 2
 
-
-@pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
-def test_who_never_explains_the_time_is_refused(timing: Timing) -> None:
-    found = checked(Struck(lambda _: 0, said=0.8))
-    with pytest.raises(CaseError, match="the rest is in no step") as caught:
-        found.sample(None, 10, timing)
-    assert caught.value.reason == "wrong_clock"
-
-
-def test_a_device_that_was_idle_for_most_of_the_time_is_no_doubt() -> None:
     session = Struck(lambda _: 0, said=0.1)
     found = CheckedSession(cast("Session", session), session.clock, session.clock)
     for _ in range(3):
@@ -124,9 +114,7 @@ def test_a_device_that_was_idle_for_most_of_the_time_is_no_doubt() -> None:
     assert session.asked == [10] * 3
     assert found.explained == TimeBudget()
 
-
-def test_what_was_asked_again_is_noted_too() -> None:
-    """A training step that was a second look has a loss like any other."""
+    # A training step that was a second look has a loss like any other.
     noted: list[Block] = []
     session = Struck(lambda number: 500 * MS if number == 1 else 0)
     raw = cast("Session", session)
@@ -137,7 +125,15 @@ def test_what_was_asked_again_is_noted_too() -> None:
     assert [block.steps for block in noted] == session.asked
 
 
-def test_the_share_that_is_unexplained() -> None:
+@pytest.mark.parametrize("timing", [Timing.EACH, Timing.WHOLE])
+def test_who_never_explains_the_time_is_refused(timing):
+    found = checked(Struck(lambda _: 0, said=0.8))
+    with pytest.raises(CaseError, match="the rest is in no step") as caught:
+        found.sample(None, 10, timing)
+    assert caught.value.reason == "wrong_clock"
+
+
+def test_what_may_be_left_unexplained():
     session = Struck(lambda _: MS // 20)
     raw = cast("Session", session)
     found = CheckedSession(raw, session.clock, session.clock)
@@ -147,13 +143,25 @@ def test_the_share_that_is_unexplained() -> None:
         found.sample(None, 1, Timing.EACH)
     assert found.explained.unexplained_share == pytest.approx(1 - 1 / 1.05)
 
-
-def test_a_script_s_time_is_held_against_nothing() -> None:
     session = Struck(lambda _: 0, said=0.1)
     found = CheckedSession(cast("Session", session), session.clock, None)
     for _ in range(10):
         found.sample(None, 10, Timing.EACH)
     assert found.explained.unexplained_share is None
+
+    found = TimeBudget().and_one(100 * MS, 75 * MS)
+    assert found.is_doubtful(HERE)
+    assert not found.is_doubtful(AFAR)
+    block = Block(2, Timing.EACH, {"step": [0, 5000]})
+    refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=5000.0)
+    with pytest.raises(CaseError, match="took 0 ns"):
+        refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=40.0)
+
+    assert TimeBudget(1000 * MS, 400 * MS, 1).hides_most(HERE)
+    assert not TimeBudget(1000 * MS, 600 * MS, 1).hides_most(HERE)
+    far = TimeBudget(1000 * MS, 300 * MS, 50)  # the ways there and back
+    assert not far.hides_most(AFAR)
+    assert far.hides_most(HERE)
 
 
 @pytest.mark.parametrize(
@@ -166,28 +174,5 @@ def test_a_script_s_time_is_held_against_nothing() -> None:
         (1_060_000, 1_000_000, 9, 5000.0, False),
     ],
 )
-def test_samples_fit_into_the_time_of_their_question(
-    said: int, wall: int, samples: int, tick: float, fit: bool
-) -> None:
+def test_samples_fit_into_the_time_of_their_question(said, wall, samples, tick, fit):
     assert fits(said, wall, samples, tick) is fit
-
-
-def test_an_engine_elsewhere_may_leave_more() -> None:
-    found = TimeBudget().and_one(100 * MS, 75 * MS)
-    assert found.is_doubtful(HERE)
-    assert not found.is_doubtful(AFAR)
-
-
-def test_a_clock_that_is_coarse_may_show_a_step_as_nothing() -> None:
-    block = Block(2, Timing.EACH, {"step": [0, 5000]})
-    refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=5000.0)
-    with pytest.raises(CaseError, match="took 0 ns"):
-        refuse_bad_block(block, 2, Timing.EACH, ("step",), tick_ns=40.0)
-
-
-def test_of_time_that_is_mostly_in_no_step_nothing_is_believed() -> None:
-    assert TimeBudget(1000 * MS, 400 * MS, 1).hides_most(HERE)
-    assert not TimeBudget(1000 * MS, 600 * MS, 1).hides_most(HERE)
-    far = TimeBudget(1000 * MS, 300 * MS, 50)  # the ways there and back
-    assert not far.hides_most(AFAR)
-    assert far.hides_most(HERE)

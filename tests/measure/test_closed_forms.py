@@ -44,7 +44,7 @@ def t(p: float, freedom: float) -> float:
     return float(stats.t.ppf(p, freedom))
 
 
-def test_in_one_run_the_floor_is_three_times_the_noise() -> None:
+def test_the_noise_of_launches_and_runs():
     error = 0.03 * math.sqrt(1 / 8 + 1 / 12)
     sides = Apart(0.03, 8, 12)
     assert sides.least_effect == pytest.approx(3 * error)
@@ -52,8 +52,6 @@ def test_in_one_run_the_floor_is_three_times_the_noise() -> None:
     past_floor = math.log1p(3 * error) + t(0.8, 18) * error
     assert found == pytest.approx(max(past_floor, (t(0.995, 18) + t(0.8, 18)) * error))
 
-
-def test_forty_launches_are_the_most_and_five_the_fewest() -> None:
     forty = math.log1p(0.05) / ((t(0.995, 78) + t(0.8, 78)) * math.sqrt(2 / 40))
     assert fewest(0.05, lambda n: Apart(forty * (1 - 1e-6), n, n)) == 40
     assert fewest(0.05, lambda n: Apart(forty * (1 + 1e-6), n, n)) is None
@@ -64,26 +62,19 @@ def test_forty_launches_are_the_most_and_five_the_fewest() -> None:
     assert not Apart(1e-9, 4, 40).suffices(0.05)
     assert not Apart(1e-9, 40, 4).suffices(0.05)
 
-
-def test_two_launches_of_two_runs_differ_by_both_noises() -> None:
     reach = reach_of_one(0.99, Noise(0.03, 7), Noise(0.04, 100))
     assert reach == pytest.approx(t(0.99, 7) * math.sqrt(2) * 0.05)  # 3, 4 and 5
     assert reach_of_one(0.99, Noise(0.03, 7)) == pytest.approx(t(0.99, 7) * math.sqrt(2) * 0.03)
 
-
-def test_degrees_of_freedom_are_those_of_welch_and_satterthwaite() -> None:
     a, b = [-0.01, 0.0, 0.01], [0.05, 0.07, 0.09, 0.11]
     found = unpaired_interval(np.exp(a).tolist(), np.exp(b).tolist(), 0.95, Noise(0.02, 6))
-    assert found is not None
     parts = [(np.var(a, ddof=1) / 3, 2), (np.var(b, ddof=1) / 4, 3), (2 * 0.02**2, 6)]
     total = sum(part for part, _ in parts)
     freedom = total**2 / sum(part**2 / of for part, of in parts)
     assert math.log(found.high) - 0.08 == pytest.approx(t(0.975, freedom) * math.sqrt(total))
     assert found.p_value == pytest.approx(2 * stats.t.sf(0.08 / math.sqrt(total), freedom))
 
-
-def test_what_launches_explain_is_taken_off_the_spread_of_runs() -> None:
-    """Three runs of 2, 4 and 2 launches, each with a standard deviation of known size."""
+    # Three runs of 2, 4 and 2 launches, each with a standard deviation of known size.
     spread = 0.01
     two = [-spread / math.sqrt(2), spread / math.sqrt(2)]
     four = [-spread * math.sqrt(3) / 2, -spread * math.sqrt(3) / 2] + [
@@ -100,14 +91,12 @@ def test_what_launches_explain_is_taken_off_the_spread_of_runs() -> None:
     assert found.freedom == 5.0
     assert found.value == pytest.approx(math.sqrt((3 * 0.02**2 + 2 * own) / 5))
 
-
-def test_noise_of_levels_is_pooled_with_the_prior() -> None:
     found = noise_of_levels([[0.0, 0.02], [1.0], [5.0, 5.03, 5.06]], Noise(0.02, 3.0))
     assert found.freedom == 3 + 1 + 2
     assert found.value == pytest.approx(math.sqrt((3 * 4e-4 + 2e-4 + 2 * 9e-4) / 6))
 
 
-def test_a_verdict_needs_as_many_launches_as_the_noise_requires_and_the_floor() -> None:
+def test_verdicts_need_launches_past_the_floor():
     quiet = [1.0, 1.001, 0.999, 1.0, 1.001]
     slower = [1.05 * one for one in quiet]
     assert verdict(quiet, slower, 0.001).answer == "slower"  # five are required, and are enough
@@ -115,11 +104,8 @@ def test_a_verdict_needs_as_many_launches_as_the_noise_requires_and_the_floor() 
     within = [1.029 * one for one in quiet]
     found = verdict(quiet, within, 0.001)
     assert (found.answer, found.interval is not None) == ("no difference shown", True)
-    assert found.interval is not None
     assert found.interval.p_value < 0.01
 
-
-def test_the_detectable_effect_of_pairs_is_past_the_floor_or_significant() -> None:
     for k, noise in ((5, 0.001), (5, 0.02), (40, 0.02)):
         error = noise * math.sqrt(2 / k)
         past = math.log1p(max(0.03, 3 * error)) + t(0.8, k - 1) * error
@@ -132,7 +118,7 @@ def alternating(count: int, size: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("times", "alone"), [(4.9, False), (5.1, True)])
-def test_a_point_stands_alone_from_five_times_the_noise_on(times: float, alone: bool) -> None:
+def test_a_point_stands_alone_from_five_times_the_noise_on(times, alone):
     size = 0.02
     noise = size / (math.sqrt(2) * stats.norm.ppf(0.75))  # the median of |difference| is the size
     logs = alternating(31, size)
@@ -140,19 +126,15 @@ def test_a_point_stands_alone_from_five_times_the_noise_on(times: float, alone: 
     assert bool(changes.course(np.exp(logs).tolist()).spikes) == alone
 
 
-def test_neighbours_of_a_spike_are_nearer_than_half_of_it() -> None:
+def test_noise_and_levels_of_a_history():
     for apart, alone in ((0.45, True), (0.55, False)):
         logs = np.zeros(21)
         logs[10], logs[11] = 1.0, apart  # the neighbours on both sides are so far apart
         spikes = [spike.at for spike in changes.course(np.exp(logs).tolist()).spikes]
         assert (10 in spikes) == alone
 
-
-def test_noise_is_at_least_a_thousandth() -> None:
     assert changes.course([1.0] * 10).noise == pytest.approx(math.expm1(1e-3))
 
-
-def test_a_level_wanders_by_sixteen_times_at_most_and_not_by_chance() -> None:
     triangle = np.abs((np.arange(48) % 24) - 12.0)  # points k apart differ by k
     assert changes._alike(triangle[:24]) == 16.0
     rng = np.random.default_rng(0)
@@ -169,8 +151,6 @@ def test_a_level_wanders_by_sixteen_times_at_most_and_not_by_chance() -> None:
             assert changes._alike(logs) == pytest.approx(expected)
     assert seen == {True, False}
 
-
-def test_a_step_has_the_p_value_and_interval_of_a_t_test() -> None:
     hill = np.array([0.0, 0.01, 0.02, 0.03, 0.04, 0.03, 0.02, 0.01, 0.0])
     logs = np.concatenate([hill, 0.2 + hill[1:8]])
     (step,) = changes.course(np.exp(logs).tolist()).steps
@@ -184,28 +164,23 @@ def test_a_step_has_the_p_value_and_interval_of_a_t_test() -> None:
     assert math.log1p(step.low) == pytest.approx(interval.low, rel=1e-6)
     assert math.log1p(step.high) == pytest.approx(interval.high, rel=1e-6)
 
-
-def test_drift_is_the_line_of_least_squares() -> None:
     logs = 0.002 * np.arange(20) + alternating(20, 0.004)
     found = changes._drift(logs, np.arange(3, 23), 0.03)
     line = stats.linregress(np.arange(20), logs)
-    assert found is not None
     assert found.since == 3
     assert math.log1p(found.share) == pytest.approx(line.slope * 19)
     assert found.p_value == pytest.approx(line.pvalue, rel=1e-6, abs=0.0)
     assert changes._drift(logs, np.arange(20), math.expm1(line.slope * 19.5)) is None
     assert changes._drift(logs[:7], np.arange(7), 0.0) is None  # eight points are the fewest
 
-
-@pytest.mark.parametrize(("size", "cut"), [(1.33, []), (1.35, [10])])
-def test_a_cut_costs_three_times_the_logarithm_of_the_points(size: float, cut: list[int]) -> None:
-    """Two halves of ten gain 5·d², and the price is 3·ln 20 = 8.99."""
-    assert cuts_of(np.repeat([0.0, size], 10), 1.0) == cut
-
-
-def test_two_points_are_the_shortest_level() -> None:
     assert cuts_of(np.repeat([0.0, 5.0], [18, 2]), 1.0) == [18]
     assert cuts_of(np.repeat([0.0, 9.0], 2)[:3], 1.0) == []
+
+
+@pytest.mark.parametrize(("size", "cut"), [(1.33, []), (1.35, [10])])
+def test_a_cut_costs_three_times_the_logarithm_of_the_points(size, cut):
+    """Two halves of ten gain 5·d², and the price is 3·ln 20 = 8.99."""
+    assert cuts_of(np.repeat([0.0, size], 10), 1.0) == cut
 
 
 def decide(
@@ -222,17 +197,12 @@ def decide(
     return StoppingRule().decide([1] * n, elapsed_ns, before)
 
 
-def test_converged_is_one_percent_with_twenty_independent_samples(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_sampling_ends(monkeypatch):
     assert decide(monkeypatch, 0.00999, 20.0).quality is Quality.CONVERGED
     assert not decide(monkeypatch, 0.00999, 19.9).stop
     assert not decide(monkeypatch, 0.0101, 1000.0).stop
 
-
-def test_noise_limited_is_two_stalls_a_second_and_thirty_independent_samples(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch.undo()
     once = Decision(False, None, Interval(0.9, 1.1), stalls=1)
     second = 1_000_000_000
     assert decide(monkeypatch, 0.0901, 30.0, second, once).quality is Quality.NOISE_LIMITED
@@ -241,8 +211,7 @@ def test_noise_limited_is_two_stalls_a_second_and_thirty_independent_samples(
     narrowed = decide(monkeypatch, 0.0899, 30.0, second, once)  # by more than a tenth
     assert (narrowed.stop, narrowed.stalls) == (False, 0)
 
-
-def test_time_is_up_at_ten_seconds_with_five_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
     ten = 10_000_000_000
     assert decide(monkeypatch, 0.1, 9.0, ten, n=5).quality is Quality.TIME_LIMITED
     assert not decide(monkeypatch, 0.1, 9.0, ten - 1, n=5).stop
@@ -250,9 +219,7 @@ def test_time_is_up_at_ten_seconds_with_five_samples(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("n", "quality"), [(29, Quality.FIXED), (30, Quality.UNUSABLE)])
-def test_from_thirty_fixed_samples_on_a_wide_interval_is_unusable(
-    monkeypatch: pytest.MonkeyPatch, n: int, quality: Quality
-) -> None:
+def test_from_thirty_fixed_samples_on_a_wide_interval_is_unusable(monkeypatch, n, quality):
     wide = MedianEstimate(Interval(0.5, 1.5), 9.0)
     monkeypatch.setattr(stopping, "median_estimate", lambda _: wide)
     assert StoppingRule(fixed=n).decide([1] * n, 0, None).quality is quality
@@ -266,18 +233,16 @@ def warm(*steps: float, rule: WarmupRule | None = None) -> Any:
 
 
 @pytest.mark.parametrize(("second", "steady"), [(102.0, True), (102.03, None)])
-def test_windows_agree_within_two_percent_of_the_smaller(second: float, steady: Any) -> None:
+def test_windows_agree_within_two_percent_of_the_smaller(second, steady):
     state = warm(*[100 * MS] * 5, *[second * MS] * 5)
     assert state.steady is steady
 
 
-def test_a_window_is_a_tenth_of_a_second_and_five_steps() -> None:
+def test_windows_of_warm_up():
     assert warm(*[20 * MS] * 5).closed is not None
     assert warm(*[20 * MS - 1] * 5).closed is None
     assert warm(*[200 * MS] * 4).closed is None
 
-
-def test_of_slow_steps_the_halves_are_compared_without_the_middle() -> None:
     assert warm(900 * MS, 900 * MS, 900 * MS).steady is True
     assert warm(900 * MS, 900 * MS, 927 * MS).steady is False
     assert warm(900 * MS, 1200 * MS, 900 * MS).steady is True
@@ -285,21 +250,17 @@ def test_of_slow_steps_the_halves_are_compared_without_the_middle() -> None:
     assert warm(400 * MS, 600 * MS, 500 * MS, 500 * MS).steady is True
     assert not warm(400 * MS, 600 * MS, 500 * MS, 500 * MS - 1).done
 
-
-def test_what_was_compared_and_differed_is_unsteady_whatever_its_halves() -> None:
-    """Windows of 200 and 100 ms a step differ; after them come steps for which no time is left."""
+    # Windows of 200 and 100 ms a step differ; after them come steps for which no time is left.
     state = warm(*[200 * MS] * 5, *[100 * MS] * 5, 500 * MS)
     assert (state.done, state.compared, state.steady) == (True, True, False)
     level = warm(*[200 * MS] * 5, *[210 * MS] * 5)
     assert (level.done, level.steady) == (True, False)
 
-
-def test_the_next_block_is_ten_times_the_steps_so_far_at_most() -> None:
     assert warm(1).next_steps() == 10
     assert warm(1, 1, 1).next_steps() == 30
 
 
-def test_time_that_is_not_explained_has_a_share_and_so_much_a_question() -> None:
+def test_times_and_losses_of_a_block():
     assert (HERE.share, AFAR.share) == (0.10, 0.30)
     second = 1000 * MS
     most = 100 * MS + 3 * HERE.question_ns
@@ -312,13 +273,9 @@ def test_time_that_is_not_explained_has_a_share_and_so_much_a_question() -> None
     assert allowed.hidden_ns(1000, 800) == pytest.approx(900 - 800 - 5)
     assert allowed.hidden_ns(1000, 900) == 0.0
 
-
-def test_samples_fit_within_a_thousandth_and_a_tick_each_and_one() -> None:
     assert fits(1001 + 4 * 7, 1000, 3, 7.0)
     assert not fits(1001 + 4 * 7 + 1, 1000, 3, 7.0)
 
-
-def test_losses_are_as_many_as_steps() -> None:
     for count, refused in ((0, False), (2, True), (3, False), (4, True)):
         block = Block(3, Timing.EACH, {"step": [5, 5, 5]}, losses=[1.0] * count)
         if not refused:
@@ -327,9 +284,13 @@ def test_losses_are_as_many_as_steps() -> None:
         with pytest.raises(CaseError, match="losses"):
             refuse_bad_block(block, 3, Timing.EACH, ["step"])
 
+    refuse_bad_time("loading", 0)
+    with pytest.raises(CaseError):
+        refuse_bad_time("loading", -1)
+
 
 @pytest.mark.parametrize(("tick", "refused"), [(1000.0, True), (1001.0, False)])
-def test_a_step_of_no_time_is_possible_only_on_a_coarse_clock(tick: float, refused: bool) -> None:
+def test_a_step_of_no_time_is_possible_only_on_a_coarse_clock(tick, refused):
     block = Block(1, Timing.EACH, {"step": [0]})
     if not refused:
         refuse_bad_block(block, 1, Timing.EACH, ["step"], tick)
@@ -338,30 +299,35 @@ def test_a_step_of_no_time_is_possible_only_on_a_coarse_clock(tick: float, refus
         refuse_bad_block(block, 1, Timing.EACH, ["step"], tick)
 
 
-def test_a_time_may_be_zero_and_not_less() -> None:
-    refuse_bad_time("loading", 0)
-    with pytest.raises(CaseError):
-        refuse_bad_time("loading", -1)
-
-
-def test_a_percentile_needs_ten_independent_samples_beyond_it() -> None:
+def test_intervals_of_launches_and_samples():
     assert [required_size(q) for q in (50, 90, 95, 99)] == pytest.approx([20, 100, 200, 1000])
     assert not Percentile(100.0, 90.0, 110.0, False).wide
     assert Percentile(100.0, 90.0, 110.1, False).wide
     assert Percentile(100.0, 89.9, 110.0, False).wide
 
+    # Neighbours that alternate count as n, which leaves n/2 degrees of freedom.
+    row = [1.0, 3.0] * 20
+    found = mean_interval(row)
+    spread = np.std(row, ddof=1)
+    given_back = 1 / (1 - 1 / 40)
+    assert found.high - 2.0 == pytest.approx(
+        t(0.975, 20) * spread * math.sqrt(given_back / 40), rel=1e-6
+    )
+
+    ramp = (0.01 * np.arange(12)).tolist()
+    assert independent_launches(ramp[:9]) == 9.0
+    assert independent_launches(ramp[:10]) == pytest.approx(2.84, abs=0.01)
+    wide = intervals._half_width(40.0, 40.0, 40, 0.95)
+    assert wide == pytest.approx(t(0.975, 1) * math.sqrt(40 / 0.25 / 40))
+
 
 @pytest.mark.parametrize(("last", "found"), [(104.9, False), (105.1, True)])
-def test_five_percent_from_the_first_third_to_the_last_are_a_drift(
-    last: float, found: bool
-) -> None:
+def test_five_percent_from_the_first_third_to_the_last_are_a_drift(last, found):
     row = [100.0] * 20 + [103.0] * 20 + [last] * 20
     assert drift(row) == Drift(pytest.approx(last / 100.0 - 1.0), found)
 
 
-def test_thirds_are_apart_by_their_intervals_of_99_percent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_thirds_are_apart_by_their_intervals_of_99_percent(monkeypatch):
     levels = []
 
     def interval(row: Any, level: float) -> Interval:
@@ -371,26 +337,3 @@ def test_thirds_are_apart_by_their_intervals_of_99_percent(
     monkeypatch.setattr(throttle, "median_interval", interval)
     assert drift([100.0] * 20 + [105.0] * 20 + [110.0] * 20) == Drift(pytest.approx(0.1), True)
     assert set(levels) == {0.99}
-
-
-def test_an_interval_of_independent_samples_is_students() -> None:
-    """Neighbours that alternate count as n, which leaves n/2 degrees of freedom."""
-    row = [1.0, 3.0] * 20
-    found = mean_interval(row)
-    assert found is not None
-    spread = np.std(row, ddof=1)
-    given_back = 1 / (1 - 1 / 40)
-    assert found.high - 2.0 == pytest.approx(
-        t(0.975, 20) * spread * math.sqrt(given_back / 40), rel=1e-6
-    )
-
-
-def test_from_ten_launches_on_those_that_drift_count_for_fewer() -> None:
-    ramp = (0.01 * np.arange(12)).tolist()
-    assert independent_launches(ramp[:9]) == 9.0
-    assert independent_launches(ramp[:10]) == pytest.approx(2.84, abs=0.01)
-
-
-def test_a_series_that_repeats_itself_gives_back_three_quarters_at_most() -> None:
-    wide = intervals._half_width(40.0, 40.0, 40, 0.95)
-    assert wide == pytest.approx(t(0.975, 1) * math.sqrt(40 / 0.25 / 40))

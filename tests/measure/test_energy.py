@@ -33,12 +33,10 @@ def recorded(*values: float, every: float = 1.0) -> list[MeterReading]:
 # -- recorded sequences
 
 
-def test_a_counter_that_runs_over_is_added_up() -> None:
+def test_counters_that_run_over():
     points = updates_of(recorded(262_000.0, 262_100.0, 57.0, 157.0), COUNTER, [262_143.0])
     assert [point.joules for point in points] == [100.0, 200.0, 300.0]
 
-
-def test_each_counter_runs_over_by_itself() -> None:
     readings = [
         MeterReading(0, (990.0, 5.0)),
         MeterReading(SECOND, (10.0, 15.0)),  # the first is full at 1000
@@ -56,36 +54,28 @@ def test_each_counter_runs_over_by_itself() -> None:
         ((500.0, 600.0, 300.0), 250.0, "does not run over"),  # above its own range
     ],
 )
-def test_a_counter_that_was_started_anew_is_told_from_a_full_one(
-    values: Sequence[float], limit: float | None, why: str
-) -> None:
+def test_a_counter_that_was_started_anew_is_told_from_a_full_one(values, limit, why):
     with pytest.raises(CounterResetError, match=why):
         updates_of(recorded(*values), COUNTER, [limit])
 
 
-def test_a_window_lies_between_updates() -> None:
-    """A counter of 50 W that moves each second: the window ends half a second after an update."""
+def test_a_window_lies_between_updates_and_has_an_interval():
+    # A counter of 50 W that moves each second: the window ends half a second after an update.
     points = updates_of(recorded(*(50.0 * i for i in range(30))), COUNTER, [None])
     window = window_energy(points, round(0.5 * SECOND), round(25.5 * SECOND))
-    assert window is not None
     assert (window.seconds, window.watts, window.updates) == (24.0, 50.0, 25)
     assert window.low == pytest.approx(50.0)
     assert window.high == pytest.approx(50.0)
 
-
-def test_an_interval_covers_what_parts_of_a_window_differ_by() -> None:
     powers = [40.0, 60.0] * 60
     joules = [sum(powers[:i]) for i in range(0, 121, 3)]
     points = updates_of(recorded(*joules, every=3.0), COUNTER, [None])
     window = window_energy(points, 0, 10**12)
-    assert window is not None
     assert window.low is not None
     assert window.high is not None
     assert 40 < window.low < window.watts < window.high < 60
 
-
-def test_an_interval_is_around_the_mean_of_three_parts_and_the_whole() -> None:
-    """Four updates a part: 4 s of 100 W, 3 s of 101 W and 12 s of 102 W."""
+    # Four updates a part: 4 s of 100 W, 3 s of 101 W and 12 s of 102 W.
     steps = [(1, 100.0)] * 4 + [(1, 101.0)] * 3 + [(3, 102.0)] * 4
     points = [EnergyPoint(0, 0.0)]
     for seconds, watts in steps:
@@ -93,21 +83,14 @@ def test_an_interval_is_around_the_mean_of_three_parts_and_the_whole() -> None:
         at_ns = before.at_ns + seconds * SECOND
         points.append(EnergyPoint(at_ns, before.joules + seconds * watts))
     found = window_energy(points, 0, 19 * SECOND)
-    assert found is not None
     half = 4.302653 / math.sqrt(3)  # t at 97.5 % with two degrees of freedom, a deviation of 1 W
     assert (found.low, found.high) == pytest.approx((101 - half, 1927 / 19 + half), rel=1e-6)
     fewer = window_energy(points[1:], 0, 19 * SECOND)
-    assert fewer is not None
     assert (fewer.low, fewer.high) == (None, None)
 
-
-def test_one_update_is_no_window() -> None:
     points = updates_of(recorded(1.0, 1.0, 2.0, 2.0), COUNTER, [None])
     assert len(points) == 1
     assert window_energy(points, 0, 10 * SECOND) is None
-
-
-def test_power_is_integrated_by_the_trapezoidal_rule() -> None:
     points = updates_of(recorded(100.0, 200.0, 200.0), INTEGRATED, [None])
     assert [point.joules for point in points] == [0.0, 150.0, 350.0]
 
@@ -183,7 +166,7 @@ def measured(
     rules: EnergyRules | None = None,
 ) -> EnergyReport:
     meter = MeterFacts("made up", "all of it", method, [limit])
-    energy = EnergyPass(watch, watch, meter, rules)  # type: ignore[arg-type]
+    energy = EnergyPass(watch, watch, meter, rules)
     return energy.measure(None, watch.step_ns, items=8)
 
 
@@ -194,7 +177,7 @@ def why_none(report: EnergyReport) -> str:
     return why
 
 
-def test_steps_and_idling_are_told_apart() -> None:
+def test_steps_and_idling_are_told_apart():
     report = measured(VirtualWatch(TwoPowers()))
     columns = report.columns
     assert columns["power_watts"] == pytest.approx(120, rel=0.01)
@@ -212,7 +195,7 @@ def test_steps_and_idling_are_told_apart() -> None:
     assert not report.warnings
 
 
-def test_a_window_lasts_until_a_slow_counter_moved_often_enough() -> None:
+def test_windows_of_slow_and_stuck_counters():
     report = measured(VirtualWatch(TwoPowers(update=1.0)))
     assert 20 <= report.columns["energy_updates"] <= 22
     assert report.columns["energy_window_ms"] >= 19_000
@@ -220,25 +203,14 @@ def test_a_window_lasts_until_a_slow_counter_moved_often_enough() -> None:
     assert "its counter moved 15 times in 15 s while idle" in report.reasons["idle_power_watts"]
     assert "energy_above_idle_joules" in report.reasons
 
-
-def test_a_counter_that_is_too_slow_gives_no_figure() -> None:
     why = why_none(measured(VirtualWatch(TwoPowers(update=7.0))))
     assert why.startswith("not available: its counter moved 8 times in 60")
     assert "20 are the least" in why
-
-
-def test_a_stuck_counter_gives_no_figure() -> None:
     watch = VirtualWatch(lambda seconds, busy: 4711.0)
     assert "its counter did not move in 10 s under load" in why_none(measured(watch))
-
-
-def test_a_step_longer_than_the_window_is_measured_whole() -> None:
     report = measured(VirtualWatch(TwoPowers(), busy_s=90.0))
     assert report.columns["energy_steps"] == 1
     assert report.columns["energy_joules"] == pytest.approx(90 * 120, rel=0.01)
-
-
-def test_a_counter_that_runs_over_in_the_window_changes_nothing() -> None:
     counted = TwoPowers()
     watch = VirtualWatch(lambda seconds, busy: counted(seconds, busy) % 300)
     report = measured(watch, limit=300.0)
@@ -258,46 +230,37 @@ class StartedAnew:
         return counted - 10_000.0 * bool(passed) - 100.0 * len(passed)
 
 
-def test_a_window_with_a_reset_is_measured_again() -> None:
+def test_resets_are_measured_again_and_power_is_integrated():
     # Settling and idling take 4 s: the first window of steps has it.
     watch = VirtualWatch(StartedAnew(6.0))
     report = measured(watch, limit=262_143.0)
     assert watch.windows == 3
     assert report.columns["power_watts"] == pytest.approx(120, rel=0.01)
 
-
-def test_resets_in_every_window_give_no_figure() -> None:
     watch = VirtualWatch(StartedAnew(6.0, 7.0))
     why = why_none(measured(watch, limit=262_143.0))
     assert "started anew" in why
     assert "in 2 windows one after another" in why
 
-
-def test_power_alone_is_integrated_and_said_so() -> None:
     watch = VirtualWatch(lambda seconds, busy: 120.0 if busy else 20.0, every=0.1)
     report = measured(watch, INTEGRATED)
     assert report.columns["energy_method"] == "integrated"
     assert report.columns["power_watts"] == pytest.approx(120, rel=0.01)
     assert report.columns["idle_power_watts"] == pytest.approx(20, rel=0.01)
 
-
-def test_power_that_is_read_too_seldom_is_not_integrated() -> None:
     watch = VirtualWatch(lambda seconds, busy: 120.0 + seconds, every=4.0)
     assert "20 are the least" in why_none(measured(watch, INTEGRATED))
-
-
-def test_a_power_sensor_that_never_changes_gives_no_figure() -> None:
     watch = VirtualWatch(lambda seconds, busy: 65.0, every=0.1)
     assert "never changed" in why_none(measured(watch, INTEGRATED))
 
 
-def test_a_meter_that_stops_answering_is_a_reason() -> None:
+def test_a_meter_that_stops_answering_is_a_reason():
     watch = VirtualWatch(TwoPowers())
     watch.failure = "GPU is lost"
     assert "the meter stopped answering: GPU is lost" in why_none(measured(watch))
 
 
-def test_steps_that_take_no_more_than_idling_are_told() -> None:
+def test_steps_that_take_no_more_than_idling_are_told():
     report = measured(VirtualWatch(lambda seconds, busy: 50.0 - busy, every=0.1), INTEGRATED)
     assert report.columns["energy_above_idle_joules"] < 0
     assert "Something else ran meanwhile" in report.warnings[0]

@@ -44,12 +44,39 @@ def test_two_modes_that_take_turns_are_covered(n, least):
     assert coverage(map(median_interval, rows), truth) >= least
 
 
-def test_the_effective_size_is_that_of_the_ranks():
+def test_widths():
     assert median_estimate(ar1(20_000, 0.75, 1)).effective == pytest.approx(20_000 / 7, rel=0.2)
     wild = ar1(2000, 0.75, 2)
     wild[::100] *= 1000  # hides from the mean how samples depend on each other, not from ranks
     assert median_estimate(wild).effective < 600
     assert median_estimate([7] * 30).effective > 15
+
+    def width(n):
+        return np.mean([median_interval(r).half_width for r in many(lambda s: ar1(n, 0.5, s), 60)])
+
+    assert width(400) / width(6400) == pytest.approx(4.0, rel=0.15)
+    row = ar1(240, 0.5, seed=3)
+    widths = [median_interval(row, level).half_width for level in (0.8, 0.95, 0.99)]
+    assert widths == sorted(widths)
+    assert len(set(widths)) == 3
+    interval = median_interval([100, 101, 102] * 40 + [130, 131, 132] * 40)
+    assert interval.low <= 102
+    assert interval.high >= 130
+    random = np.random.default_rng(5)
+    row = random.permutation([100] * 120 + [140] * 120)
+    assert median_interval(row) == Interval(100, 140)
+    ticks = np.random.default_rng(6).choice([10, 11, 12], p=[0.1, 0.8, 0.1], size=240)
+    assert median_interval(ticks) == Interval(11, 11)
+    row = ar1(120, 0.5, seed=8)
+    wild = row.copy()
+    wild[60] *= 1000
+    assert median_interval(wild).half_width < 1.5 * median_interval(row).half_width
+    row = ar1(480, 0.75, seed=2)
+    assert median_interval(row) == median_interval(list(row))
+    assert Interval(98, 102).half_width == 2
+    assert Interval(98, 102).relative_half_width(100) == 0.02
+    assert Interval(0, 0).relative_half_width(0) == 0
+    assert Interval(-1, 1).relative_half_width(0) == math.inf
 
 
 def test_intervals_are_no_wider_than_the_truth_needs():
@@ -85,44 +112,6 @@ def test_the_mean_is_covered_too(phi, least):
     assert least <= coverage(map(mean_interval, rows), CENTER) <= 0.99
 
 
-def test_the_width_shrinks_with_the_root_of_n():
-    def width(n):
-        return np.mean([median_interval(r).half_width for r in many(lambda s: ar1(n, 0.5, s), 60)])
-
-    assert width(400) / width(6400) == pytest.approx(4.0, rel=0.15)
-
-
-def test_a_higher_level_is_wider():
-    row = ar1(240, 0.5, seed=3)
-    widths = [median_interval(row, level).half_width for level in (0.8, 0.95, 0.99)]
-    assert widths == sorted(widths)
-    assert len(set(widths)) == 3
-
-
-def test_equally_frequent_modes_are_both_inside():
-    random = np.random.default_rng(5)
-    row = random.permutation([100] * 120 + [140] * 120)
-    assert median_interval(row) == Interval(100, 140)
-
-
-def test_a_step_change_half_way_leaves_both_levels_possible():
-    interval = median_interval([100, 101, 102] * 40 + [130, 131, 132] * 40)
-    assert interval.low <= 102
-    assert interval.high >= 130
-
-
-def test_equal_samples_are_not_taken_for_a_trend():
-    ticks = np.random.default_rng(6).choice([10, 11, 12], p=[0.1, 0.8, 0.1], size=240)
-    assert median_interval(ticks) == Interval(11, 11)
-
-
-def test_one_wild_sample_changes_nothing_much():
-    row = ar1(120, 0.5, seed=8)
-    wild = row.copy()
-    wild[60] *= 1000
-    assert median_interval(wild).half_width < 1.5 * median_interval(row).half_width
-
-
 @pytest.mark.parametrize("interval", [median_interval, mean_interval])
 def test_few_and_equal_samples(interval):
     assert [interval([7] * n) for n in range(5)] == [None] * 5
@@ -142,18 +131,6 @@ def test_the_unit_does_not_matter(row, unit):
     interval = median_interval(row)
     scaled = median_interval([value * unit for value in row])
     assert scaled == Interval(interval.low * unit, interval.high * unit)
-
-
-def test_the_same_samples_give_the_same_interval():
-    row = ar1(480, 0.75, seed=2)
-    assert median_interval(row) == median_interval(list(row))
-
-
-def test_relative_half_width():
-    assert Interval(98, 102).half_width == 2
-    assert Interval(98, 102).relative_half_width(100) == 0.02
-    assert Interval(0, 0).relative_half_width(0) == 0
-    assert Interval(-1, 1).relative_half_width(0) == math.inf
 
 
 def test_a_mean_of_times_is_never_said_to_be_below_zero():

@@ -28,7 +28,7 @@ def launches(random, k, noise=0.03, effect=0.0, drift=0.0):
     return clock["a"], clock["b"]
 
 
-def test_abba():
+def test_launches_in_turns():
     assert "".join(abba(1)) == "ab"
     assert "".join(abba(2)) == "abba"
     assert "".join(abba(5)) == "abbaabbaab"
@@ -36,8 +36,6 @@ def test_abba():
     with pytest.raises(ValueError, match="at least one"):
         abba(0)
 
-
-def test_interleaving_cancels_a_steady_drift():
     random = np.random.default_rng(0)
     a, b = launches(random, 10, noise=1e-6, drift=0.5)
     assert paired_interval(a, b).ratio == pytest.approx(1.0, abs=1e-3)
@@ -78,31 +76,25 @@ def test_the_minimum_detectable_effect_is_found_with_its_power(k, noise):
     assert np.mean(found) == pytest.approx(0.8, abs=0.06)
 
 
-def test_verdicts_name_the_direction_of_b():
+def test_verdicts():
     a = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2]
     assert verdict(a, [0.8 * x for x in a], noise=0.01).answer is ComparisonAnswer.FASTER
     assert verdict(a, [1.2 * x for x in a], noise=0.01).answer is ComparisonAnswer.SLOWER
     assert verdict(a, a, noise=0.01).answer is ComparisonAnswer.NO_DIFFERENCE
     assert verdict(a, a, noise=0.01).answer == "no difference shown"
 
-
-def test_a_certain_but_small_effect_is_no_difference():
     a = [100.0 + i / 100 for i in range(10)]
     found = verdict(a, [1.029 * x for x in a], noise=0.01)
     assert found.interval.p_value < 1e-9
     assert found.answer is ComparisonAnswer.NO_DIFFERENCE
     assert verdict(a, [1.031 * x for x in a], noise=0.01).answer is ComparisonAnswer.SLOWER
 
-
-def test_pairs_that_look_too_quiet_do_not_override_the_known_noise():
     # Five pairs agree on 8 % by chance, where an A/A comparison is known to swing by 9.5 %.
     a = [100.0] * 40
     found = verdict(a, [108.0 + i / 1000 for i in range(40)], noise=0.2)
     assert found.least_effect == pytest.approx(3 * 0.2 * math.sqrt(2 / 40))
     assert found.answer is ComparisonAnswer.NO_DIFFERENCE
 
-
-def test_fewer_launches_cannot_tell_and_say_what_they_could():
     found = verdict([100.0] * 4, [50.0, 51.0, 50.5, 49.5], noise=0.02)
     assert found.answer is ComparisonAnswer.CANNOT_TELL
     assert found.required == required_launches(0.02) > 4
@@ -114,7 +106,7 @@ def test_fewer_launches_cannot_tell_and_say_what_they_could():
     assert verdict([], [], noise=0.02).answer is ComparisonAnswer.CANNOT_TELL
 
 
-def test_required_launches_follow_the_noise_between_five_and_forty():
+def test_launches_that_are_required():
     needed = [required_launches(noise) for noise in (0, 0.001, 0.01, 0.02, 0.03, 0.05, 0.5)]
     assert needed == sorted(needed)
     assert needed[0] == 5
@@ -122,28 +114,22 @@ def test_required_launches_follow_the_noise_between_five_and_forty():
     assert 10 <= required_launches(0.02) <= 16
     assert required_launches(0.03, effect=0.10) < required_launches(0.03)
 
-
-def test_one_launch_has_no_noise():
     assert aa_noise([5.0]) is None
 
-
-def test_identical_sides_and_exact_multiples():
     a = [1.0, 2.0, 4.0]
     same, double = paired_interval(a, a), paired_interval(a, [2.0, 4.0, 8.0])
     assert (same.ratio, same.low, same.high, same.p_value) == (1, 1, 1, 1)
     assert double.ratio == pytest.approx(2)
     assert double.p_value < 1e-10
 
+    with pytest.raises(ValueError, match="pairs"):
+        paired_interval([1.0, 2.0], [1.0])
+
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan])
 def test_a_time_that_is_none_is_refused(bad):
     with pytest.raises(ValueError, match="positive"):
         paired_interval([1.0, bad], [1.0, 1.0])
-
-
-def test_sides_of_different_length_are_refused():
-    with pytest.raises(ValueError, match="pairs"):
-        paired_interval([1.0, 2.0], [1.0])
 
 
 @given(medians, st.sampled_from([1e-6, 0.5, 3.0]))

@@ -92,7 +92,7 @@ def fixed(warmup: int, iterations: int) -> Rules:
     return Rules(WarmupRule(fixed=warmup), StoppingRule(fixed=iterations))
 
 
-def test_a_constant_latency_comes_back_exactly() -> None:
+def test_figures_of_constant_and_cyclic_latencies():
     found = measured(batch=4, step_ns=MS)
     for name in ("mean", "p50", "min", "max", "ci_low", "ci_high"):
         assert found.metrics[f"latency_{name}_ms"] == 4.0, name
@@ -107,18 +107,11 @@ def test_a_constant_latency_comes_back_exactly() -> None:
     assert not found.warnings
     assert found.metrics["sampling_ms"] == 120.0
 
-
-def test_of_thirty_samples_percentiles_are_rough_and_the_last_is_not_given() -> None:
     metrics = measured(step_ns=MS).metrics
     assert [metrics[f"latency_p{p}_ms"] for p in (90, 95, 99)] == [1.0, 1.0, None]
     assert [metrics[f"latency_p{p}_rough"] for p in (90, 95, 99)] == [True, True, None]
-
-
-def test_every_metric_is_a_column_of_the_registry() -> None:
     assert not set(measured(step_ns=MS).metrics) - set(BY_NAME)
 
-
-def test_a_cycle_of_two_latencies_has_its_mean_and_median() -> None:
     found = measured(step_ns=[MS, 3 * MS])
     assert found.metrics["latency_mean_ms"] == 2.0
     assert found.metrics["latency_p50_ms"] == 2.0
@@ -127,7 +120,7 @@ def test_a_cycle_of_two_latencies_has_its_mean_and_median() -> None:
     assert found.metrics["sample_count"] in (30, 60, 120, 240, 480, 960, 1920, 3840)
 
 
-def test_slow_first_steps_are_warm_up_and_nothing_else() -> None:
+def test_warm_up_and_steadiness():
     found = measured(step_ns=MS, warm_up_ns=[50 * MS, 20 * MS, 5 * MS])
     assert found.metrics["first_inference_ms"] == 51.0
     # 1 while memory is sampled, 1 + 16 to learn the pace, 78 to fill 100 ms, 100 that agree.
@@ -136,14 +129,10 @@ def test_slow_first_steps_are_warm_up_and_nothing_else() -> None:
     assert set(found.samples["step"]) == {MS}
     assert found.quality is Quality.CONVERGED
 
-
-def test_a_step_that_never_settles_is_unsteady() -> None:
     found = measured(step_ns=[round(MS * 1.0005 ** min(i, 1600)) for i in range(20_000)])
     assert found.quality is Quality.UNSTEADY
     assert any("settled" in w for w in found.warnings)
 
-
-def test_a_figure_whose_interval_is_too_wide_is_unusable_whatever_else_it_is() -> None:
     found = measured(step_ns=[round(MS * 1.02**i) for i in range(600)])
     assert found.quality is Quality.UNUSABLE
     assert any("settled" in w for w in found.warnings)
@@ -153,7 +142,7 @@ def test_a_figure_whose_interval_is_too_wide_is_unusable_whatever_else_it_is() -
     assert said == f"Too noisy: ±{share} % (limit ±25 %). {NOT_USED}"
 
 
-def test_of_steps_in_blocks_the_width_that_counts_is_of_the_mean_which_is_shown() -> None:
+def test_of_steps_in_blocks_the_width_that_counts_is_of_the_mean_which_is_shown():
     """A few slow blocks leave the median of blocks where it was, and the mean anywhere."""
     slow = [MS // 100] * 3_000 + [60 * MS] + [MS // 100] * 40_000
     found = measured(step_ns=slow, tick_ns=1000.0, rules=fixed(5, 30))
@@ -166,16 +155,30 @@ def test_of_steps_in_blocks_the_width_that_counts_is_of_the_mean_which_is_shown(
     assert f"Too noisy: ±{math.ceil(100 * half)} % (limit" in said
 
 
-def test_fewer_blocks_than_thirty_that_were_asked_for_stay_fixed() -> None:
+def test_fixed_numbers_are_honoured():
     slow = [MS // 100] * 1_000 + [60 * MS] + [MS // 100] * 40_000
     found = measured(step_ns=slow, tick_ns=1000.0, rules=fixed(5, 12))
     assert found.metrics["latency_p50_ms"] is None
     assert found.quality is Quality.FIXED
 
+    case = case_of()
+    session, clock = session_of(case, step_ns=MS, warm_up_ns=[0, 9 * MS, 9 * MS, 9 * MS])
+    notes = Notes()
+    found = measure(session, case, fixed(3, 50), clock, notes, notes)
+    assert found.metrics["warmup_steps"] == 3
+    assert found.metrics["warmup_ms"] == 30.0
+    assert found.samples["step"] == [MS] * 50
+    assert any("fixed" in w for w in found.warnings)
+
+    found = measured(rules=fixed(0, 5), step_ns=MS, warm_up_ns=[0, 2 * MS])
+    assert found.metrics["warmup_steps"] == 0
+    assert found.samples["step"] == [3 * MS, MS, MS, MS, MS]
+    assert any("Only 5 samples" in w for w in found.warnings)
+
 
 @pytest.mark.parametrize("sigma", [0.01, 0.05, 0.3])
 @pytest.mark.parametrize("rho", [0.0, 0.75])
-def test_random_latencies_stop_as_the_rule_says(sigma: float, rho: float) -> None:
+def test_random_latencies_stop_as_the_rule_says(sigma, rho):
     script = {"median_ns": MS, "sigma": sigma, "seed": 7, "rho": rho}
     found = measured(lognormal=script)
     m = found.metrics
@@ -191,7 +194,7 @@ def test_random_latencies_stop_as_the_rule_says(sigma: float, rho: float) -> Non
 
 
 @pytest.mark.parametrize(("seconds", "least", "most"), [(1, 10, 10), (2, 5, 5), (5, 5, 5)])
-def test_slow_steps_are_limited_by_time(seconds: int, least: int, most: int) -> None:
+def test_slow_steps_are_limited_by_time(seconds, least, most):
     found = measured(step_ns=seconds * 1000 * MS)
     assert found.quality is Quality.TIME_LIMITED
     assert least <= found.metrics["sample_count"] <= most
@@ -199,25 +202,7 @@ def test_slow_steps_are_limited_by_time(seconds: int, least: int, most: int) -> 
     assert any("Only" in w for w in found.warnings)
 
 
-def test_fixed_numbers_are_honoured_exactly() -> None:
-    case = case_of()
-    session, clock = session_of(case, step_ns=MS, warm_up_ns=[0, 9 * MS, 9 * MS, 9 * MS])
-    notes = Notes()
-    found = measure(session, case, fixed(3, 50), clock, notes, notes)
-    assert found.metrics["warmup_steps"] == 3
-    assert found.metrics["warmup_ms"] == 30.0
-    assert found.samples["step"] == [MS] * 50
-    assert any("fixed" in w for w in found.warnings)
-
-
-def test_no_warm_up_at_all_can_be_asked_for() -> None:
-    found = measured(rules=fixed(0, 5), step_ns=MS, warm_up_ns=[0, 2 * MS])
-    assert found.metrics["warmup_steps"] == 0
-    assert found.samples["step"] == [3 * MS, MS, MS, MS, MS]
-    assert any("Only 5 samples" in w for w in found.warnings)
-
-
-def test_steps_too_short_for_the_clock_are_timed_in_blocks() -> None:
+def test_steps_too_short_for_the_clock_are_timed_in_blocks():
     found = measured(step_ns=MS // 10, tick_ns=1000.0)
     assert found.metrics["latency_mean_ms"] == pytest.approx(0.1, rel=1e-12)
     for name in ("p50", "p90", "p95", "p99", "min", "max", "std"):
@@ -241,7 +226,7 @@ class Afar(Session):
         return [self.sample(inputs, steps, Timing.WHOLE) for _ in range(samples)]
 
 
-def test_whoever_is_asked_from_afar_is_asked_for_many_blocks_at_once() -> None:
+def test_whoever_is_asked_from_afar_is_asked_for_many_blocks_at_once():
     clock, notes = VirtualClock(1000.0), Notes()
     session = Afar(case_of(), {"step_ns": MS // 10}, clock)
     found = measure(session, case_of(), fixed(5, 40), clock, notes, notes)
@@ -251,14 +236,12 @@ def test_whoever_is_asked_from_afar_is_asked_for_many_blocks_at_once() -> None:
     assert found.metrics["sample_count"] == 40
 
 
-def test_a_drift_is_unsteady_and_said() -> None:
+def test_drift_and_compilation_are_unsteady():
     steps = [MS] * 36 + [round(1.1 * MS)] * 30 + [round(1.2 * MS)] * 100
     found = measured(rules=fixed(5, 90), step_ns=steps)
     assert found.quality is Quality.UNSTEADY
     assert any("20% slower" in w for w in found.warnings)
 
-
-def test_a_compilation_in_the_steady_state_is_unsteady_and_said() -> None:
     case = case_of(compiled=True)
     session, clock = session_of(case, step_ns=MS)
     # Block 0 is the first inference, 1 and 2 the warm-up of 3 fixed steps, the rest steady state.
@@ -269,7 +252,7 @@ def test_a_compilation_in_the_steady_state_is_unsteady_and_said() -> None:
     assert any("compiled anew once" in w for w in found.warnings)
 
 
-def test_compiling_ahead_is_told_apart_from_the_first_step() -> None:
+def test_compiling_is_told_apart():
     case = case_of(compiled=True)
     session, clock = session_of(case, step_ns=MS, compile_ns=5 * MS)
     notes = Notes()
@@ -278,8 +261,6 @@ def test_compiling_ahead_is_told_apart_from_the_first_step() -> None:
     assert found.metrics["first_inference_ms"] == 1.0
     assert notes.phases[:3] == ["prepare", "compile", "first inference"]
 
-
-def test_compiling_in_the_first_call_is_told_apart_from_it() -> None:
     case = case_of(compiled=True)
     session, clock = session_of(case, step_ns=MS, warm_up_ns=[40 * MS])
     session.alter = lambda i, block: (
@@ -292,7 +273,7 @@ def test_compiling_in_the_first_call_is_told_apart_from_it() -> None:
     assert notes.phases[:3] == ["prepare", "compile", "warm-up"]
 
 
-def test_phases_are_announced_in_order_and_memory_is_metered() -> None:
+def test_phases_are_announced_in_order_and_memory_is_metered():
     case = case_of()
     session, clock = session_of(case, step_ns=MS)
     notes = Notes()
@@ -307,7 +288,7 @@ def test_phases_are_announced_in_order_and_memory_is_metered() -> None:
     assert notes.counts[-1] == 30
 
 
-def test_the_listener_is_called_only_between_blocks() -> None:
+def test_the_listener_is_called_only_between_blocks():
     case = case_of()
     session, clock = session_of(case, lognormal={"median_ns": MS, "sigma": 0.2, "seed": 1})
     heard: list[bool] = []
@@ -327,7 +308,7 @@ def test_the_listener_is_called_only_between_blocks() -> None:
     assert max(found.samples["step"]) < 10 * MS
 
 
-def test_a_listener_that_raises_ends_it() -> None:
+def test_a_listener_that_raises_ends_it():
     case = case_of()
     session, clock = session_of(case, step_ns=MS)
 
@@ -345,7 +326,7 @@ def test_a_listener_that_raises_ends_it() -> None:
     assert session._steps == taken + 1  # the inspected pass; nothing ran after it
 
 
-def test_outputs_that_are_not_finite_are_said() -> None:
+def test_outputs_that_are_not_finite_are_said():
     case = case_of()
 
     class NotFinite(Session):
@@ -359,7 +340,7 @@ def test_outputs_that_are_not_finite_are_said() -> None:
     assert any("not finite" in w for w in found.warnings)
 
 
-def test_several_phases_are_split_in_a_pass_of_their_own() -> None:
+def test_several_phases_are_split_in_a_pass_of_their_own():
     case = case_of()
 
     class Training(Session):
@@ -383,7 +364,7 @@ def test_several_phases_are_split_in_a_pass_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("told", "ok"), [(4, True), (1, False), (5, False)])
-def test_a_request_has_a_time_for_each_of_its_tokens(told: int, ok: bool) -> None:
+def test_a_request_has_a_time_for_each_of_its_tokens(told, ok):
     class Writing(Session):
         phases = ("prefill", "decode")
 
@@ -408,9 +389,7 @@ def test_a_request_has_a_time_for_each_of_its_tokens(told: int, ok: bool) -> Non
 @pytest.mark.parametrize(
     ("phases", "whole_steps"), [(("step",), 0), (("forward", "backward"), 1), (("prefill",), 1)]
 )
-def test_average_memory_of_a_slow_step_is_of_a_whole_one(
-    phases: tuple[str, ...], whole_steps: int
-) -> None:
+def test_average_memory_of_a_slow_step_is_of_a_whole_one(phases, whole_steps):
     """What is looked at is a forward pass: it is the step only where a step is no more."""
     case = case_of()
     seen: list[int] = []
@@ -435,7 +414,7 @@ def test_average_memory_of_a_slow_step_is_of_a_whole_one(
     assert sum(seen) == whole_steps
 
 
-def test_a_device_with_event_timers_reports_them_beside() -> None:
+def test_a_device_with_event_timers_reports_them_beside():
     case = case_of()
 
     class Timed(Session):
@@ -458,9 +437,7 @@ def test_a_device_with_event_timers_reports_them_beside() -> None:
 @pytest.mark.parametrize(
     ("step_ms", "steps"), [(1.0, 60), (19.0, 3), (20.0, 3), (333.0, 3), (334.0, 1)]
 )
-def test_a_pass_beside_takes_60_ms_or_three_steps_or_one_that_is_long(
-    step_ms: float, steps: int
-) -> None:
+def test_a_pass_beside_takes_60_ms_or_three_steps_or_one_that_is_long(step_ms, steps):
     asked: list[int] = []
 
     def sample(inputs: Any, n: int, timing: Timing) -> Block:

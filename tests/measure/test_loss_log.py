@@ -20,34 +20,32 @@ def logged(*blocks: Sequence[float]) -> LossLog:
     return log
 
 
-def test_losses_of_every_block_are_kept_in_order() -> None:
+def test_losses_are_kept_and_what_learns_nothing_is_told():
     assert logged([3.0], [2.0, 1.0]).columns() == {
         "loss_first": 3.0,
         "loss_last": 1.0,
         "loss_per_step": [3.0, 2.0, 1.0],
     }
 
-
-@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
-def test_a_loss_that_is_no_number_ends_the_case_and_is_named(loss: float) -> None:
-    with pytest.raises(CaseError, match="training step 3"):
-        logged([3.0], [2.0, loss])
-
-
-def test_steps_that_learn_nothing_are_told() -> None:
     (warning,) = logged([7.0], [7.0, 7.0]).warnings()
     assert warning.startswith("The loss was the same in all 3 training steps")
 
 
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_ends_the_case_and_is_named(loss):
+    with pytest.raises(CaseError, match="training step 3"):
+        logged([3.0], [2.0, loss])
+
+
 @pytest.mark.parametrize("losses", [[], [7.0, 7.0], [7.0, 7.0, 6.9], [0.0] * 10])
-def test_otherwise_nothing_is_said(losses: list[float]) -> None:
+def test_otherwise_nothing_is_said(losses):
     assert logged(losses).warnings() == []
 
 
 FALLING = [2.0 * 0.99**i for i in range(10)]
 
 
-def test_steps_that_train_for_a_while_only_are_refused() -> None:
+def test_steps_that_train_for_a_while_only_are_refused():
     with pytest.raises(
         CaseError, match="of the 40 after them with 0: the others did not"
     ) as caught:
@@ -70,5 +68,5 @@ def test_steps_that_train_for_a_while_only_are_refused() -> None:
         [],
     ],
 )
-def test_losses_of_honest_training_stand(losses: list[float]) -> None:
+def test_losses_of_honest_training_stand(losses):
     logged(losses).refuse_standing()

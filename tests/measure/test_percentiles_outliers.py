@@ -40,16 +40,30 @@ def test_it_is_rough_below_ten_independent_samples_beyond_it(q, least):
     assert not percentile(row, q, 8000).rough
 
 
-def test_it_is_rough_where_its_interval_is_wider_than_ten_per_cent():
+def test_rough_and_upper_ends():
     assert not percentile(independent(400), 90, 400).rough
     assert percentile(independent(400, spread=1.0), 90, 400).rough
-
-
-def test_an_upper_end_needs_samples_that_are_surely_beyond():
     for q, least in ((90, 36), (95, 72), (99, 368)):
         assert percentile(evenly_mixed(least), q, least).high is not None
         assert percentile(evenly_mixed(least - 1), q, least - 1).high is None
     assert percentile(independent(5000), 99, 300).high is None
+
+    # Each sample beyond p90 came with fifty others: of the whole series that does not show.
+    row = CENTER + evenly_mixed(2000)
+    assert not percentile(row, 95, 2000).rough
+    row[800:1000] *= 10
+    found = percentile(row, 95, 2000)
+    assert found.rough
+    assert found.low < 2 * CENTER < found.value
+
+    assert percentile([7, 9], 50, 2).value == 8
+    assert percentile([], 50, 0) is None
+
+    row = np.random.default_rng(1).lognormal(0, 1, 200_000)
+    for q, truth in ((50, 1.0), (90, 3.602), (95, 5.180), (99, 10.240)):
+        found = percentile(row, q, 200_000)
+        assert found.value == pytest.approx(truth, rel=0.02)
+        assert found.low <= truth <= found.high
 
 
 @pytest.mark.parametrize(("q", "truth"), [(90, 1.2816), (95, 1.6449), (99, 2.3263)])
@@ -62,29 +76,6 @@ def test_its_interval_covers(q, truth, lag1):
         at = CENTER * (1 + 0.05 * truth)
         covered.append(found.low <= at <= (found.high or np.inf))
     assert np.mean(covered) >= 0.92
-
-
-def test_slow_spells_count_as_few():
-    """Each sample beyond p90 came with fifty others: of the whole series that does not show."""
-    row = CENTER + evenly_mixed(2000)
-    assert not percentile(row, 95, 2000).rough
-    row[800:1000] *= 10
-    found = percentile(row, 95, 2000)
-    assert found.rough
-    assert found.low < 2 * CENTER < found.value
-
-
-def test_the_median_is_a_percentile_too_and_nothing_of_nothing():
-    assert percentile([7, 9], 50, 2).value == 8
-    assert percentile([], 50, 0) is None
-
-
-def test_known_distribution():
-    row = np.random.default_rng(1).lognormal(0, 1, 200_000)
-    for q, truth in ((50, 1.0), (90, 3.602), (95, 5.180), (99, 10.240)):
-        found = percentile(row, q, 200_000)
-        assert found.value == pytest.approx(truth, rel=0.02)
-        assert found.low <= truth <= found.high
 
 
 @given(rows)
@@ -103,7 +94,7 @@ def test_no_percentile_outside_the_open_range(q):
         percentile([1, 2], q, 10**9)
 
 
-def test_fences_by_hand():
+def test_fences():
     # Quartiles 3 and 7 of 1 … 9, range 4: fences at 13 and 19, -3 and -9.
     row = [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert outliers(row) == Outliers(0, 0)
@@ -112,16 +103,12 @@ def test_fences_by_hand():
     assert list(labels([*row[:-1], 20])) == [0] * 8 + [SEVERE]
     assert list(labels([-10, *row[1:]])) == [SEVERE] + [0] * 8
 
-
-def test_a_normal_sample_has_few_and_a_heavy_tail_many():
     random = np.random.default_rng(2)
     normal = outliers(random.normal(100, 1, 100_000))
     assert normal.mild / 100_000 == pytest.approx(0.0070, abs=0.001)
     assert normal.severe < 5
     assert outliers(random.standard_cauchy(100_000)).severe / 100_000 > 0.05
 
-
-def test_nothing_and_equal_samples_have_no_outliers():
     for row in ([], [5], [5, 5], [0] * 100):
         assert outliers(row) == Outliers(0, 0)
         assert len(labels(row)) == len(row)

@@ -5,27 +5,15 @@ from accelbench.core.vocabulary import Timing
 from accelbench.measure.summary import Resolution, choose_timing
 
 
-def test_steps_of_a_thousand_ticks_are_timed_one_by_one():
+def test_steps_and_blocks_by_the_clock():
     assert choose_timing(30_000, tick_ns=30) == Resolution(Timing.EACH, 1)
     assert choose_timing(29_999, tick_ns=30).timing is Timing.WHOLE
-
-
-def test_reading_the_clock_is_at_most_one_part_in_ten_thousand_of_a_block():
     # A reading of 30 ns wants 300 µs: 300 steps of 1 µs.
     assert choose_timing(1000, tick_ns=30) == Resolution(Timing.WHOLE, 300)
     assert choose_timing(1000, tick_ns=1.9, reading_ns=50) == Resolution(Timing.WHOLE, 500)
-
-
-def test_a_coarse_clock_with_a_cheap_reading_is_bound_by_its_ticks():
     # Browsers round to 100 µs: a block must last 100 ms.
     assert choose_timing(2_000_000, tick_ns=100_000, reading_ns=50).steps_per_sample == 50
-
-
-def test_a_step_the_clock_could_not_see_still_gets_a_finite_block():
     assert choose_timing(0, tick_ns=100) == Resolution(Timing.WHOLE, 1_000_000)
-
-
-def test_a_virtual_clock_without_ticks_times_each_step():
     assert choose_timing(5, tick_ns=0).timing is Timing.EACH
 
 

@@ -27,24 +27,22 @@ def history(tau: float, runs: int, launches: int = 5, seed: int = 0) -> list[lis
     return [np.exp(rng.normal(middle, SIGMA, launches)).tolist() for middle in middles]
 
 
-def test_without_a_history_the_prior_stands() -> None:
+def test_the_prior_stands_without_a_history():
     assert noise_between([]) == PRIOR
     assert noise_between([[10.0, 10.1]]) == PRIOR
     # An interval of 99 % reaches 18 %, however many launches: the prior of a comparison is weak.
     detected = Apart(0.0, 40, 40, PRIOR).reach(0.995)
     assert math.expm1(detected) == pytest.approx(0.18, abs=0.01)
 
-
-KNOWN = Noise(PRIOR.value, math.inf)
-
-
-def test_a_gate_without_a_history_takes_the_prior_as_known() -> None:
     assert find_gate_noise([]) == KNOWN
     assert find_gate_noise([[10.0, 10.1]]) == KNOWN
     # 2.33 · √2 · 2 %, where three degrees of freedom would come to 4.54 · √2 · 2 %.
     assert Apart(0.0, 40, 40, KNOWN).reach(0.99) == pytest.approx(
         2.326348 * math.sqrt(2) * 0.02, rel=1e-5
     )
+
+
+KNOWN = Noise(PRIOR.value, math.inf)
 
 
 def of_means(*logs: float) -> list[list[float]]:
@@ -73,9 +71,7 @@ def spaced(count: int, deviation: float) -> list[list[float]]:
         (19, 0.0123, False),
     ],
 )
-def test_the_prior_stands_until_runs_contradict_it(
-    count: int, deviation: float, stands: bool
-) -> None:
+def test_the_prior_stands_until_runs_contradict_it(count, deviation, stands):
     runs = spaced(count + count % 2, deviation)[:count]
     middle = sum(math.log(run[0]) for run in runs) / count
     spread = math.sqrt(sum((math.log(run[0]) - middle) ** 2 for run in runs) / (count - 1))
@@ -89,7 +85,7 @@ def test_the_prior_stands_until_runs_contradict_it(
         assert found.value == pytest.approx(math.sqrt(pooled), rel=1e-6)
 
 
-def test_from_thirty_runs_on_they_alone_count() -> None:
+def test_from_thirty_runs_on_they_alone_count():
     assert find_gate_noise(spaced(29, 0.02)) == KNOWN
     found = find_gate_noise(spaced(30, 0.02))
     assert (found.value, found.freedom) == (pytest.approx(0.02), 29.0)
@@ -102,14 +98,12 @@ def test_from_thirty_runs_on_they_alone_count() -> None:
     assert find_gate_noise(spaced(29, 0.02), noisy).value > 0.03
 
 
-def test_few_runs_show_that_a_machine_is_noisy_and_not_that_it_is_quiet() -> None:
+def test_what_runs_show_of_a_machine():
     assert find_gate_noise(spaced(2, 0.2)).value > 0.09
     assert find_gate_noise(spaced(3, 0.0001)) == KNOWN
     assert find_gate_noise(spaced(4, 0.0001)).value < 0.015
 
-
-def test_a_machine_that_is_noisy_does_not_alarm() -> None:
-    """Ten runs that differ by 5 %: two of them differ by more than the limit in 1 % of cases."""
+    # Ten runs that differ by 5 %: two of them differ by more than the limit in 1 % of cases.
     rng = np.random.default_rng(3)
     alarms = 0
     for _ in range(400):
@@ -118,28 +112,15 @@ def test_a_machine_that_is_noisy_does_not_alarm() -> None:
         alarms += means[11] - means[10] > Apart(0.0, 10, 10, noise).reach(0.99)
     assert alarms <= 10
 
-
-@pytest.mark.parametrize("tau", [0.005, 0.01, 0.03, 0.06])
-def test_a_long_history_tells(tau: float) -> None:
-    found = [noise_between(history(tau, 40, seed=seed)) for seed in range(20)]
-    assert float(np.median([one.value for one in found])) == pytest.approx(tau, rel=0.35)
-    assert all(one.freedom == PRIOR.freedom + 39 for one in found)
-
-
-def test_what_launches_explain_is_no_noise_of_runs() -> None:
     found = noise_between(history(0.0, 40))
     assert found.value < SIGMA / math.sqrt(5)
 
-
-def test_a_step_that_stayed_is_the_program_and_what_came_back_the_machine() -> None:
     quiet = history(0.002, 20, launches=20)
     stepped = [run if n < 10 else [1.3 * one for one in run] for n, run in enumerate(quiet)]
     assert noise_between(stepped).value == pytest.approx(noise_between(quiet).value, rel=0.2)
     spiked = [[1.3 * one for one in run] if n in (5, 11) else run for n, run in enumerate(quiet)]
     assert noise_between(spiked).value > 5 * noise_between(quiet).value
 
-
-def test_neighbours_count_once_each_however_long_their_history() -> None:
     beside = [history(0.002, 30, seed=n) for n in range(3)]
     found = noise_between([], beside)
     assert found.freedom == PRIOR.freedom + 3
@@ -149,18 +130,20 @@ def test_neighbours_count_once_each_however_long_their_history() -> None:
     assert many.value > PRIOR.value
     assert noise_between([], [history(0.06, 3)]) == PRIOR  # three runs are no observation
 
-
-def test_the_interval_of_two_runs_has_both_errors() -> None:
     a, b = history(0.0, 2, launches=8)
     alone = unpaired_interval(a, b)
     apart = unpaired_interval(a, b, runs=Noise(0.02, 3.0))
-    assert alone is not None
-    assert apart is not None
     assert apart.ratio == alone.ratio
     assert apart.high / apart.low > alone.high / alone.low
     assert apart.p_value > alone.p_value
     # With launches that agree to the last digit only the runs are left.
     only = unpaired_interval([1.0] * 5, [1.1] * 5, 0.99, Noise(0.02, 3.0))
-    assert only is not None
     reach = 5.8409 * 0.02 * math.sqrt(2.0)  # t at 99.5 % with three degrees of freedom
     assert math.log(only.high) - math.log(1.1) == pytest.approx(reach, rel=1e-4)
+
+
+@pytest.mark.parametrize("tau", [0.005, 0.01, 0.03, 0.06])
+def test_a_long_history_tells(tau):
+    found = [noise_between(history(tau, 40, seed=seed)) for seed in range(20)]
+    assert float(np.median([one.value for one in found])) == pytest.approx(tau, rel=0.35)
+    assert all(one.freedom == PRIOR.freedom + 39 for one in found)

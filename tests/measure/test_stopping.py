@@ -21,7 +21,7 @@ def run(rule, samples):
             return decision, n, elapsed / S
 
 
-def test_looks_double():
+def test_quiet_cases_converge_at_the_first_look():
     rule = StoppingRule()
     assert [rule.next_look(n) for n in (0, 29, 30, 59, 60, 61, 120)] == [
         30,
@@ -33,20 +33,22 @@ def test_looks_double():
         240,
     ]
 
-
-def test_a_quiet_case_converges_at_the_first_look():
     decision, n, _ = run(StoppingRule(), ar1(100, 0.0, 1, relative=0.002))
     assert (decision.quality, n) == (Quality.CONVERGED, 30)
     assert decision.interval.relative_half_width(CENTER) <= 0.01
 
-
-def test_equal_samples_converge():
     decision, n, _ = run(StoppingRule(), [10**7] * 30)
     assert (decision.quality, n, decision.interval) == (
         Quality.CONVERGED,
         30,
         Interval(10**7, 10**7),
     )
+
+    assert sample_warnings(30) == ()
+    assert "Only 29 samples, fewer than the minimum of 30" in sample_warnings(29)[0]
+    assert "too few to say" in sample_warnings(4)[0]
+    assert "Only 1 sample, fewer" in sample_warnings(1)[0]
+    assert "rough" in sample_warnings(5)[0]
 
 
 def test_a_noisy_case_takes_more_samples_until_it_is_narrow_enough():
@@ -66,23 +68,19 @@ def modes(n, slower, seed=0):
     return CENTER * np.where(random.random(n) < 0.5, 1.0, slower) * random.normal(1, 0.02, n)
 
 
-def test_noise_that_more_samples_do_not_average_out_ends_it():
+def test_noise_ends_it_after_a_second():
     decision, n, seconds = run(StoppingRule(), modes(4000, 1.3))
     assert decision.quality is Quality.NOISE_LIMITED
     assert decision.stalls == 2
     assert n >= 120
     assert seconds >= 1
 
-
-def test_it_is_no_end_within_a_second():
     decision, n, seconds = run(StoppingRule(), modes(4000, 1.3) / 10)
     assert decision.quality is Quality.NOISE_LIMITED
     assert n >= 960  # of 1.15 ms: the first look beyond a second
     assert 1 <= seconds < 10
 
-
-def test_a_walk_is_not_called_noise_as_long_as_it_may_still_settle():
-    """Fewer than 30 samples of it are independent, however many are taken."""
+    # Fewer than 30 samples of it are independent, however many are taken.
     walk = CENTER * np.exp(np.cumsum(np.random.default_rng(3).normal(0, 0.02, 2000)))
     decision, _, seconds = run(StoppingRule(), walk)
     assert decision.quality in (Quality.TIME_LIMITED, Quality.UNUSABLE)
@@ -124,29 +122,23 @@ def test_noise_is_one_thing_and_no_figure_at_all_another(slower, quality):
     assert run(StoppingRule(fixed=50), modes(50, slower))[0].quality in (quality, Quality.FIXED)
 
 
-def test_beyond_a_quarter_of_the_median_a_figure_is_unusable():
+def test_few_samples_and_wide_intervals():
     at = Decision(True, None, Interval(75.0, 125.0))
     assert worth(Quality.TIME_LIMITED, at, 100.0) is Quality.TIME_LIMITED
     assert worth(Quality.TIME_LIMITED, at, 99.9) is Quality.UNUSABLE
     assert worth(Quality.FIXED, Decision(True), 99.9) is Quality.FIXED
 
-
-def test_few_independent_samples_are_not_enough_for_a_narrow_interval():
-    """Of AR(1) series with lag-1 0.95, whose first steps are alike, intervals covered 0.7."""
+    # Of AR(1) series with lag-1 0.95, whose first steps are alike, intervals covered 0.7.
     covered = []
     for seed in range(150):
         decision, _, _ = run(StoppingRule(), ar1(4000, 0.95, seed, relative=0.01) / 10)
         covered.append(decision.interval.low <= CENTER / 10 <= decision.interval.high)
     assert np.mean(covered) >= 0.92
 
-
-def test_between_looks_nothing_is_looked_at():
     quiet, before = [10**7] * 45, Decision(False, None, Interval(1, 2), 1)
     assert StoppingRule().decide(quiet, S, before) == before
     assert StoppingRule().decide(quiet[:29], S, None) == Decision(False, None, None)
 
-
-def test_the_time_limit_bites_between_looks():
     # 0.3 s a step: 30 take 9 s, and 60 would take 18.
     decision, n, seconds = run(StoppingRule(), 0.3e9 * ar1(60, 0, 2, 0.1) / CENTER)
     assert decision.quality is Quality.TIME_LIMITED
@@ -154,11 +146,10 @@ def test_the_time_limit_bites_between_looks():
     assert 10 <= seconds < 10.5
     assert decision.interval is not None
 
-
-def test_out_of_time_with_a_narrow_interval_is_converged_only_from_thirty_on():
     narrow = ar1(45, 0, 1, relative=0.001)
     assert StoppingRule().decide(narrow, 10 * S, None).quality is Quality.CONVERGED
     assert StoppingRule().decide(narrow[:29], 10 * S, None).quality is Quality.TIME_LIMITED
+    assert StoppingRule().decide([60 * S] * 4, 240 * S, None) == Decision(False, None, None)
 
 
 @pytest.mark.parametrize(
@@ -168,10 +159,6 @@ def test_slow_steps_get_five_to_ten_samples(seconds, samples):
     decision, n, _ = run(StoppingRule(), [int(seconds * S)] * 100)
     assert n == samples
     assert decision.quality is Quality.TIME_LIMITED
-
-
-def test_four_samples_are_never_enough_whatever_the_time():
-    assert StoppingRule().decide([60 * S] * 4, 240 * S, None) == Decision(False, None, None)
 
 
 @pytest.mark.parametrize("fixed", [1, 3, 10, 50])
@@ -212,15 +199,7 @@ def test_a_block_ends_at_the_next_look_or_with_the_time():
     assert StoppingRule(fixed=50).next_block(20, 99 * S, 1e9) == 30
 
 
-def test_few_samples_are_flagged():
-    assert sample_warnings(30) == ()
-    assert "Only 29 samples, fewer than the minimum of 30" in sample_warnings(29)[0]
-    assert "too few to say" in sample_warnings(4)[0]
-    assert "Only 1 sample, fewer" in sample_warnings(1)[0]
-    assert "rough" in sample_warnings(5)[0]
-
-
-def test_a_mean_that_a_slow_block_widens_goes_on_although_its_median_is_narrow() -> None:
+def test_a_mean_that_a_slow_block_widens_goes_on_although_its_median_is_narrow():
     samples = [1000 + n % 7 for n in range(59)] + [60_000]
     rule = StoppingRule()
     assert rule.decide(samples, S, None).quality is Quality.CONVERGED

@@ -10,7 +10,7 @@ from accelbench.measure.summary import Resolution, summarise
 EACH = Resolution(Timing.EACH)
 
 
-def test_figures_by_hand():
+def test_figures_of_samples():
     row = [1_000_000, 2_000_000, 3_000_000, 4_000_000, 15_000_000]
     figures = summarise(row, EACH, batch=8)
     assert figures["latency_mean_ms"] == 5.0
@@ -25,15 +25,11 @@ def test_figures_by_hand():
     assert figures["latency_ci_low_ms"] == 1.0
     assert figures["latency_ci_high_ms"] == 15.0
 
-
-def test_every_figure_is_a_registered_column_whatever_the_timing():
     whole = summarise([10**6] * 10, Resolution(Timing.WHOLE, 5))
     each = summarise([10**6] * 10, EACH)
     assert set(each) == set(whole)
     assert set(each) <= {name for name, column in BY_NAME.items() if column.is_metric}
 
-
-def test_a_known_distribution_in_gives_its_numbers_out():
     row = np.random.default_rng(4).normal(20e6, 1e6, 20_000)
     figures = summarise(row, EACH, batch=4)
     z = {"p50": 0.0, "p90": 1.2816, "p95": 1.6449, "p99": 2.3263}
@@ -43,8 +39,6 @@ def test_a_known_distribution_in_gives_its_numbers_out():
     assert figures["throughput"] == pytest.approx(200, rel=0.001)
     assert figures["effective_sample_count"] == pytest.approx(20_000, rel=0.1)
 
-
-def test_autocorrelation_takes_the_tail_away():
     figures = summarise(ar1(1200, 0.75, seed=1), EACH)
     assert figures["lag1_autocorrelation"] == pytest.approx(0.75, abs=0.06)
     assert 100 < figures["effective_sample_count"] < 200
@@ -85,11 +79,23 @@ def test_blocks_of_steps_give_the_mean_and_its_interval_and_nothing_about_single
     assert interval.low < blocks.mean() / 100 < interval.high
 
 
-def test_the_interval_of_the_stopping_rule_is_taken_over():
+def test_what_a_summary_takes_over_or_leaves_out():
     row = ar1(120, 0.5, seed=1)
     own = summarise(row, EACH)
     assert own["latency_ci_low_ms"] == median_interval(row).low / 1e6
     assert summarise(row, EACH, interval=Interval(1e6, 2e6))["latency_ci_high_ms"] == 2.0
+
+    figures = summarise([0] * 10, EACH)
+    assert figures["latency_mean_ms"] == 0.0
+    assert figures["throughput"] is None
+    assert figures["lag1_autocorrelation"] is None
+    assert figures["latency_ci_low_ms"] == figures["latency_ci_high_ms"] == 0.0
+
+    assert summarise([10**9] * 5, EACH, batch=2, items_per_step=256)["throughput"] == 256
+    with pytest.raises(ValueError, match="phase"):
+        summarise([1, 2, 3], Resolution(Timing.PHASES))
+    with pytest.raises(ValueError, match="one step a sample"):
+        summarise([1, 2, 3], Resolution(Timing.EACH, 5))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
@@ -102,22 +108,3 @@ def test_what_few_samples_cannot_say_is_absent(n):
     assert figures["latency_std_ms"] == (0.0 if n == 2 else None)
     assert figures["latency_ci_low_ms"] is None
     assert figures["lag1_autocorrelation"] is None
-
-
-def test_no_throughput_of_no_time_and_no_correlation_of_equal_samples():
-    figures = summarise([0] * 10, EACH)
-    assert figures["latency_mean_ms"] == 0.0
-    assert figures["throughput"] is None
-    assert figures["lag1_autocorrelation"] is None
-    assert figures["latency_ci_low_ms"] == figures["latency_ci_high_ms"] == 0.0
-
-
-def test_items_other_than_the_batch():
-    assert summarise([10**9] * 5, EACH, batch=2, items_per_step=256)["throughput"] == 256
-
-
-def test_phases_are_never_the_headline():
-    with pytest.raises(ValueError, match="phase"):
-        summarise([1, 2, 3], Resolution(Timing.PHASES))
-    with pytest.raises(ValueError, match="one step a sample"):
-        summarise([1, 2, 3], Resolution(Timing.EACH, 5))

@@ -20,34 +20,26 @@ def run(rule, step_at, compile_at=frozenset()):
     return state, blocks
 
 
-def test_a_steady_model_is_warm_after_two_windows():
+def test_windows_are_filled_by_number_or_time():
     state, blocks = run(WarmupRule(), lambda i: 10 * MS)
     assert state.steady
     assert state.steps == 20  # two windows of 100 ms
     assert blocks == [1, 9, 10]
     assert state.step_ns == 10 * MS
 
-
-def test_slow_steps_fill_a_window_by_number():
     state, _ = run(WarmupRule(), lambda i: 90 * MS)
     assert state.steady
     assert state.steps == 10
-
-
-def test_fast_steps_fill_a_window_by_time():
     state, blocks = run(WarmupRule(), lambda i: 20_000)
     assert state.steady
     assert state.steps >= 10_000
     assert blocks[:4] == [1, 10, 110, 1210]  # an estimate is trusted step by step
-
-
-def test_a_model_that_speeds_up_gets_more_windows():
     state, _ = run(WarmupRule(), lambda i: (50 if i < 7 else 10) * MS)
     assert state.steady
     assert state.steps == 20  # 5 of 50 ms; 2 of 50 and 3 of 10; 10 of 10
 
 
-def test_medians_two_per_cent_apart_agree_and_more_do_not():
+def test_windows_agree_within_two_percent_and_compilation_begins_anew():
     def second_window(step_ns):
         state = WarmupRule().start().fed([100 * MS] * 5)
         assert not state.done
@@ -57,8 +49,6 @@ def test_medians_two_per_cent_apart_agree_and_more_do_not():
     assert not second_window(103 * MS).done
     assert not second_window(97 * MS).done
 
-
-def test_a_compilation_starts_everything_anew():
     state = WarmupRule().start().fed([100 * MS] * 5)
     assert not state.fed([100 * MS] * 5, compilations=1).done
     after = state.fed([100 * MS] * 5, compilations=1).fed([100 * MS] * 5)
@@ -67,17 +57,21 @@ def test_a_compilation_starts_everything_anew():
     assert after.steps == 15
 
 
-def test_a_model_that_never_settles_is_unsteady_at_the_cap():
+def test_what_never_settles_is_unsteady_at_the_cap():
     state, _ = run(WarmupRule(), lambda i: int(20 * MS * 1.02**i))
     assert state.done
     assert state.steady is False
     assert 2_000 * MS <= state.elapsed_ns <= 2_500 * MS
-
-
-def test_a_model_that_always_compiles_is_unsteady_at_the_cap():
     state, _ = run(WarmupRule(), lambda i: 100 * MS, compile_at=frozenset(range(1000)))
     assert state.steady is False
     assert state.steps == 20
+    # Windows of 750 ms: 150, then 160; the open third would fall between.
+    state, _ = run(WarmupRule(), lambda i: (150 if i < 5 else 160) * MS)
+    assert state.steady is False
+    state, _ = run(WarmupRule(), lambda i: 4_000 * MS, compile_at=frozenset({2}))
+    assert state.steady is False
+    state, _ = run(WarmupRule(budget_ns=1_000 * MS), lambda i: int(20 * MS * 1.02**i))
+    assert state.elapsed_ns < 350 * MS
 
 
 @pytest.mark.parametrize(("later", "steady"), [(4.0, True), (4.06, True), (4.2, False)])
@@ -97,22 +91,6 @@ def test_steps_too_slow_for_two_windows_are_judged_by_halves(step_ms):
     assert drifting.steady is False
 
 
-def test_windows_that_disagreed_are_not_excused_by_halves():
-    # Windows of 750 ms: 150, then 160; the open third would fall between.
-    state, _ = run(WarmupRule(), lambda i: (150 if i < 5 else 160) * MS)
-    assert state.steady is False
-
-
-def test_a_compilation_in_the_last_step_leaves_nothing_to_judge_by():
-    state, _ = run(WarmupRule(), lambda i: 4_000 * MS, compile_at=frozenset({2}))
-    assert state.steady is False
-
-
-def test_the_cap_follows_the_budget():
-    state, _ = run(WarmupRule(budget_ns=1_000 * MS), lambda i: int(20 * MS * 1.02**i))
-    assert state.elapsed_ns < 350 * MS
-
-
 @pytest.mark.parametrize("fixed", [0, 1, 10])
 def test_a_fixed_number_is_exact_and_not_judged(fixed):
     state, blocks = run(WarmupRule(fixed=fixed), lambda i: 4_000 * MS)
@@ -121,14 +99,11 @@ def test_a_fixed_number_is_exact_and_not_judged(fixed):
     assert state.next_steps() == 0
 
 
-def test_steps_timed_in_blocks_count_as_steps():
+def test_blocks_count_by_their_steps():
     state = WarmupRule().start().fed([50 * MS, 50 * MS], steps_per_sample=1000)
     assert state.steps == 2000
     assert state.step_ns == 50_000
     assert state.fed([100 * MS], steps_per_sample=2000).steady
-
-
-def test_an_empty_block_changes_nothing():
     state = WarmupRule().start().fed([MS])
     assert state.fed([]) == state
 

@@ -108,7 +108,6 @@ def stepped(
     spec: ModelSpec, module: torch.nn.Module, shapes: Shapes
 ) -> tuple[Any, dict[str, torch.Tensor]]:
     """The outputs of a model in training, and what it was fed, labels and all."""
-    assert spec.training is not None
     labels = {one.name for one in spec.training.labels}
     fed = drawn(spec, shapes, Mode.TRAINING)
     return module(**{k: v for k, v in fed.items() if k not in labels}), fed
@@ -118,12 +117,12 @@ def floats(outputs: Any) -> dict[str, torch.Tensor]:
     return {k: v for k, v in outputs.items() if isinstance(v, torch.Tensor)}
 
 
-def test_the_published_sizes_are_those_of_the_catalogue() -> None:
+def test_the_published_sizes_are_those_of_the_catalogue():
     assert {s.id: s.parameters for s in every_model() if s not in SMALL} == PUBLISHED
 
 
 @every
-def test_a_small_one_stands_for_each_other(spec: ModelSpec) -> None:
+def test_a_small_one_stands_for_each_other(spec):
     assert all(s.parameters < 8_000_000 for s in SMALL)
     assert (spec.small_variant is None) == (spec in SMALL)
     if spec.small_variant is not None:
@@ -133,7 +132,7 @@ def test_a_small_one_stands_for_each_other(spec: ModelSpec) -> None:
 
 
 @every
-def test_a_case_goes_through_json_and_stays_itself(spec: ModelSpec) -> None:
+def test_a_case_goes_through_json_and_stays_itself(spec):
     made = spec.generation.new_tokens if spec.generation else None
     for mode, new in ((Mode.INFERENCE, None), (Mode.INFERENCE, made), (Mode.TRAINING, None)):
         shapes = settle(spec, Shapes(2, new_tokens=new))
@@ -145,13 +144,13 @@ def test_a_case_goes_through_json_and_stays_itself(spec: ModelSpec) -> None:
 
 
 @of([*OTHERS, find("detr-resnet-50")])
-def test_the_model_that_is_trained_has_as_many_parameters(spec: ModelSpec) -> None:
+def test_the_model_that_is_trained_has_as_many_parameters(spec):
     """None needs another head; DETR's other builder sets weights free, and adds none."""
     assert parameter_count(skeleton(spec.trained)) == spec.parameters
 
 
 @pytest.mark.parametrize(("name", "card"), CARDS.items(), ids=CARDS)
-def test_published_weights_are_taken_for_the_model(name: str, card: dict[str, Any]) -> None:
+def test_published_weights_are_taken_for_the_model(name, card):
     """The config beside the real weights says nothing else than ours, habits apart."""
     from accelbench.models.build import transformers_class
     from accelbench.models.weights import _matching_config
@@ -164,7 +163,7 @@ def test_published_weights_are_taken_for_the_model(name: str, card: dict[str, An
 
 
 @pytest.mark.parametrize("name", ["t5-tiny", "mixtral-tiny", "mamba-tiny"])
-def test_weights_come_back_from_a_folder(name: str, tmp_path: Path) -> None:
+def test_weights_come_back_from_a_folder(name, tmp_path):
     """Ties, packed experts and all; with our habits, not those of the folder's config."""
     spec = find(name)
     saved = build(spec, 4)
@@ -178,7 +177,7 @@ def test_weights_come_back_from_a_folder(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "distilbert-tiny"])
-def test_an_encoder_of_a_folder_gets_a_new_head_for_its_training(name: str, tmp_path: Path) -> None:
+def test_an_encoder_of_a_folder_gets_a_new_head_for_its_training(name, tmp_path):
     spec = find(name)
     saved = build(spec, 4)
     saved.save_pretrained(tmp_path)
@@ -196,7 +195,7 @@ def test_an_encoder_of_a_folder_gets_a_new_head_for_its_training(name: str, tmp_
     assert raised.value.reason == "weights_incomplete"
 
 
-def test_text_models_are_of_every_architecture() -> None:
+def test_text_models_are_of_every_architecture():
     for spec in TEXT:
         embeds = spec.architecture is Architecture.ENCODER_ONLY
         assert spec.family is (Family.EMBEDDING if embeds else Family.TEXT_GENERATION)
@@ -211,7 +210,7 @@ def test_text_models_are_of_every_architecture() -> None:
 
 @of(TINY_TEXT)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_a_forward_pass(spec: ModelSpec, dtype: torch.dtype) -> None:
+def test_a_forward_pass(spec, dtype):
     module = build(spec, 0).to(dtype)
     with torch.inference_mode():
         outputs = module(**drawn(spec, Shapes(2, sequence=12)))
@@ -226,7 +225,7 @@ def test_a_forward_pass(spec: ModelSpec, dtype: torch.dtype) -> None:
 
 
 @of(TINY_TEXT)
-def test_outputs_follow_the_inputs_and_the_weights(spec: ModelSpec) -> None:
+def test_outputs_follow_the_inputs_and_the_weights(spec):
     inputs = drawn(spec, Shapes(1, sequence=8))
     other = {**inputs, "input_ids": (inputs["input_ids"] + 1) % spec.config["vocab_size"]}
     with torch.inference_mode():
@@ -237,7 +236,7 @@ def test_outputs_follow_the_inputs_and_the_weights(spec: ModelSpec) -> None:
 
 
 @of(SENSING)
-def test_what_comes_out_is_finite_and_depends_on_every_input(spec: ModelSpec) -> None:
+def test_what_comes_out_is_finite_and_depends_on_every_input(spec):
     """Whatever is fed and changed (masks, sizes and labels apart) shows in the outputs."""
     module = build(spec, seed=0)
     inputs = drawn(spec, Shapes(2))
@@ -252,7 +251,7 @@ def test_what_comes_out_is_finite_and_depends_on_every_input(spec: ModelSpec) ->
 
 
 @of(SENSING)
-def test_half_the_bits_are_enough_for_finite_outputs(spec: ModelSpec) -> None:
+def test_half_the_bits_are_enough_for_finite_outputs(spec):
     follows = {t.name for t in spec.inputs if t.dtype == "float"}
     inputs = {k: v.bfloat16() if k in follows else v for k, v in drawn(spec, Shapes(2)).items()}
     with torch.inference_mode():
@@ -263,9 +262,8 @@ def test_half_the_bits_are_enough_for_finite_outputs(spec: ModelSpec) -> None:
 
 @of(TINY_TEXT)
 @pytest.mark.parametrize("narrow", [False, True], ids=["fp32", "autocast"])
-def test_training_of_text_reaches_every_weight(spec: ModelSpec, narrow: bool) -> None:
+def test_training_of_text_reaches_every_weight(spec, narrow):
     module = build(spec.trained, 0).train()
-    assert spec.training is not None
     with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
         outputs, fed = stepped(spec, module, Shapes(2, sequence=12))
         loss = named(spec.training.loss)(outputs, fed)
@@ -278,13 +276,12 @@ def test_training_of_text_reaches_every_weight(spec: ModelSpec, narrow: bool) ->
 
 
 @of(OTHERS)
-def test_a_training_step_reaches_the_weights(spec: ModelSpec) -> None:
+def test_a_training_step_reaches_the_weights(spec):
     """The loss is finite and so is every gradient; few weights are out of its reach.
 
     Those are: LLaVA's last layer of vision, whose output is not used; poolers that no one
     asks; a second scale of CLAP; Wav2Vec2's mask; DETR's stem and first stage.
     """
-    assert spec.training is not None
     module = build(spec.trained, seed=0).train()
     torch.manual_seed(0)
     outputs, fed = stepped(spec, module, Shapes(2))
@@ -303,7 +300,7 @@ def test_a_training_step_reaches_the_weights(spec: ModelSpec) -> None:
 
 
 @of([s for s in TEXT if s.training and s.training.builder])
-def test_an_encoder_is_trained_with_two_classes(spec: ModelSpec) -> None:
+def test_an_encoder_is_trained_with_two_classes(spec):
     assert spec.trained.config["num_labels"] == 2
     assert spec.builder == spec.trained.builder.replace("ForSequenceClassification", "Model")
     labels = drawn(spec, Shapes(64), Mode.TRAINING)["labels"]
@@ -311,9 +308,8 @@ def test_an_encoder_is_trained_with_two_classes(spec: ModelSpec) -> None:
 
 
 @of([s for s in TINY_TEXT if s.generation])
-def test_a_cache_changes_no_token(spec: ModelSpec) -> None:
+def test_a_cache_changes_no_token(spec):
     """The prefill's inputs are all that the model's own generation needs."""
-    assert spec.generation is not None
     shapes = settle(spec, Shapes(2, new_tokens=4))
     fed = drawn(spec, shapes)
     assert fed["input_ids"].shape == (2, spec.generation.prompt_tokens)
@@ -327,9 +323,8 @@ def test_a_cache_changes_no_token(spec: ModelSpec) -> None:
 
 
 @of(WRITERS)
-def test_requests(spec: ModelSpec) -> None:
+def test_requests(spec):
     makes = spec.generation
-    assert makes is not None
     assert (makes.prompt_tokens, makes.new_tokens) == (
         (32, 8) if spec.size == "tiny" else (128, 32)
     )
@@ -343,7 +338,7 @@ def test_requests(spec: ModelSpec) -> None:
 
 
 @of([spec for spec in SENSING if spec.generation])
-def test_a_request_is_one_that_the_model_can_answer(spec: ModelSpec) -> None:
+def test_a_request_is_one_that_the_model_can_answer(spec):
     """transformers' own loop takes the prompt as it is drawn, and writes so many tokens."""
     assert spec.generation is not None
     shapes = settle(spec, Shapes(2, new_tokens=4))
@@ -357,7 +352,7 @@ def test_a_request_is_one_that_the_model_can_answer(spec: ModelSpec) -> None:
 
 
 @every
-def test_those_that_write_have_generation_and_the_others_do_not(spec: ModelSpec) -> None:
+def test_those_that_write_have_generation_and_the_others_do_not(spec):
     assert spec.training is not None
     ends = ("ConditionalGeneration", "DecoderModel", "CausalLM", "LMHeadModel", ":Rag")
     assert (spec.generation is not None) == spec.builder.endswith(ends)
@@ -366,7 +361,7 @@ def test_those_that_write_have_generation_and_the_others_do_not(spec: ModelSpec)
         assert input_shapes(spec, shapes)  # the default request is one that fits
 
 
-def test_t5_answers_from_its_start_id_alone() -> None:
+def test_t5_answers_from_its_start_id_alone():
     spec = find("t5-tiny")
     fed = drawn(spec, settle(spec, Shapes(2, new_tokens=3)))
     assert fed["decoder_input_ids"].tolist() == [[0], [0]]
@@ -375,7 +370,7 @@ def test_t5_answers_from_its_start_id_alone() -> None:
     assert build(spec, 0).config.decoder_start_token_id == 0
 
 
-def test_each_token_goes_to_two_experts() -> None:
+def test_each_token_goes_to_two_experts():
     spec = find("mixtral-tiny")
     module = build(spec, 0)
     chosen: list[torch.Tensor] = []
@@ -387,10 +382,9 @@ def test_each_token_goes_to_two_experts() -> None:
     assert all(set(c.flatten().tolist()) == {0, 1, 2, 3} for c in chosen)
 
 
-def test_image_places_are_as_many_as_the_model_sees() -> None:
+def test_image_places_are_as_many_as_the_model_sees():
     for name, image_places in (("llava-1.5-7b", 576), ("llava-next-7b", 1176)):
         spec = find(name)
-        assert spec.generation is not None
         assert spec.generation.prompt_tokens == image_places + 64
         ids = make_inputs(spec, Shapes(2, new_tokens=1), seed=3)["input_ids"]
         assert ((ids == 32000).sum(axis=1) == image_places).all()
@@ -402,7 +396,21 @@ def test_image_places_are_as_many_as_the_model_sees() -> None:
             settle(spec, Shapes(1, sequence=image_places))
 
 
-def test_a_sentence_ends_once() -> None:
+def test_labels_and_boxes_can_be():
+    spec = find("wav2vec2-tiny")
+    labels = make_inputs(spec, Shapes(64), 0, Mode.TRAINING)["labels"]
+    assert labels.min() == 1
+    frames = 99
+    # A letter that follows itself needs a blank between.
+    needed = labels.shape[1] + (labels[:, 1:] == labels[:, :-1]).sum(axis=1)
+    assert (needed <= frames).all()
+
+    boxes = make_inputs(find("detr"), Shapes(2), 0, Mode.TRAINING)["boxes"]
+    assert boxes.dtype == np.float32
+    assert boxes.shape == (2, 7, 4)
+    assert (boxes[..., :2] - boxes[..., 2:] / 2 >= 0).all()
+    assert (boxes[..., :2] + boxes[..., 2:] / 2 <= 1).all()
+
     for name in ("clip-base", "clip-tiny", "xclip-base", "xclip-tiny"):
         spec = find(name)
         ids = make_inputs(spec, Shapes(4), seed=0)["input_ids"]
@@ -414,7 +422,7 @@ def test_a_sentence_ends_once() -> None:
 @pytest.mark.parametrize(
     "name", ["vit-base", "clip-base", "xclip-base", "llava-1.5-7b", "llava-next-7b", "vit-gpt2"]
 )
-def test_an_image_of_another_size_than_the_learned_positions_is_refused(name: str) -> None:
+def test_an_image_of_another_size_than_the_learned_positions_is_refused(name):
     spec = find(name)
     assert spec.image is not None
     assert settle(spec, Shapes(1, image=spec.image)).image == spec.image
@@ -422,12 +430,10 @@ def test_an_image_of_another_size_than_the_learned_positions_is_refused(name: st
         settle(spec, Shapes(1, image=spec.image + 32))
 
 
-def test_networks_of_convolutions_alone_take_any_size() -> None:
+def test_sizes_of_images_and_sounds():
     for name in ("resnet-50", "detr-resnet-50"):
         assert settle(find(name), Shapes(1, image=512)).image == 512
 
-
-def test_sound_is_counted_by_its_seconds() -> None:
     for name, seconds in (("whisper-base", 30), ("clap-base", 10), ("wav2vec2-base", 10)):
         spec = find(name)
         shapes = settle(spec, Shapes(4))
@@ -439,25 +445,7 @@ def test_sound_is_counted_by_its_seconds() -> None:
             settle(find(name), Shapes(1, audio=7))
 
 
-def test_labels_of_the_sounds_never_ask_for_the_blank() -> None:
-    spec = find("wav2vec2-tiny")
-    labels = make_inputs(spec, Shapes(64), 0, Mode.TRAINING)["labels"]
-    assert labels.min() == 1
-    frames = 99
-    # A letter that follows itself needs a blank between.
-    needed = labels.shape[1] + (labels[:, 1:] == labels[:, :-1]).sum(axis=1)
-    assert (needed <= frames).all()
-
-
-def test_boxes_lie_within_the_image() -> None:
-    boxes = make_inputs(find("detr"), Shapes(2), 0, Mode.TRAINING)["boxes"]
-    assert boxes.dtype == np.float32
-    assert boxes.shape == (2, 7, 4)
-    assert (boxes[..., :2] - boxes[..., 2:] / 2 >= 0).all()
-    assert (boxes[..., :2] + boxes[..., 2:] / 2 <= 1).all()
-
-
-def test_training_of_wav2vec2_repeats() -> None:
+def test_training_of_wav2vec2_repeats():
     """With the config of inference, masks would be drawn from NumPy's unseeded state."""
     spec = find("wav2vec2-tiny")
     losses = []
@@ -470,7 +458,7 @@ def test_training_of_wav2vec2_repeats() -> None:
     assert losses[0] == losses[1]
 
 
-def test_detr_learns_all_but_batch_norms_stem_and_first_stage() -> None:
+def test_detr_is_trained_as_published():
     module = skeleton(find("detr-resnet-50").trained)
     frozen = [k for k, p in module.named_parameters() if not p.requires_grad]
     assert frozen
@@ -480,15 +468,13 @@ def test_detr_learns_all_but_batch_norms_stem_and_first_stage() -> None:
     assert not any(isinstance(m, torch.nn.BatchNorm2d) for m in module.modules())
     assert sum(b.numel() for k, b in module.named_buffers() if "normalization" in k) == 106_240
 
-
-def test_detr_is_trained_from_the_weights_it_infers_with() -> None:
     spec = find("detr-tiny")
     ours, theirs = build(spec.trained, seed=5).state_dict(), build(spec, seed=5).state_dict()
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
 
 
-def test_categories_find_all_that_see_and_hear() -> None:
+def test_categories_find_all_that_see_and_hear():
     sees = {spec.id for spec in choose(categories=["vision"])}
     assert {"clip-base", "detr-resnet-50", "llava-1.5-7b", "xclip-tiny", "vit-gpt2"} <= sees
     assert not {"whisper-base", "clap-base"} & sees
@@ -511,19 +497,17 @@ def test_categories_find_all_that_see_and_hear() -> None:
         ("vit-gpt2", "vit-gpt2"), ("nlpconnect/vit-gpt2-image-captioning", "vit-gpt2"),
     ],
 )  # fmt: skip
-def test_names_people_type(typed: str, expected: str) -> None:
+def test_names_people_type(typed, expected):
     assert find(typed).id == expected
 
 
-def test_a_config_says_everything_that_its_identity_rests_on() -> None:
-    """Another image side, and so another model, is another digest."""
+def test_a_config_and_an_index_are_part_of_a_digest():
+    # Another image side, and so another model, is another digest.
     spec = find("clip-tiny")
     config = dict(spec.config)
     config["vision_config"] = {**config["vision_config"], "image_size": 128}
     assert replace(spec, config=config).config_digest != spec.config_digest
 
-
-def test_the_index_counts_as_no_weights_but_in_the_digest() -> None:
     module = build(find("rag-tiny"), 0)
     assert module.get_buffer("index").shape == (1000, 64)
     assert module.get_buffer("passages").shape == (1000, 16)
@@ -533,7 +517,7 @@ def test_the_index_counts_as_no_weights_but_in_the_digest() -> None:
 
 
 @of([s for s in SMALL if s.procedure != "forward"])
-def test_building_asks_nobody(spec: ModelSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_building_asks_nobody(spec, monkeypatch):
     def refuse(*_: Any) -> None:
         raise AssertionError("the network was asked")
 
@@ -543,7 +527,7 @@ def test_building_asks_nobody(spec: ModelSpec, monkeypatch: pytest.MonkeyPatch) 
     assert one == again != other
 
 
-def test_a_denoiser_sees_an_eighth_of_the_image() -> None:
+def test_a_denoiser_sees_an_eighth_of_the_image():
     spec = find("stable-diffusion")
     assert input_shapes(spec, Shapes(3)) == {
         "sample": (3, 4, 64, 64),
@@ -558,10 +542,9 @@ def test_a_denoiser_sees_an_eighth_of_the_image() -> None:
     assert 0 <= times.min() < times.max() < 1000
 
 
-def test_a_question_and_its_passages_fit_into_both_networks() -> None:
+def test_a_question_and_its_passages_fit_into_both_networks():
     for spec in (find("rag-base"), find("rag-tiny")):
         makes = spec.generation
-        assert makes is not None
         config = spec.config
         before = config["retrieved"] * config["passage_tokens"]
         assert makes.min_prompt == before + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -22,7 +21,7 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def test_the_table_fits_80_columns_and_has_every_model() -> None:
+def test_the_table_fits_80_columns_and_has_every_model():
     table = run()
     assert max(len(line) for line in table.splitlines()) <= 80
     for spec in every_model():
@@ -34,14 +33,14 @@ def test_the_table_fits_80_columns_and_has_every_model() -> None:
     assert "6.74 B" in llama
 
 
-def test_one_model_in_full_by_any_of_its_names() -> None:
+def test_one_model_in_full_by_any_of_its_names():
     text = run("BERT_base")
     assert text == run("google-bert/bert-base-uncased")
     for part in ("bert-base", "109,482,240", "encoder-only", "bert-tiny", "sequence 128", "512"):
         assert part in text
 
 
-def test_json_is_one_document_with_the_same_shape_for_one_and_for_all() -> None:
+def test_json_is_one_document_with_the_same_shape_for_one_and_for_all():
     every = json.loads(run("--json"))["models"]
     assert [m["model"] for m in every] == [s.id for s in every_model()]
     (one,) = json.loads(run("resnet50", "--json"))["models"]
@@ -51,19 +50,16 @@ def test_json_is_one_document_with_the_same_shape_for_one_and_for_all() -> None:
     assert one["config_digest"] == find("resnet-50").config_digest
 
 
-def test_filters() -> None:
+def test_filters_and_unknown_names():
     chosen = json.loads(run("--json", "--category", "vision,embedding", "--set", "small"))
     names = [m["model"] for m in chosen["models"]]
     assert {"bert-tiny", "vit-tiny", "resnet-tiny", "clip-tiny"} <= set(names)
     assert not {"bert-base", "gpt2-tiny", "whisper-mini"} & set(names)
-
-
-def test_an_unknown_name_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="resnet-50"):
         run("resnet-5")
 
 
-def test_a_model_of_ones_own_is_shown_in_full(tmp_path: Path) -> None:
+def test_a_model_of_ones_own_is_shown_in_full(tmp_path):
     (tmp_path / "net.py").write_text(
         "import torch\ndef make():\n    return torch.nn.Linear(8, 4), torch.zeros(1, 8)\n"
     )
@@ -78,9 +74,7 @@ def test_a_model_of_ones_own_is_shown_in_full(tmp_path: Path) -> None:
         run("gone.onnx")
 
 
-def test_a_name_of_a_packages_model_is_shown_or_says_what_it_needs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_of_a_packages_model_is_shown_or_says_what_it_needs(monkeypatch):
     monkeypatch.setattr(package_models, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"timm/resnet18 needs the package timm"):
         run("timm/resnet18")

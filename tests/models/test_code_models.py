@@ -77,35 +77,27 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Model
         ("mine.py", "mine.py", ""),
     ],
 )
-def test_a_word_with_a_colon_names_code(word: str, place: str, attribute: str) -> None:
+def test_a_word_with_a_colon_names_code(word, place, attribute):
     found = code_word(word)
-    assert found is not None
     assert (found.place, found.attribute) == (place, attribute)
 
 
 @pytest.mark.parametrize("word", ["bert:latest", r"C:\models", "cuda:0", "bert-tiny", "a/b", "x:"])
-def test_other_words_are_left_to_others(word: str) -> None:
+def test_other_words_are_left_to_others(word):
     assert code_word(word) is None
 
 
-def test_a_module_counts_where_it_is_found_from_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_there_is_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert code_word("mine_from_here:make") is None
     Path("mine_from_here.py").touch()
     assert code_word("mine_from_here:make") is not None
-
-
-def test_a_catalogue_name_is_never_taken_for_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.chdir(tmp_path)
     Path("resnet.py").write_text("raise SystemExit")
     assert choose(["resnet-tiny"])[0].code is None
 
 
-def test_a_factory_says_names_types_and_values(spec: Callable[..., ModelSpec]) -> None:
+def test_a_factory_says_names_types_and_values(spec):
     made = spec("make")
     assert made.id == "mine.py:make"
     assert made.parameters == 100 * 8 + 8 * 4 + 4
@@ -118,14 +110,13 @@ def test_a_factory_says_names_types_and_values(spec: Callable[..., ModelSpec]) -
         61,
     )
     assert (scale.shape, scale.dtype) == (("batch", 1), "float")
-    assert made.code is not None
     assert (made.code.kind, made.code.made_by) == (CodeKind.MODULE, "factory")
     assert made.format is None
     assert "runs in every worker" in described(made)[0]
     assert "3 to 60: the least and the largest" in described(made)[1]
 
 
-def test_an_owner_says_more_of_an_input(spec: Callable[..., ModelSpec]) -> None:
+def test_an_owner_says_more_of_an_input(spec):
     made = spec("make", "ids=int64[batch,sequence]:0..100")
     ids = made.inputs[0]
     assert (ids.shape, ids.low, ids.high) == (("batch", "sequence"), 0, 100)
@@ -136,28 +127,20 @@ def test_an_owner_says_more_of_an_input(spec: Callable[..., ModelSpec]) -> None:
     assert bare.inputs[0].shape == ("batch", 4)
 
 
-def test_an_instance_has_its_example_beside_it(spec: Callable[..., ModelSpec]) -> None:
+def test_an_example_says_the_rest(spec):
     made = spec("linear")
     assert [entry.name for entry in made.inputs] == ["input"]
     assert made.inputs[0].shape == ("batch", 4)
-
-
-def test_a_batch_that_is_not_taken_is_fixed_and_said(spec: Callable[..., ModelSpec]) -> None:
     made = spec("Flat")
     assert made.fixed_batch == 3
     assert made.inputs[0].shape == (3, 4)
     assert "at a batch of 3 alone: with its example twice over it fails" in described(made)[-1]
-
-
-def test_a_model_of_code_is_itself_after_the_wire(spec: Callable[..., ModelSpec]) -> None:
     made = spec("make")
     case = Case(made, Target("pytorch", "cpu"), "fp32", Shapes(2))
     assert case_from_json(case_to_json(case)) == case
 
 
-def test_its_weights_are_its_own_and_the_same_in_each_worker(
-    spec: Callable[..., ModelSpec],
-) -> None:
+def test_its_weights_are_its_own_and_the_same_in_each_worker(spec):
     made = spec("make")
     first, second = built(made, 0), built(made, 0)
     assert first.digest == second.digest != built(made, 1).digest
@@ -170,34 +153,24 @@ def test_its_weights_are_its_own_and_the_same_in_each_worker(
     assert one.module is not other.module  # what trained the first has not trained the second
 
 
-def test_other_code_with_the_same_weights_is_another(spec: Callable[..., ModelSpec]) -> None:
+def test_other_code_or_weights_than_looked_at(spec):
     first = built(spec("make"), 0)
     second = spec("make", source=MODULES.replace(".mean(1)", ".sum(1)"))
     assert built(second, 0).digest != first.digest
     assert second.config_digest == spec("make").config_digest  # its history goes on
-
-
-def test_code_that_changed_after_it_was_looked_at_is_refused(
-    spec: Callable[..., ModelSpec],
-) -> None:
     made = spec("make")
     Path("mine.py").write_text(MODULES + "\n")
     with pytest.raises(CaseError, match="was changed after the run had looked at it"):
         built(made, 0)
 
-
-def test_a_file_beside_it_belongs_to_what_is_measured(spec: Callable[..., ModelSpec]) -> None:
     Path("mine_part.py").write_text("WIDTH = 8")
     source = MODULES + "\nimport mine_part\n"
     first = spec("make", source=source)
-    assert first.code is not None
     assert [Path(file).name for file in first.code.sources] == ["mine.py", "mine_part.py"]
     Path("mine_part.py").write_text("WIDTH = 9")
     with pytest.raises(CaseError, match="was changed"):
         built(first, 0)
 
-
-def test_weights_of_elsewhere_are_refused(spec: Callable[..., ModelSpec]) -> None:
     with pytest.raises(CaseError, match="brings its weights"):
         built(spec("make"), 0, "hub")
 
@@ -234,10 +207,9 @@ def broken():
 """
 
 
-def test_what_is_no_module_is_timed_as_it_is(spec: Callable[..., ModelSpec]) -> None:
+def test_what_is_no_module_is_timed_as_it_is(spec):
     for attribute, made_by in (("add", "itself"), ("plain", "itself"), ("Counter", "class")):
         made = spec(attribute, source=CALLABLES)
-        assert made.code is not None
         assert (made.format, made.fixed_batch) == (FileFormat.CALLABLE, 1)
         assert (made.code.made_by, made.inputs, made.item) == (made_by, (), "calls")
         assert "called with its own inputs" in described(made)[1]
@@ -246,21 +218,17 @@ def test_what_is_no_module_is_timed_as_it_is(spec: Callable[..., ModelSpec]) -> 
     assert [entry.shape for entry in drawn.inputs] == [("batch", 64), (2,)]
 
 
-def test_another_batch_of_a_call_with_its_own_example_is_told_of_drawn_inputs(
-    spec: Callable[..., ModelSpec],
-) -> None:
+def test_another_batch_of_a_call_with_its_own_example_is_told_of_drawn_inputs(spec):
     with pytest.raises(UnsupportedError, match="takes a batch of 1 and no other") as caught:
         input_shapes(spec("add", source=CALLABLES), Shapes(4))
     assert "--batch-sizes 1, or have its inputs drawn: --input NAME=" in str(caught.value.advice)
 
 
-def test_an_owner_names_whose_answers_are_right(spec: Callable[..., ModelSpec]) -> None:
+def test_an_owner_names_whose_answers_are_right(spec):
     source = CALLABLES + "\nadd.reference = lambda x, y=1: 1 + x\n"
     own = spec("add", source=source)
-    assert own.code is not None
     assert own.code.reference == "add.reference"
     named = spec("add", source=CALLABLES, reference="bare")
-    assert named.code is not None
     assert named.code.reference == "bare"
     with pytest.raises(UsageError, match="there is no 'bar' in it"):
         spec("add", source=CALLABLES, reference="bar")
@@ -284,9 +252,7 @@ def test_an_owner_names_whose_answers_are_right(spec: Callable[..., ModelSpec]) 
         ("make", "def make(:\n", "its code fails: SyntaxError: invalid syntax (mine.py, line 1)"),
     ],
 )
-def test_what_is_not_measured_is_one_sentence_with_its_reason(
-    spec: Callable[..., ModelSpec], attribute: str, source: str, says: str
-) -> None:
+def test_what_is_not_measured_is_one_sentence_with_its_reason(spec, attribute, source, says):
     with pytest.raises(UsageError) as refused:
         spec(attribute, source=source)
     assert says in str(refused.value)
@@ -298,26 +264,21 @@ def test_what_is_not_measured_is_one_sentence_with_its_reason(
 )
 @pytest.mark.parametrize("given", ["z=0..3", "z=float32[batch,4]"])
 def test_an_input_that_a_model_does_not_have_is_refused_with_those_that_it_has(
-    spec: Callable[..., ModelSpec], attribute: str, source: str, inputs: str, given: str
-) -> None:
+    spec, attribute, source, inputs, given
+):
     with pytest.raises(UsageError) as refused:
         spec(attribute, given, source=source)
     assert f"it has no input 'z'. Its inputs: {inputs}." in str(refused.value)
 
 
-def test_a_model_of_the_catalogue_names_its_inputs() -> None:
+def test_what_names_code_or_inputs(tmp_path):
     with pytest.raises(UsageError, match="its inputs are input_ids, attention_mask"):
         choose(["bert-tiny"], inputs=given_inputs(["x=0..3"]))
-
-
-def test_a_file_without_an_attribute_says_how_to_name_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Name it behind a colon: mine\.py:make"):
         choose([str(tmp_path / "mine.py")])
 
 
-def test_it_is_looked_at_in_a_process_that_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_looked_at_in_a_process_that_ends(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("noisy.py").write_text("def f():\n    print('{}')\n    return 1\n")
     assert choose(["noisy.py:f"])[0].id == "noisy.py:f"
@@ -340,11 +301,10 @@ def make():
 """
 
 
-def test_a_factory_says_how_its_module_is_trained(spec: Callable[..., ModelSpec]) -> None:
+def test_a_factory_says_how_its_module_is_trained(spec):
     import torch
 
     made = spec("make", source=TRAINED)
-    assert made.training is not None
     (labels,) = made.training.labels
     assert (labels.name, labels.shape, labels.low, labels.high) == ("labels", ("batch",), 0, 3)
     module = built(made.trained, 0).module
@@ -406,24 +366,19 @@ cuts = lambda: (Cuts(), (torch.tensor([[1.0, -1.0], [2.0, -2.0]]),))
         ("halves", r"each call changes its input 'x' in place.* x = x\.clone\(\)"),
     ],
 )
-def test_a_module_that_is_not_ready_is_refused_with_its_own_fault(
-    spec: Callable[..., ModelSpec], attribute: str, words: str
-) -> None:
+def test_a_module_that_is_not_ready_is_refused_with_its_own_fault(spec, attribute, words):
     with pytest.raises(UsageError, match=words):
         spec(attribute, source=UNFINISHED)
 
 
-def test_a_module_in_fp64_is_built_in_fp32_wherever_it_is_built_and_says_so(
-    spec: Callable[..., ModelSpec],
-) -> None:
+def test_a_module_in_fp64_is_built_in_fp32_wherever_it_is_built_and_says_so(spec):
     """The export had its weights in fp64 and its inputs in fp32."""
     found = spec("double", source=UNFINISHED)
     assert {p.dtype for p in build(found, 0).parameters()} == {torch.float32}
-    assert found.code is not None
     assert "has weights of float64, which are cast to --precision" in found.code.notes
 
 
-def test_complex_weights_keep_their_imaginary_parts() -> None:
+def test_complex_weights_keep_their_imaginary_parts():
     """`Module.to` drops them: results were of another model, and verified against that."""
     module = torch.nn.Linear(2, 2).double()
     module.register_buffer("turning", torch.tensor([1 + 2j]), persistent=False)
@@ -433,7 +388,5 @@ def test_complex_weights_keep_their_imaginary_parts() -> None:
 
 
 @pytest.mark.parametrize("attribute", ["cached", "cuts"])
-def test_a_module_whose_second_call_does_the_same_is_measured(
-    spec: Callable[..., ModelSpec], attribute: str
-) -> None:
+def test_a_module_whose_second_call_does_the_same_is_measured(spec, attribute):
     assert spec(attribute, source=UNFINISHED).inputs[0].name == "x"

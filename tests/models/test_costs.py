@@ -10,7 +10,7 @@ import pytest
 
 from accelbench.core.case import Shapes
 from accelbench.core.errors import UnsupportedError, UsageError
-from accelbench.core.model import AnalyticCost, ModelSpec
+from accelbench.core.model import AnalyticCost
 from accelbench.core.vocabulary import Mode
 from accelbench.models.cost import COSTS_FILE, cost, engine_bytes, flops, memory_estimate_bytes
 from accelbench.models.find import every_model, find
@@ -29,7 +29,7 @@ def known(
     return found
 
 
-def test_the_file_has_every_model_in_its_present_config() -> None:
+def test_the_file_has_every_model_in_its_present_config():
     kept = json.loads(COSTS_FILE.read_text())
     assert {s.id: s.config_digest for s in every_model()} == {
         name: made["config"] for name, made in kept.items()
@@ -40,7 +40,7 @@ def test_the_file_has_every_model_in_its_present_config() -> None:
 
 
 @everyone
-def test_every_model_has_a_cost_and_an_estimate_at_its_default_sizes(spec: ModelSpec) -> None:
+def test_every_model_has_a_cost_and_an_estimate_at_its_default_sizes(spec):
     asked = [(Shapes(batch), Mode.INFERENCE) for batch in (1, 8)]
     if spec.generation is not None:
         asked.append((Shapes(2, new_tokens=spec.generation.new_tokens), Mode.INFERENCE))
@@ -65,7 +65,7 @@ def test_every_model_has_a_cost_and_an_estimate_at_its_default_sizes(spec: Model
     [s for s in every_model() if s.training and s.task != "retrieval-augmented-generation"],
     ids=lambda s: s.id,
 )
-def test_training_takes_about_three_times_the_forward_pass(spec: ModelSpec) -> None:
+def test_training_takes_about_three_times_the_forward_pass(spec):
     forward = known(spec.id, Shapes(4, steps=spec.steps and 1)).flops
     # Frozen stems take less; attention, whose scores are calculated anew, more.
     assert 1.5 < known(spec.id, Shapes(4), mode=Mode.TRAINING).flops / forward < 5
@@ -93,7 +93,7 @@ def test_training_takes_about_three_times_the_forward_pass(spec: ModelSpec) -> N
     ids=str,
 )
 @pytest.mark.parametrize("half", [False, True])
-def test_a_cost_is_exact_where_it_was_not_fitted(name: str, shapes: Shapes, half: bool) -> None:
+def test_a_cost_is_exact_where_it_was_not_fitted(name, shapes, half):
     seen = Passes(find(name), half).forward(shapes)
     said = known(name, shapes, "bf16" if half else "fp32")
     assert said.flops == seen.flops
@@ -104,10 +104,9 @@ def test_a_cost_is_exact_where_it_was_not_fitted(name: str, shapes: Shapes, half
 
 @pytest.mark.parametrize("name", ["gpt2-tiny", "llama-tiny", "t5-tiny", "llava-tiny", "rag-tiny"])
 @pytest.mark.parametrize("batch", [1, 5])
-def test_a_request_is_its_prefill_and_every_decode_step(name: str, batch: int) -> None:
+def test_a_request_is_its_prefill_and_every_decode_step(name, batch):
     """Driven token by token, against the sum that needs no driving."""
     spec = find(name)
-    assert spec.generation is not None
     prompt = spec.generation.min_prompt + 20
     shapes = Shapes(batch, prompt_tokens=prompt, new_tokens=7)
     seen = Passes(spec).request(shapes, steps=6)
@@ -120,7 +119,7 @@ def test_a_request_is_its_prefill_and_every_decode_step(name: str, batch: int) -
 
 @pytest.mark.parametrize("name", ["bert-tiny", "gpt2-tiny", "vit-tiny", "clip-tiny"])
 @pytest.mark.parametrize("batch", [1, 6])
-def test_a_training_step_where_it_was_not_fitted(name: str, batch: int) -> None:
+def test_a_training_step_where_it_was_not_fitted(name, batch):
     spec = find(name)
     shapes = Shapes(batch, sequence=spec.sequence and 30)
     passes = TrainingPasses(spec)
@@ -132,15 +131,13 @@ def test_a_training_step_where_it_was_not_fitted(name: str, batch: int) -> None:
     assert said.peak_activation_bytes == pytest.approx(seen.peak_activation_bytes, rel=0.05)
 
 
-def test_denoising_is_as_many_passes_as_steps() -> None:
+def test_costs_follow_steps_and_tokens():
     one, four = (known("unet-tiny", Shapes(2, steps=n)) for n in (1, 4))
     assert four.flops == 4 * one.flops
     assert four.bytes_moved == 4 * one.bytes_moved
     assert four.peak_activation_bytes == one.peak_activation_bytes
 
-
-def test_more_tokens_keep_more() -> None:
-    """Keys and values of every token: what a longer request keeps is counted."""
+    # Keys and values of every token: what a longer request keeps is counted.
     config = find("gpt2").config
     spec, kept = find("gpt2"), 2 * config["n_layer"] * config["n_embd"] * 4
     short, long = (
@@ -151,15 +148,13 @@ def test_more_tokens_keep_more() -> None:
     assert long is not None
     assert 100 * 8 * kept <= long - short < 2.6 * 100 * 8 * kept
 
-
-def test_weight_bytes() -> None:
     position_buffers = 2 * 512 * 8  # BERT's position and segment ids, kept as integers
     assert known("bert-base", Shapes(1)).weight_bytes == 109_482_240 * 4 + position_buffers
     assert known("bert-base", Shapes(1), "fp16").weight_bytes == 109_482_240 * 2 + position_buffers
     assert known("gpt2", Shapes(1)).weight_bytes == 124_439_808 * 4
 
 
-def test_what_was_not_counted_is_none() -> None:
+def test_what_was_not_counted_or_cannot_be():
     bert = find("bert-base")
     assert cost(bert, Shapes(1), "amp-bf16") is None
     assert cost(bert, Shapes(1), "int8") is None
@@ -171,22 +166,23 @@ def test_what_was_not_counted_is_none() -> None:
     assert cost(other, Shapes(1), "fp32") is None
     assert flops(replace(bert, id="own"), Shapes(1)) is None
 
-
-def test_shapes_that_cannot_be_are_refused() -> None:
     with pytest.raises(UnsupportedError):
         cost(find("bert-base"), Shapes(1, sequence=513), "fp32")
     with pytest.raises(UsageError):
         cost(find("bert-base"), Shapes(0), "fp32")
+    needed = memory_estimate_bytes(find("bert-base"), Shapes(10**9), "fp32")
+    assert needed is not None
+    assert needed > 10**9 * 2**20
 
 
 @everyone
-def test_flops_hardly_depend_on_precision(spec: ModelSpec) -> None:
+def test_flops_hardly_depend_on_precision(spec):
     """Steps that a model does in fp32 whatever its type, torch may count in other parts."""
     half = known(spec.id, Shapes(2), "fp16").flops
     assert flops(spec, Shapes(2)) == pytest.approx(half, rel=0.01)
 
 
-def test_memory_is_weights_results_alive_inputs_and_the_engine() -> None:
+def test_memory_by_precision():
     shapes = Shapes(8)
     said = known("vit-base", shapes)
     expected = said.weight_bytes + said.peak_activation_bytes + 8 * 3 * 224 * 224 * 4
@@ -194,8 +190,6 @@ def test_memory_is_weights_results_alive_inputs_and_the_engine() -> None:
         engine_bytes(find("vit-base"), int(said.peak_activation_bytes))
     )
 
-
-def test_memory_by_precision() -> None:
     spec, shapes = find("bert-base"), Shapes(4)
     full, half, amp, int8 = (
         memory_estimate_bytes(spec, shapes, p) for p in ("fp32", "bf16", "amp-bf16", "int8")
@@ -209,7 +203,7 @@ def test_memory_by_precision() -> None:
     assert int8 < full
 
 
-def test_memory_of_training_by_its_options() -> None:
+def test_memory_of_training_by_its_options():
     def needed(precision: str = "fp32", **options: Any) -> int:
         found = memory_estimate_bytes(spec, shapes, precision, Mode.TRAINING, options)
         assert found is not None
@@ -227,20 +221,12 @@ def test_memory_of_training_by_its_options() -> None:
     assert needed(gradient_checkpointing=True) < needed()
 
 
-def test_absurd_batches_are_only_arithmetic() -> None:
-    needed = memory_estimate_bytes(find("bert-base"), Shapes(10**9), "fp32")
-    assert needed is not None
-    assert needed > 10**9 * 2**20
-
-
-def test_polynomials_that_are_no_whole_numbers_are_refused() -> None:
+def test_polynomials():
     points = {(b, x): b * x * (x - 1) // 2 for b in (1, 2) for x in (1, 2, 3)}
     with pytest.raises(InexactError):
         through((1, 2), (1, 2, 3), points)
     whole = {point: 2 * y for point, y in points.items()}
     assert value(through((1, 2), (1, 2, 3), whole), 7, 11) == 7 * 11 * 10
 
-
-def test_a_polynomial_that_another_exceeds_everywhere_is_dropped() -> None:
     small, large, steep = [[0, 1], [1, 0]], [[0, 2], [1, 0]], [[0, 0], [0, 3]]
     assert undominated([small, large, steep, small]) == [large, steep]

@@ -43,7 +43,7 @@ def counted(*shape: int, layers: tuple[torch.nn.Module, ...]) -> Count:
     return count_forward(Named(*layers).to("meta").eval(), {"x": torch.empty(shape, device="meta")})
 
 
-def test_a_linear_layer() -> None:
+def test_layers_by_hand():
     seen = counted(8, 30, layers=(torch.nn.Linear(30, 20),))
     assert seen.matmul_flops == seen.flops == 2 * 8 * 30 * 20
     assert seen.weight_bytes_read == (30 * 20 + 20) * 4
@@ -51,19 +51,11 @@ def test_a_linear_layer() -> None:
     assert seen.activation_bytes == seen.peak_activation_bytes == 8 * 20 * 4
     assert seen.bytes_moved == (620 + 240 + 160) * 4
 
-
-def test_a_convolution_with_groups_stride_and_padding() -> None:
     layer = torch.nn.Conv2d(6, 8, 3, stride=2, padding=1, groups=2)
     seen = counted(2, 6, 16, 16, layers=(layer,))
     assert seen.flops == 2 * (2 * 8 * 8 * 8) * (9 * 3)
-
-
-def test_a_transposed_convolution() -> None:
     seen = counted(2, 6, 5, 5, layers=(torch.nn.ConvTranspose2d(6, 8, 3, groups=2),))
     assert seen.flops == 2 * (2 * 6 * 5 * 5) * (9 * 4)
-
-
-def test_elementwise_work_is_counted_per_result() -> None:
     seen = counted(4, 10, layers=(torch.nn.ReLU(), torch.nn.GELU(), torch.nn.LayerNorm(10)))
     assert seen.matmul_flops == 0
     assert seen.other_flops == 40 * (1 + 1 + 7)
@@ -87,7 +79,7 @@ class Straight(torch.nn.Module):
 
 
 @pytest.mark.parametrize(("keep", "alive"), [(False, 2), (True, 3)])
-def test_the_peak_is_what_is_alive_at_once(keep: bool, alive: int) -> None:
+def test_the_peak_is_what_is_alive_at_once(keep, alive):
     seen = count_forward(Straight(keep), {"x": torch.empty(100, device="meta")})
     assert seen.activation_bytes == 3 * 400
     assert seen.peak_activation_bytes == alive * 400
@@ -102,13 +94,13 @@ class InPlace(torch.nn.Module):
         return made.reshape(4, 25).transpose(0, 1)
 
 
-def test_views_and_in_place_work_make_nothing_new() -> None:
+def test_views_and_in_place_work_make_nothing_new():
     seen = count_forward(InPlace(), {"x": torch.empty(100, device="meta")})
     assert seen.flops == 200
     assert seen.activation_bytes == 400
 
 
-def test_an_embedding_reads_the_rows_it_returns() -> None:
+def test_an_embedding_reads_the_rows_it_returns():
     module = Named(torch.nn.Embedding(1000, 16)).to("meta")
     ids = torch.empty(2, 5, dtype=torch.int64, device="meta")
     seen = count_forward(module, {"x": ids})
@@ -131,7 +123,7 @@ class Attention(torch.nn.Module):
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_attention_is_two_products_a_softmax_and_a_mask(masked: bool) -> None:
+def test_attention_is_two_products_a_softmax_and_a_mask(masked):
     inputs = {
         "q": torch.empty(2, 4, 5, 16, device="meta"),
         "kv": torch.empty(2, 2, 7, 16, device="meta"),
@@ -154,7 +146,7 @@ class Stateful(torch.nn.Module):
         return x + self.total
 
 
-def test_writing_into_a_buffer_makes_nothing_new() -> None:
+def test_writing_into_a_buffer_makes_nothing_new():
     seen = count_forward(Stateful().to("meta"), {"x": torch.empty(100, device="meta")})
     assert seen.activation_bytes == 400
     assert seen.weight_bytes_read == 400
@@ -167,7 +159,7 @@ class Unknown(torch.nn.Module):
         return torch.fft.fft(x)
 
 
-def test_an_unknown_operation_is_refused_not_free() -> None:
+def test_an_unknown_operation_is_refused_not_free():
     with pytest.raises(UnknownOperationError, match="fft"):
         count_forward(Unknown(), {"x": torch.empty(8, device="meta")})
 
@@ -180,27 +172,18 @@ def transformer(layers: int, hidden: int, tokens: int) -> int:
     return layers * (projections + feed_forward + attention)
 
 
-def test_bert_base_by_hand() -> None:
+def test_models_by_hand():
     pooler = 2 * 768 * 768
     by_hand = transformer(12, 768, 128) + pooler
     assert by_hand == 22_348_431_360
     assert Passes(find("bert-base")).forward(Shapes(1, sequence=128)).matmul_flops == by_hand
-
-
-def test_gpt2_by_hand() -> None:
     by_hand = transformer(12, 768, 128) + 2 * 128 * 768 * 50257
     assert Passes(find("gpt2")).forward(Shapes(1, sequence=128)).matmul_flops == by_hand
-
-
-def test_vit_base_by_hand() -> None:
     patches = 2 * 196 * 768 * (3 * 16 * 16)
     by_hand = patches + transformer(12, 768, 197) + 2 * 768 * 1000
     assert Passes(find("vit-base")).forward(Shapes(1)).matmul_flops == by_hand
     assert 35.0e9 < by_hand < 35.2e9
-
-
-def test_resnet_50_has_its_published_size() -> None:
-    """4.09 billion multiply-adds, as torchvision states for the same layers."""
+    # 4.09 billion multiply-adds, as torchvision states for the same layers.
     seen = Passes(find("resnet-50")).forward(Shapes(1))
     assert round(seen.matmul_flops / 2 / 1e9, 2) == 4.09
 
@@ -256,7 +239,7 @@ def real(spec: ModelSpec, mode: str = Mode.INFERENCE) -> dict[str, Any]:
 
 
 @small
-def test_products_agree_with_torchs_own_counter_on_a_real_run(spec: ModelSpec) -> None:
+def test_products_agree_with_torchs_own_counter_on_a_real_run(spec):
     module = build(spec, seed=0)
     with torchs_own() as theirs, torch.no_grad():
         module(**real(spec))
@@ -265,9 +248,8 @@ def test_products_agree_with_torchs_own_counter_on_a_real_run(spec: ModelSpec) -
 
 
 @small
-def test_products_of_training_agree_with_torchs_own_counter(spec: ModelSpec) -> None:
+def test_products_of_training_agree_with_torchs_own_counter(spec):
     """Forward, loss and backward on the CPU, with its own choice of attention."""
-    assert spec.training is not None
     module = build(spec.trained, seed=0).train()
     fed = real(spec, Mode.TRAINING)
     labels = {label.name for label in spec.training.labels}
@@ -279,13 +261,13 @@ def test_products_of_training_agree_with_torchs_own_counter(spec: ModelSpec) -> 
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny"])
-def test_counting_without_values_sees_what_really_runs(name: str) -> None:
+def test_counting_without_values_sees_what_really_runs(name):
     """On the CPU with real values every question is answered truly, and the count is the same."""
     spec = find(name)
     assert count_forward(build(spec, seed=0), real(spec)) == Passes(spec).forward(Shapes(2))
 
 
-def test_a_decode_step_reads_every_weight_and_looks_at_what_is_kept() -> None:
+def test_a_decode_step_reads_every_weight_and_looks_at_what_is_kept():
     """GPT-2: two operations a weight of its layers and head, and attention to each place."""
     hidden, layers, words = 128, 2, 50257
     prefill, first, second = Passes(find("gpt2-tiny")).request(
@@ -302,7 +284,7 @@ def test_a_decode_step_reads_every_weight_and_looks_at_what_is_kept() -> None:
     assert second.peak_activation_bytes - first.peak_activation_bytes >= kept
 
 
-def test_of_experts_those_that_a_token_is_sent_to_are_counted() -> None:
+def test_of_experts_those_that_a_token_is_sent_to_are_counted():
     spec = find("mixtral-tiny")
     one, two = (
         Passes(replace(spec, config={**spec.config, "num_experts_per_tok": k})).forward(
@@ -315,7 +297,7 @@ def test_of_experts_those_that_a_token_is_sent_to_are_counted() -> None:
     assert more == spec.config["num_hidden_layers"] * 2 * 16 * expert
 
 
-def test_recomputing_results_takes_more_operations_and_less_memory() -> None:
+def test_recomputing_results_takes_more_operations_and_less_memory():
     spec = find("gpt2-tiny")
     # Few words and many layers: what is recomputed is the layers' own.
     spec = replace(spec, config={**spec.config, "vocab_size": 300, "n_layer": 8})

@@ -18,6 +18,7 @@ from accelbench.core.vocabulary import Architecture
 from accelbench.models import own
 from accelbench.models.find import find
 from accelbench.models.selection import choose, models_in
+from described_here import described_here
 
 #: As the document has it, word for word.
 DOCUMENT = """{
@@ -44,19 +45,14 @@ def written(folder: Path, content: str | dict[str, Any]) -> Path:
     return path
 
 
-def test_the_documents_example_names_models_of_the_catalogue(tmp_path: Path) -> None:
+def test_the_documents_example(tmp_path):
     bert, t5 = models_in(written(tmp_path, DOCUMENT)).models
     assert [bert.id, t5.id] == ["bert-tiny", "t5-small"]
     assert "bert_tiny" in bert.aliases
     assert bert.config_digest == find("bert-tiny").config_digest
-
-
-def test_they_are_what_the_custom_set_is(tmp_path: Path) -> None:
     chosen = choose(set_name="custom", models_file=written(tmp_path, DOCUMENT))
     assert [spec.id for spec in chosen] == ["bert-tiny", "t5-small"]
 
-
-def test_comments_are_allowed_and_only_the_name_is_needed(tmp_path: Path) -> None:
     path = written(
         tmp_path, '\ufeff{ // mine\n "x": {"name": "BERT" /* base */, "size": "large"} }'
     )
@@ -117,15 +113,14 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelSpec]:
     folder = tmp_path_factory.mktemp("own")
     (folder / "ours").mkdir()
     (folder / "ours" / "config.json").write_text(json.dumps(BERT))
-    return {spec.id: spec for spec in models_in(written(folder, OWN)).models}
+    with described_here("selection"):
+        return {spec.id: spec for spec in models_in(written(folder, OWN)).models}
 
 
-def test_own_models_keep_their_place_between_the_catalogues(ours: dict[str, ModelSpec]) -> None:
+def test_own_models_keep_their_place_and_run(ours):
     assert list(ours) == [entry["name"] for entry in OWN.values()]
     assert [spec.aliases[-1] for spec in ours.values()] == list(OWN)
 
-
-def test_own_models_build_and_run_on_what_was_derived_for_them(ours: dict[str, ModelSpec]) -> None:
     import torch
 
     from accelbench.core.case import Shapes
@@ -142,8 +137,6 @@ def test_own_models_build_and_run_on_what_was_derived_for_them(ours: dict[str, M
             outputs = module(**{name: torch.from_numpy(a) for name, a in arrays.items()})
         assert all(torch.isfinite(t).all() for t in outputs.values() if torch.is_tensor(t)), spec.id
 
-
-def test_the_longest_sequence_of_own_models_runs(ours: dict[str, ModelSpec]) -> None:
     import torch
 
     from accelbench.core.case import Shapes
@@ -158,16 +151,14 @@ def test_the_longest_sequence_of_own_models_runs(ours: dict[str, ModelSpec]) -> 
             build(ours[name], seed=0)(**{key: torch.from_numpy(a) for key, a in arrays.items()})
 
 
-def test_what_own_models_read_and_write(ours: dict[str, ModelSpec]) -> None:
+def test_what_own_models_read_and_write(ours):
     reader, writer, both = ours["our-encoder"], ours["our-decoder"], ours["our-t5"]
     assert (reader.sequence, reader.max_sequence, reader.generation) == (64, 64, None)
     assert reader.architecture is Architecture.ENCODER_ONLY
     assert writer.architecture is Architecture.DECODER_ONLY
-    assert writer.generation is not None
     assert writer.generation.prompt_tokens + writer.generation.new_tokens <= 96
     assert writer.generation.max_tokens == 96
     assert both.architecture is Architecture.ENCODER_DECODER
-    assert both.generation is not None
     assert both.generation.kind == "encoder-decoder"
     sees, hears = ours["our-vit"], ours["our-wav2vec2"]
     assert sees.image == 32
@@ -175,7 +166,7 @@ def test_what_own_models_read_and_write(ours: dict[str, ModelSpec]) -> None:
     assert (hears.sampling_rate, hears.inputs[0].name) == (16_000, "input_values")
 
 
-def test_own_models_train_where_their_class_tells_how(ours: dict[str, ModelSpec]) -> None:
+def test_own_models_train_where_their_class_tells_how(ours):
     import torch
 
     from accelbench.core.case import Shapes
@@ -202,7 +193,7 @@ def test_own_models_train_where_their_class_tells_how(ours: dict[str, ModelSpec]
         assert sum(float(g.abs().sum()) for g in gradients) > 0, name
 
 
-def test_own_models_survive_the_journal(ours: dict[str, ModelSpec]) -> None:
+def test_own_models_survive_the_journal(ours):
     from accelbench.core.identity import plain
 
     for spec in ours.values():
@@ -211,7 +202,7 @@ def test_own_models_survive_the_journal(ours: dict[str, ModelSpec]) -> None:
         assert again.config_digest == spec.config_digest
 
 
-def test_describing_them_imports_no_engine_here(tmp_path: Path) -> None:
+def test_describing_them_imports_no_engine_here(tmp_path):
     path = written(tmp_path, {"writer": OWN["writer"]})
     code = (
         "import sys; from pathlib import Path; from accelbench.models.selection import models_in;"
@@ -264,9 +255,7 @@ def refused(folder: Path, content: str | dict[str, Any]) -> str:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_key(
-    tmp_path: Path, entry: dict[str, Any], line: int | None, key: str, says: str
-) -> None:
+def test_a_mistake_is_told_with_its_line_and_key(tmp_path, entry, line, key, says):
     said = refused(tmp_path, {"x": entry})
     assert says in said
     assert f"'{key}'" in said
@@ -289,11 +278,11 @@ def test_a_mistake_is_told_with_its_line_and_key(
         ('{"a": {"name": "bert"\n"size": "tiny"}}', ", line 2: a comma"),
     ],
 )
-def test_a_file_that_is_wrong_as_a_whole(tmp_path: Path, content: str, says: str) -> None:
+def test_a_file_that_is_wrong_as_a_whole(tmp_path, content, says):
     assert refused(tmp_path, content).startswith(says)
 
 
-def test_one_wrong_entry_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_one_wrong_entry_does_not_stop_the_others(tmp_path):
     path = written(
         tmp_path,
         {
@@ -325,12 +314,10 @@ def test_one_wrong_entry_does_not_stop_the_others(tmp_path: Path) -> None:
             choose(names, models_file=path, pass_over=hear)
 
 
-def test_advice_on_an_unknown_name_is_in_whole_sentences(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_told(tmp_path):
     said = refused(tmp_path, {"x": {"name": "nobody-has-this"}})
     assert "accelbench models. A model of your own" in said
 
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nowhere\.json cannot be read: No such file"):
         models_in(tmp_path / "nowhere.json")
     (tmp_path / "latin.json").write_bytes(b'{"\xe9": 1}')
@@ -348,28 +335,20 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         ({"config": {**BERT, "hidden_size": 33}}, "transformers cannot build it"),
     ],
 )
-def test_what_transformers_refuses_is_told_with_its_line(
-    change: dict[str, Any], says: str, tmp_path: Path
-) -> None:
+def test_what_transformers_refuses_is_told_with_its_line(change, says, tmp_path):
     """Asked in this process, where torch is imported once for all."""
     entry = {"name": "own", "class": "BertModel", "config": BERT, **TEXT, **change}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "accelbench.models.selection.describe",
-            lambda models: [own._answer(own.plain(one)) for one in models],
-        )
+    with described_here("selection"):
         said = refused(tmp_path, {"x": entry})
     assert said.startswith(", line 4, 'class' of 'x': ")
     assert says in said
 
 
-def test_a_missing_engine_is_told_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_is_missing_or_dies_is_told(monkeypatch):
     monkeypatch.setattr(own, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="accelbench setup torch"):
         own.describe([])
-
-
-def test_a_process_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
     monkeypatch.setattr(own.sys, "executable", sys.executable + "-that-is-not-there")
     with pytest.raises((SurroundingsError, OSError)):
         own.describe([])

@@ -25,12 +25,12 @@ def scheduler(steps: int) -> DDIMScheduler:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 7, 20, 50, 999, 1000])
-def test_its_times_are_diffusers(steps: int) -> None:
+def test_its_times_are_diffusers(steps):
     assert Schedule(steps).times == scheduler(steps).timesteps.tolist()
 
 
 @pytest.mark.parametrize("steps", [1, 4, 20, 50])
-def test_every_step_is_diffusers_to_a_millionth(steps: int) -> None:
+def test_every_step_is_diffusers_to_a_millionth(steps):
     draw = np.random.default_rng(steps)
     theirs, ours = scheduler(steps), Schedule(steps)
     sample = draw.standard_normal((2, 4, 8, 8)).astype(np.float32)
@@ -44,7 +44,7 @@ def test_every_step_is_diffusers_to_a_millionth(steps: int) -> None:
         np.testing.assert_allclose(sample, right.numpy(), rtol=1e-6, atol=1e-6 * scale)
 
 
-def test_a_denoiser_is_asked_for_every_item_at_each_time() -> None:
+def test_a_denoiser_is_asked_for_every_item_at_each_time():
     asked = []
 
     def look(sample, times):
@@ -60,7 +60,7 @@ def test_a_denoiser_is_asked_for_every_item_at_each_time() -> None:
     assert found.flat[0] > 1
 
 
-def test_more_steps_than_times_are_refused() -> None:
+def test_more_steps_than_times_are_refused():
     with pytest.raises(UnsupportedError) as raised:
         Schedule(TIMES + 1)
     assert raised.value.advice

@@ -78,7 +78,7 @@ def lite(
     return path
 
 
-def test_operators_of_tensorflow_lite_are_counted(tmp_path: Path) -> None:
+def test_operators_of_tensorflow_lite_are_counted(tmp_path):
     relu = schema.ActivationFunctionType.RELU
     strided = {"padding": 0, "strideW": 2, "strideH": 2}
     path = lite(
@@ -115,7 +115,7 @@ def test_operators_of_tensorflow_lite_are_counted(tmp_path: Path) -> None:
     assert found["weight_bytes"] == 4 * (weights + 16 + 10)
 
 
-def test_a_transposed_convolution_multiplies_what_it_reads(tmp_path: Path) -> None:
+def test_a_transposed_convolution_multiplies_what_it_reads(tmp_path):
     path = lite(
         tmp_path / "net.tflite",
         {
@@ -130,7 +130,7 @@ def test_a_transposed_convolution_multiplies_what_it_reads(tmp_path: Path) -> No
     assert found["flops"] == [[2 * 4 * 4 * 3 * 5 * 4], [0]]
 
 
-def test_an_operator_that_no_rule_counts_is_named(tmp_path: Path) -> None:
+def test_an_operator_that_no_rule_counts_is_named(tmp_path):
     path = lite(
         tmp_path / "net.tflite",
         {"x": ((1, 8), False), "y": ((1, 8), False)},
@@ -151,7 +151,7 @@ InnerProduct          f    1 1 4 out0 0=10 1=0 2=50
 """
 
 
-def test_layers_of_ncnn_are_counted(tmp_path: Path) -> None:
+def test_layers_of_ncnn_are_counted(tmp_path):
     path = tmp_path / "net.param"
     path.write_text(NCNN, encoding="utf-8")
     parts = [np.zeros(1 + size, np.float32) for size in (432, 144, 320, 50)]  # each with its tag
@@ -166,7 +166,7 @@ def test_layers_of_ncnn_are_counted(tmp_path: Path) -> None:
     assert found["weight_bytes"] == 4 * 946
 
 
-def test_sizes_of_an_ncnn_network_are_those_that_are_said_of_an_item(tmp_path: Path) -> None:
+def test_sizes_of_an_ncnn_network_are_those_that_are_said_of_an_item(tmp_path):
     """The file's own 16 were counted, or nothing was and the command ended by a fault of ours."""
     stated = ncnn_model.write(tmp_path / "stated.param", sizes="0=16 1=16 2=3")
     free = ncnn_model.write(tmp_path / "free.param")
@@ -174,13 +174,12 @@ def test_sizes_of_an_ncnn_network_are_those_that_are_said_of_an_item(tmp_path: P
         for shape in ("[3,32,32]", "[batch,3,32,32]"):
             model = model_of_file(str(path), given_inputs([f"in0={shape}"]))
             found = cost(model, Shapes(2), "fp32")
-            assert found is not None
             assert found.flops == 2 * (2 * 8 * 27 * 1024 + 2 * 8 * 1024 + 2 * 8 * 4)
     with pytest.raises(UntracedError, match="other axes"):
         counted(stated, "ncnn", {"in0": [3, 32]})
 
 
-def test_sizes_of_a_large_input_are_found_on_zeros_that_are_still_there(tmp_path: Path) -> None:
+def test_sizes_of_a_large_input_are_found_on_zeros_that_are_still_there(tmp_path):
     """An array of some 128 kB and more is unmapped once nothing keeps it: SIGSEGV at 224 pixels."""
     path = ncnn_model.write(tmp_path / "net.param")
     code = (
@@ -193,12 +192,10 @@ def test_sizes_of_a_large_input_are_found_on_zeros_that_are_still_there(tmp_path
     assert (done.returncode, done.stdout.strip()) == (0, "(8, 224, 224)")
 
 
-def test_what_both_cost_is_a_models_own(tmp_path: Path) -> None:
+def test_what_both_cost_is_a_models_own(tmp_path):
     layers = model_of_file(str(tflite_model.write(tmp_path / "net.tflite")))
     found = cost(layers, Shapes(4), "fp32")
-    assert found is not None
     assert found.flops == 4 * (2 * 16 * 32 + 32 + 2 * 32 * 4)
     network = model_of_file(str(ncnn_model.write(tmp_path / "net.param")))
     at_32 = cost(network, Shapes(2, image=32), "fp32")
-    assert at_32 is not None
     assert at_32.flops == 2 * (2 * 8 * 27 * 1024 + 2 * 8 * 1024 + 2 * 8 * 4)

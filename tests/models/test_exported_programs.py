@@ -103,20 +103,19 @@ def says(path: Path) -> str:
     return f"{refused.value.message} {refused.value.advice}"
 
 
-def test_a_program_says_what_it_reads(reader: Path) -> None:
+def test_a_program_says_what_it_reads(reader):
     spec = model_of_file(str(reader))
     ids, mask = spec.inputs
     assert (spec.id, spec.parameters) == ("reader.pt2", 50 * 8 + 2 * 8)
     assert (ids.shape, ids.dtype, ids.low, ids.high) == (("batch", "sequence"), "int32", 0, 50)
     assert (mask.dtype, mask.constant) == ("float", 1)
-    assert spec.file is not None
     assert (spec.file.precision, spec.file.most) == ("fp32", {"batch": 64, "sequence": 99})
     assert (spec.file.least, spec.format, spec.graph) == ({"sequence": 4}, None, None)
     case = Case(spec, Target("pytorch", "cpu"), "fp32", Shapes(1, sequence=16))
     assert case_from_json(case_to_json(case)).model == spec
 
 
-def test_its_module_gives_the_bits_that_torch_gives(reader: Path) -> None:
+def test_its_module_gives_the_bits_that_torch_gives(reader):
     spec = model_of_file(str(reader))
     made = built(spec, 0)
     theirs = torch.export.load(reader).module()
@@ -129,7 +128,7 @@ def test_its_module_gives_the_bits_that_torch_gives(reader: Path) -> None:
         assert all(torch.equal(ours[name], others[name]) for name in ours)
 
 
-def test_a_program_of_fixed_sizes_has_its_own_batch_alone(product: Path) -> None:
+def test_a_program_of_fixed_sizes_has_its_own_batch_alone(product):
     spec = model_of_file(str(product))
     assert (spec.inputs[0].shape, spec.fixed_batch) == ((3, 4), 3)
 
@@ -142,7 +141,7 @@ def test_a_program_of_fixed_sizes_has_its_own_batch_alone(product: Path) -> None
         (Shapes(1, sequence=100), "takes a sequence of 4 or more and 99 or less, not 100"),
     ],
 )
-def test_sizes_outside_its_ranges_are_refused(reader: Path, shapes: Shapes, told: str) -> None:
+def test_sizes_outside_its_ranges_are_refused(reader, shapes, told):
     spec = model_of_file(str(reader))
     with pytest.raises(UnsupportedError, match=told):
         settle(spec, shapes)
@@ -154,9 +153,7 @@ def support(path: Path, precision: str) -> str:
     return PytorchRuntime().supports(case, Device("cpu", "a processor")).message
 
 
-def test_a_program_is_cast_where_none_of_its_nodes_names_a_type(
-    product: Path, tmp_path: Path
-) -> None:
+def test_a_program_is_cast_where_none_of_its_nodes_names_a_type(product, tmp_path):
     spec = model_of_file(str(product))
     assert support(product, "bf16") == ""
     module = built(spec, 0, dtype=torch.bfloat16).module
@@ -173,7 +170,7 @@ def test_a_program_is_cast_where_none_of_its_nodes_names_a_type(
     assert support(named, "amp-bf16") == ""
 
 
-def test_a_type_that_nodes_name_follows_where_the_program_is_widened(tmp_path: Path) -> None:
+def test_a_type_that_nodes_name_follows_where_the_program_is_widened(tmp_path):
     class Half(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -185,7 +182,6 @@ def test_a_type_that_nodes_name_follows_where_the_program_is_widened(tmp_path: P
     path = tmp_path / "half.pt2"
     torch.export.save(torch.export.export(Half().half(), (torch.ones(3, 4).half(),)), path)
     spec = model_of_file(str(path))
-    assert spec.file is not None
     assert (spec.file.precision, spec.inputs[0].dtype) == ("fp16", "float")
     wide = built(spec, 0).module(x=torch.full((3, 4), 1e-4))["output"]
     assert wide.dtype == torch.float32
@@ -197,9 +193,7 @@ class Bomb:
         return (Path.touch, (Path("exploded"),))
 
 
-def test_nothing_of_a_hostile_program_is_run(
-    reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_of_a_hostile_program_is_run(reader, tmp_path, monkeypatch):
     """What torch.export.load evaluates, executes and unpickles is passed over."""
     monkeypatch.chdir(tmp_path)
     touch = "__import__('pathlib').Path('exploded').touch()"
@@ -234,9 +228,7 @@ def test_nothing_of_a_hostile_program_is_run(
         ("#higher:order", "calls '#higher:order'"),
     ],
 )
-def test_what_is_no_operator_is_not_called(
-    product: Path, tmp_path: Path, target: str, told: str
-) -> None:
+def test_what_is_no_operator_is_not_called(product, tmp_path, target, told):
     def call(program: Any) -> None:
         program["graph_module"]["graph"]["nodes"][0]["target"] = target
 
@@ -245,9 +237,7 @@ def test_what_is_no_operator_is_not_called(
     assert "Export it to ONNX" in words
 
 
-def test_an_operator_that_torch_does_not_have_is_said_where_it_is_built(
-    product: Path, tmp_path: Path
-) -> None:
+def test_an_operator_that_torch_does_not_have_is_said_where_it_is_built(product, tmp_path):
     def call(program: Any) -> None:
         program["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.aten.newer.default"
 
@@ -309,13 +299,11 @@ _CHANGED = {"buffer_mutation": {"arg": {"name": "linear"}, "buffer_name": "count
         ({"compress": zipfile.ZIP_DEFLATED}, "is compressed or encrypted"),
     ],
 )  # fmt: skip
-def test_a_hostile_archive_is_one_sentence(
-    product: Path, tmp_path: Path, how: dict[str, Any], told: str
-) -> None:
+def test_a_hostile_archive_is_one_sentence(product, tmp_path, how, told):
     assert told in says(rewritten(product, tmp_path / "bad.pt2", **how))
 
 
-def test_half_an_archive_and_other_archives_are_told(product: Path, tmp_path: Path) -> None:
+def test_archives_that_are_none(product, tmp_path):
     whole = product.read_bytes()
     path = tmp_path / "other.pt2"
     path.write_bytes(whole[: len(whole) // 2])
@@ -335,8 +323,12 @@ def test_half_an_archive_and_other_archives_are_told(product: Path, tmp_path: Pa
         archive.writestr("word/document.xml", b"<w/>")
     assert "There is no program of torch.export in it" in says(path)
 
+    torch.save({}, tmp_path / "model.pt2")
+    with pytest.raises(UsageError, match="is not measured: it is a pickled checkpoint"):
+        model_of_file(str(tmp_path / "model.pt2"))
 
-def test_members_that_lie_over_each_other_are_refused(product: Path, tmp_path: Path) -> None:
+
+def test_members_that_lie_over_each_other_are_refused(product, tmp_path):
     """A directory that names the same bytes many times is a bomb without compression."""
     path = tmp_path / "over.pt2"
     with zipfile.ZipFile(product) as old, zipfile.ZipFile(path, "w") as new:
@@ -351,12 +343,6 @@ def test_members_that_lie_over_each_other_are_refused(product: Path, tmp_path: P
             new.filelist.append(again)
             new.NameToInfo[again.filename] = again
     assert "claims more bytes than the file has" in says(path)
-
-
-def test_a_file_that_is_refused_is_a_usage_error(tmp_path: Path) -> None:
-    torch.save({}, tmp_path / "model.pt2")
-    with pytest.raises(UsageError, match="is not measured: it is a pickled checkpoint"):
-        model_of_file(str(tmp_path / "model.pt2"))
 
 
 class Changing(torch.nn.Module):
@@ -377,7 +363,7 @@ class Changing(torch.nn.Module):
 @pytest.mark.parametrize(
     ("what", "named"), [("input", "'x'"), ("norm", "'norm.running_mean'|'norm.num_batches")]
 )
-def test_work_in_place_on_what_is_given_is_refused(tmp_path: Path, what: str, named: str) -> None:
+def test_work_in_place_on_what_is_given_is_refused(tmp_path, what, named):
     """Such a step has another batch each time, or another state; the signature says neither."""
     module = Changing(what).train(what == "norm")
     path = tmp_path / "changing.pt2"
@@ -386,7 +372,7 @@ def test_work_in_place_on_what_is_given_is_refused(tmp_path: Path, what: str, na
         look(path)
 
 
-def test_work_in_place_on_what_it_has_made_is_measured(tmp_path: Path) -> None:
+def test_work_in_place_on_what_it_has_made_is_measured(tmp_path):
     path = tmp_path / "made.pt2"
     torch.export.save(torch.export.export(Changing("").eval(), (torch.randn(4, 8),)), path)
     assert look(path)

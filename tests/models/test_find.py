@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -49,17 +48,15 @@ KEY_MODELS = (
 
 
 @pytest.mark.parametrize(("expected", "typed"), [(m, n) for m, ns in NAMES.items() for n in ns])
-def test_names_people_type(expected: str, typed: str) -> None:
+def test_names_people_type(expected, typed):
     assert find(typed).id == expected
 
 
-def test_every_model_finds_itself_by_every_name() -> None:
+def test_every_name_finds_one_model():
     for spec in every_model():
         for name in names_of(spec):
             assert find(name) is spec, name
 
-
-def test_no_two_models_share_a_name() -> None:
     def key(name: str) -> str:
         return re.sub(r"[^a-z0-9/]", "", name.lower())
 
@@ -69,12 +66,16 @@ def test_no_two_models_share_a_name() -> None:
             owners.setdefault(key(name), set()).add(spec.id)
     assert [o for o in owners.values() if len(o) > 1] == []
 
+    with pytest.raises(UsageError) as raised:
+        find("opt-tiny")
+    assert "Did you mean" not in raised.value.advice
+
 
 @pytest.mark.parametrize(
     ("typed", "near"),
     [("resnet5", "resnet-50"), ("brt-base", "bert-base"), ("vit-bass", "vit-base")],
 )
-def test_a_slip_is_met_with_near_matches(typed: str, near: str) -> None:
+def test_a_slip_is_met_with_near_matches(typed, near):
     with pytest.raises(UsageError) as raised:
         find(typed)
     assert near in raised.value.advice
@@ -83,39 +84,31 @@ def test_a_slip_is_met_with_near_matches(typed: str, near: str) -> None:
 
 
 @pytest.mark.parametrize("typed", ["opt-tiny", "bert-large", "", "someone/bert-base-uncased"])
-def test_another_model_is_unknown_not_replaced(typed: str) -> None:
+def test_another_model_is_unknown_not_replaced(typed):
     with pytest.raises(UsageError):
         find(typed)
 
 
-def test_unrelated_models_are_not_suggested() -> None:
-    with pytest.raises(UsageError) as raised:
-        find("opt-tiny")
-    assert "Did you mean" not in raised.value.advice
-
-
 @pytest.mark.parametrize("word", ["./missing", "../missing", "missing/", "/x/y", "~/missing"])
-def test_a_path_that_leads_nowhere_is_no_name(word: str) -> None:
+def test_a_path_that_leads_nowhere_is_no_name(word):
     with pytest.raises(UsageError, match="no file or folder") as refused:
         choose([word])
     assert word in refused.value.message
     assert refused.value.advice == "Check its path."
 
 
-def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_told(tmp_path):
     with pytest.raises(UsageError, match=r"has no config\.json"):
         choose([str(tmp_path)])
 
 
-def test_small_variants_exist_and_are_smaller() -> None:
+def test_sets_of_models():
     for spec in every_model():
         if spec.small_variant is not None:
             small = find(spec.small_variant)
             assert small.parameters < spec.parameters
             assert small.family is spec.family
 
-
-def test_the_key_set_is_the_thirteen_key_models_and_another_has_every_architecture() -> None:
     named = {find(name).id for name in KEY_MODELS}
     assert len(named) == 13
     assert named == {s.id for s in members("key")}
@@ -123,8 +116,6 @@ def test_the_key_set_is_the_thirteen_key_models_and_another_has_every_architectu
     assert named < {s.id for s in every}
     assert {s.architecture for s in every} == set(ARCHITECTURES)
 
-
-def test_the_small_set_stands_for_the_key_set() -> None:
     small = members("small")
     assert all(s.size == "tiny" for s in small)
     assert {find(s.small_variant or s.id).id for s in members("architectures")} <= {
@@ -137,14 +128,12 @@ def test_the_small_set_stands_for_the_key_set() -> None:
 
 
 def ids(**asked: object) -> list[str]:
-    return [spec.id for spec in choose(**asked)]  # type: ignore[arg-type]
+    return [spec.id for spec in choose(**asked)]
 
 
-def test_choose_by_names_keeps_their_order_and_each_once() -> None:
+def test_choosing():
     assert ids(models=["gpt2", "bert", "GPT-2"]) == ["gpt2", "bert-base"]
 
-
-def test_choose_by_category_takes_families_and_modalities() -> None:
     everything = every_model()
     assert ids(categories=["vision"]) == [
         s.id for s in everything if s.family == "vision" or "vision" in s.modalities
@@ -161,15 +150,10 @@ def test_choose_by_category_takes_families_and_modalities() -> None:
     assert both[:2] == ["bert-base", "vit-base"]
     assert "llama-2-7b" not in both
 
-
-def test_choose_specific_picks_out_of_the_set_by_either_name() -> None:
     assert ids(set_name="small", specific=["bert"]) == ["bert-tiny"]
     assert ids(set_name="small", specific=["bert-tiny"]) == ["bert-tiny"]
     assert ids(set_name="small", specific=["bert", "t5"]) == ["bert-tiny", "t5-tiny"]
     assert ids(set_name="key", specific=["bert", "vit"]) == ["bert-base", "vit-base"]
-
-
-def test_choose_all_and_limit() -> None:
     assert ids(all_models=True) == [spec.id for spec in every_model()]
     assert ids(all_models=True, limit=2) == ["bert-base", "bert-tiny"]
 
@@ -184,12 +168,12 @@ def test_choose_all_and_limit() -> None:
         {"models": ["gpt2"], "categories": ["audio"]},
     ],
 )
-def test_choosing_nothing_is_said(asked: dict[str, object]) -> None:
+def test_choosing_nothing_is_said(asked):
     with pytest.raises(UsageError):
         ids(**asked)
 
 
-def test_finding_and_costing_import_nothing_heavy() -> None:
+def test_finding_and_costing_import_nothing_heavy():
     program = (
         "import sys\n"
         "from accelbench.models.find import find\n"
@@ -204,7 +188,7 @@ def test_finding_and_costing_import_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_specific_models_may_be_those_of_a_models_file(tmp_path: Path) -> None:
+def test_specific_models_may_be_those_of_a_models_file(tmp_path):
     file = tmp_path / "models.json"
     file.write_text('{"mine": {"name": "bert-tiny"}, "other": {"name": "vit-tiny"}}')
     chosen = choose(set_name="custom", specific=["mine"], models_file=file)
@@ -222,15 +206,13 @@ def test_specific_models_may_be_those_of_a_models_file(tmp_path: Path) -> None:
         ({"set_name": "custom", "specific": ["bert"]}, ["vit-tiny"]),
     ],
 )
-def test_a_models_file_gives_names_and_where_none_is_said_its_models(
-    tmp_path: Path, asked: dict[str, object], found: list[str]
-) -> None:
+def test_a_models_file_gives_names_and_where_none_is_said_its_models(tmp_path, asked, found):
     file = tmp_path / "models.json"
     file.write_text('{"mine": {"name": "bert-tiny"}, "bert": {"name": "vit-tiny"}}')
     assert ids(**asked, models_file=file) == found
 
 
-def test_a_slip_in_the_name_of_an_own_model_is_understood() -> None:
+def test_own_models_and_old_names():
     own = replace(find("bert-tiny"), id="me/mine", aliases=("k1",), hub_ids=(), sets=("custom",))
     assert find("ME/mine", [own]) is find("K-1", [own]) is own
     with pytest.raises(UsageError, match="Did you mean me/mine"):
@@ -238,17 +220,9 @@ def test_a_slip_in_the_name_of_an_own_model_is_understood() -> None:
     with pytest.raises(UsageError):
         find("me/mine")
 
-
-def test_an_own_model_keeps_its_key_from_the_catalogues_aliases() -> None:
     own = replace(find("vit-tiny"), id="x", aliases=("bert",), hub_ids=(), sets=("custom",))
     assert find("bert", [own, find("bert-base")]) is own
-
-
-def test_what_models_were_called_is_told_by_their_ids() -> None:
     chosen = [find("bert-base"), find("gpt2")]
     assert called(["BERT", "t5-small", "gpt_2"], chosen) == {"bert-base": "BERT", "gpt2": "gpt_2"}
-
-
-def test_the_custom_set_needs_its_file() -> None:
     with pytest.raises(UsageError, match="--models-file"):
         choose(set_name="custom")

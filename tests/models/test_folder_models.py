@@ -23,6 +23,7 @@ from accelbench.models.file_models.folders import (
 from accelbench.models.find import find
 from accelbench.models.inputs import input_shapes
 from accelbench.models.selection import choose
+from described_here import described_here
 
 VIT: dict[str, Any] = {
     "architectures": ["ViTForImageClassification"],
@@ -44,17 +45,16 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_folder_with_a_config_is_a_model_without_a_models_file(folder: Path) -> None:
-    (spec,) = choose([str(folder)])
+def test_a_folder_with_a_config_is_a_model_without_a_models_file(folder):
+    with described_here("file_models.folders"):
+        (spec,) = choose([str(folder)])
     assert (spec.id, spec.family, spec.modalities) == ("my-vit/", Family.VISION, ("vision",))
     assert input_shapes(spec, Shapes(2)) == {"pixel_values": (2, 3, 32, 32)}
     assert spec.training is not None
     assert spec.weights_from("random") == "random"
 
 
-def test_weights_in_a_folder_are_the_models_own(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_in_a_folder_are_the_models_own(folder, monkeypatch):
     monkeypatch.setattr(folders, "describe", lambda models: [find("vit-tiny")])
     (folder / "model.safetensors").write_bytes(b"")
     loaded = model_of_folder(str(folder / "config.json"))
@@ -62,11 +62,15 @@ def test_weights_in_a_folder_are_the_models_own(
     assert loaded.config_digest == find("vit-tiny").config_digest
 
 
-def test_a_folder_of_pickled_weights_is_refused(folder: Path) -> None:
+def test_pickled_weights_are_refused(folder, tmp_path):
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02")
     with pytest.raises(UsageError, match="its weights are pickled") as refused:
         model_of_folder(str(folder))
     assert "safe_serialization=True" in refused.value.advice
+    root = _sentence_folder(tmp_path, pooling_mode_mean_tokens=True)
+    (root / "2_Dense" / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(UsageError, match="pickled"):
+        model_of_folder(str(root))
 
 
 @pytest.mark.parametrize(
@@ -78,15 +82,13 @@ def test_a_folder_of_pickled_weights_is_refused(folder: Path) -> None:
         ('{"architectures": ["X"], "auto_map": {}}', "Python code of its own"),
     ],
 )
-def test_a_config_that_says_too_little_is_refused(folder: Path, content: str, says: str) -> None:
+def test_a_config_that_says_too_little_is_refused(folder, content, says):
     (folder / "config.json").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=says):
         model_of_folder(str(folder))
 
 
-def test_a_hub_id_is_a_model_where_the_local_cache_has_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hub_id_is_a_model_where_the_local_cache_has_it(folder, monkeypatch):
     there = {"somebody/my-vit": folder}
     monkeypatch.setattr(folders, "cached_folder", there.get)
     monkeypatch.setattr(
@@ -144,7 +146,7 @@ def _sentence_folder(tmp_path: Path, inside: str = "", **pooling: Any) -> Path:
 
 
 @pytest.mark.parametrize("inside", ["", "0_Transformer"])
-def test_sentence_transformers_are_measured_whole(tmp_path: Path, inside: str) -> None:
+def test_sentence_transformers_are_measured_whole(tmp_path, inside):
     import torch
     from safetensors.torch import save_file
     from transformers import BertConfig, BertForMaskedLM
@@ -156,7 +158,8 @@ def test_sentence_transformers_are_measured_whole(tmp_path: Path, inside: str) -
     weights = {f"linear.{name}": value for name, value in dense.state_dict().items()}
     save_file(weights, root / "2_Dense" / "model.safetensors")
 
-    spec = model_of_folder(str(root))
+    with described_here("file_models.folders"):
+        spec = model_of_folder(str(root))
     assert (spec.id, spec.sequence, spec.max_sequence) == ("my-encoder/", 16, 16)
     assert [layer["type"] for layer in spec.config["layers"]] == ["Pooling", "Dense", "Normalize"]
     assert described(spec)
@@ -185,9 +188,7 @@ def test_sentence_transformers_are_measured_whole(tmp_path: Path, inside: str) -
         ({"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True}, [1.0, 3.0]),
     ],
 )
-def test_each_mode_of_pooling_leaves_padding_out(
-    tmp_path: Path, pooling: dict[str, Any], right: list[float]
-) -> None:
+def test_each_mode_of_pooling_leaves_padding_out(tmp_path, pooling, right):
     import torch
 
     from accelbench.models.networks.sentence import _layer
@@ -199,7 +200,7 @@ def test_each_mode_of_pooling_leaves_padding_out(
     torch.testing.assert_close(found, torch.tensor([right]))
 
 
-def test_layers_of_sentence_transformers_that_are_unknown_are_refused(tmp_path: Path) -> None:
+def test_layers_of_sentence_transformers_that_are_unknown_are_refused(tmp_path):
     root = _sentence_folder(tmp_path, pooling_mode_mean_tokens=True)
     _written(root, modules=[*LAYERS, {**LAYERS[1], "type": "my.package.Router"}])
     with pytest.raises(UsageError, match="Router"):
@@ -209,22 +210,15 @@ def test_layers_of_sentence_transformers_that_are_unknown_are_refused(tmp_path: 
         model_of_folder(str(root))
 
 
-def test_a_layer_with_pickled_weights_is_refused(tmp_path: Path) -> None:
-    root = _sentence_folder(tmp_path, pooling_mode_mean_tokens=True)
-    (root / "2_Dense" / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(UsageError, match="pickled"):
-        model_of_folder(str(root))
-
-
 @pytest.mark.parametrize("path", ["../../etc", "/etc"])
-def test_a_layer_outside_its_folder_is_not_looked_at(folder: Path, path: str) -> None:
+def test_a_layer_outside_its_folder_is_not_looked_at(folder, path):
     layers = [{**LAYERS[0], "path": path}]
     (folder / "modules.json").write_text(json.dumps(layers), encoding="utf-8")
     with pytest.raises(UsageError, match="does not begin with a transformer"):
         model_of_folder(str(folder))
 
 
-def test_models_of_diffusers_say_the_way_out(folder: Path) -> None:
+def test_models_of_diffusers_say_the_way_out(folder):
     (folder / "config.json").write_text('{"_class_name": "UNet2DModel"}', encoding="utf-8")
     with pytest.raises(UsageError, match="a UNet2DModel of diffusers") as refused:
         model_of_folder(str(folder))

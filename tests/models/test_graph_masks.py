@@ -32,10 +32,7 @@ def added() -> list[Any]:
 
 def filled_where_zero() -> list[Any]:
     """masked_fill(mask == 0, -inf)."""
-    return [
-        make("Equal", ["m", "zero"], "out"),
-        make("Where", ["out", "least", "x"], "y"),
-    ]
+    return [make("Equal", ["m", "zero"], "out"), make("Where", ["out", "least", "x"], "y")]
 
 
 def kept_where_true() -> list[Any]:
@@ -105,14 +102,14 @@ def ranges(nodes: Nodes, kind: int) -> Ranges:
         (filled_where_not, 1),
     ],
 )
-def test_a_mask_leaves_nothing_out(nodes: Nodes, value: int) -> None:
+def test_a_mask_leaves_nothing_out(nodes, value):
     drawn = ranges(nodes, TensorProto.INT64).of("m", "m", "int64")
     assert drawn["constant"] == value
     words = "ones" if value else "zeros"
     assert drawn["drawn"] == f"{words}: the graph uses it as a mask, and they leave nothing out"
 
 
-def test_what_is_no_mask_is_not_taken_for_one() -> None:
+def test_what_is_no_mask_is_not_taken_for_one():
     assert ranges(no_mask, TensorProto.INT64).of("m", "m", "int64") == {}
     assert ranges(no_mask, TensorProto.BOOL).of("m", "m", "bool") == {
         "drawn": "true and false alike"

@@ -26,9 +26,7 @@ ONNX = (
         ("the tensor has another shape", (IDS,), []),
     ],
 )
-def test_the_input_that_may_have_held_the_index_is_named(
-    message: str, inputs: tuple[InputSpec, ...], named: list[str]
-) -> None:
+def test_the_input_that_may_have_held_the_index_is_named(message, inputs, named):
     advice = index_advice(message, inputs)
     assert [one.name for one in (IDS, KINDS) if f"{one.name} (" in advice] == named
     assert ("--input" in advice) == bool(named)

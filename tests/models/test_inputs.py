@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ every = pytest.mark.parametrize("spec", every_model(), ids=lambda s: s.id)
 
 
 @every
-def test_values_are_what_a_model_takes(spec: ModelSpec) -> None:
+def test_values_are_what_a_model_takes(spec):
     made = make_inputs(spec, Shapes(3), seed=1)
     assert list(made) == [tensor.name for tensor in spec.inputs]
     for tensor in spec.inputs:
@@ -57,7 +56,7 @@ def test_values_are_what_a_model_takes(spec: ModelSpec) -> None:
 
 
 @every
-def test_bytes_are_those_of_the_arrays(spec: ModelSpec) -> None:
+def test_bytes_are_those_of_the_arrays(spec):
     made = make_inputs(spec, Shapes(2), seed=0)
     assert input_bytes(spec, Shapes(2)) == sum(a.nbytes for a in made.values())
 
@@ -77,7 +76,7 @@ def is_drawn(tensor: InputSpec) -> bool:
 
 
 @every
-def test_an_item_is_the_same_in_every_batch(spec: ModelSpec) -> None:
+def test_an_item_is_the_same_in_every_batch(spec):
     for mode, shapes in fed(spec):
         whole = make_inputs(spec, shapes, 3, mode)
         few = make_inputs(spec, replace(shapes, batch=2), 3, mode)
@@ -93,7 +92,7 @@ def test_an_item_is_the_same_in_every_batch(spec: ModelSpec) -> None:
 
 
 @every
-def test_the_items_of_a_batch_are_distinct(spec: ModelSpec) -> None:
+def test_the_items_of_a_batch_are_distinct(spec):
     for mode, shapes in fed(spec):
         made = make_inputs(spec, replace(shapes, batch=8), 0, mode)
         for tensor in tensors(spec, settle(spec, shapes), mode):
@@ -104,38 +103,38 @@ def test_the_items_of_a_batch_are_distinct(spec: ModelSpec) -> None:
                 assert len(rows) == 8
 
 
-def test_same_seed_same_bits_other_seed_others() -> None:
+def test_a_seed_gives_its_values():
     spec, shapes = find("vit-tiny"), Shapes(2)
     one, again, other = (make_inputs(spec, shapes, seed)["pixel_values"] for seed in (7, 7, 8))
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
-
-
-def test_known_values() -> None:
-    """The draw is part of what a stored seed means: it must not change unnoticed."""
+    # The draw is part of what a stored seed means: it must not change unnoticed.
     ids = make_inputs(find("bert-tiny"), Shapes(1, sequence=4), seed=0)["input_ids"]
     assert ids.tolist() == [[16587, 6756, 29868, 24699]]
+    assert input_bytes(find("vit-base"), Shapes(1), 2) == 3 * 224 * 224 * 2
+    assert input_bytes(find("bert-base"), Shapes(1), 2) == 2 * 128 * 8
 
 
-def test_shapes_are_filled_in_and_what_does_not_apply_is_dropped() -> None:
+def test_sizes_are_filled_in_or_refused():
     bert, vit = find("bert-base"), find("vit-base")
     assert settle(bert, Shapes(4, image=64)) == Shapes(4, sequence=128)
     assert settle(vit, Shapes(4, sequence=64)) == Shapes(4, image=224)
     assert input_shapes(bert, Shapes(4, sequence=9))["input_ids"] == (4, 9)
     assert input_shapes(find("resnet-50"), Shapes(1, image=96))["pixel_values"] == (1, 3, 96, 96)
 
-
-def test_a_sequence_over_the_maximum_names_the_maximum() -> None:
     with pytest.raises(UnsupportedError, match="at most 512 tokens, not 513") as raised:
         make_inputs(find("bert-base"), Shapes(1, sequence=513), seed=0)
     assert raised.value.reason == "sequence_too_long"
     assert settle(find("bert-base"), Shapes(1, sequence=512)).sequence == 512
-
-
-def test_learned_positions_fix_the_image() -> None:
     with pytest.raises(UnsupportedError, match="224 × 224") as raised:
         settle(find("vit-base"), Shapes(1, image=256))
     assert raised.value.reason == "image_size"
+    huge = Shapes(10**9)
+    assert input_bytes(find("vit-base"), huge) == 10**9 * 3 * 224 * 224 * 4
+    with pytest.raises(OutOfMemoryError):
+        make_inputs(find("vit-base"), huge, seed=0)
+    assert throughput_unit(find("vit"), Shapes(1)) == "images/s"
+    assert throughput_unit(find("bert"), Shapes(1)) == "sequences/s"
 
 
 @pytest.mark.parametrize(
@@ -150,9 +149,7 @@ def test_learned_positions_fix_the_image() -> None:
         ("our.models:ViTModel", {"image_size": 224}, False),
     ],
 )
-def test_a_size_in_a_config_fixes_nothing_and_learned_positions_do(
-    builder: str, config: dict[str, Any], fixed: bool
-) -> None:
+def test_a_size_in_a_config_fixes_nothing_and_learned_positions_do(builder, config, fixed):
     spec = replace(find("vit-base"), builder=builder, config=config)
     if not fixed:
         assert settle(spec, Shapes(1, image=256)).image == 256
@@ -162,23 +159,6 @@ def test_a_size_in_a_config_fixes_nothing_and_learned_positions_do(
 
 
 @pytest.mark.parametrize("shapes", [Shapes(0), Shapes(-1), Shapes(1, sequence=0)])
-def test_sizes_below_one_are_refused(shapes: Shapes) -> None:
+def test_sizes_below_one_are_refused(shapes):
     with pytest.raises(UsageError):
         make_inputs(find("bert-tiny"), shapes, seed=0)
-
-
-def test_absurd_sizes_are_never_allocated() -> None:
-    huge = Shapes(10**9)
-    assert input_bytes(find("vit-base"), huge) == 10**9 * 3 * 224 * 224 * 4
-    with pytest.raises(OutOfMemoryError):
-        make_inputs(find("vit-base"), huge, seed=0)
-
-
-def test_half_precision_inputs_take_half_but_ids_do_not() -> None:
-    assert input_bytes(find("vit-base"), Shapes(1), 2) == 3 * 224 * 224 * 2
-    assert input_bytes(find("bert-base"), Shapes(1), 2) == 2 * 128 * 8
-
-
-def test_units() -> None:
-    assert throughput_unit(find("vit"), Shapes(1)) == "images/s"
-    assert throughput_unit(find("bert"), Shapes(1)) == "sequences/s"

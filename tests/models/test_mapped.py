@@ -20,22 +20,18 @@ def test_mapped_weights_are_the_same_weights(name, tmp_path):
         assert torch.equal(value, theirs[key]), key
 
 
-def test_every_weight_is_in_the_file_and_tied_ones_stay_tied(tmp_path):
+def test_what_is_mapped_is_whole_narrow_and_leaves_nothing(tmp_path):
     module = built(find("gpt2-tiny"), 0, spill=tmp_path).module
     storages = {one.untyped_storage().data_ptr() for one in module.parameters()}
     assert len(storages) == 1
     assert module.lm_head.weight is module.transformer.wte.weight
 
-
-def test_a_narrow_type_is_mapped_narrow(tmp_path):
     plain = built(find("bert-tiny"), 0, dtype=torch.bfloat16).module.state_dict()
     mapped = built(find("bert-tiny"), 0, dtype=torch.bfloat16, spill=tmp_path).module
     for key, value in mapped.state_dict().items():
         assert value.dtype == plain[key].dtype
         assert torch.equal(value, plain[key]), key
 
-
-def test_nothing_is_left_in_the_folder(tmp_path):
     held = built(find("bert-tiny"), 0, spill=tmp_path / "new")
     assert list((tmp_path / "new").iterdir()) == []
     assert held.module is not None

@@ -6,7 +6,6 @@ Each mask is one module, exported as its owner would: to a program of torch.expo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,7 @@ def program() -> Any:
 
 
 @pytest.mark.parametrize("suffix", [".pt2", ".xml"])
-def test_a_mask_leaves_nothing_out(program: Any, suffix: str, tmp_path: Path) -> None:
+def test_a_mask_leaves_nothing_out(program, suffix, tmp_path):
     path = tmp_path / f"masked{suffix}"
     if suffix == ".pt2":
         from accelbench.models.file_models.pt2_file import look
@@ -160,12 +159,12 @@ KEPT = [("NOT_EQUAL", [0, 8], 2), ("LOGICAL_NOT", [2], 3), ("SELECT_V2", [3, 9, 
         (KEPT, {"t8": [0.0], "t9": [[-1e9]]}, 1),
     ],
 )
-def test_masks_of_tensorflow_lite(operators: Any, constants: Any, value: int) -> None:
+def test_masks_of_tensorflow_lite(operators, constants, value):
     drawn = Tflite(*operators, **constants).input()
     assert drawn == {"constant": value, "drawn": f"{'ones' if value else 'zeros'}: {USED}"}
 
 
-def test_ids_of_tensorflow_lite_are_followed_to_their_table_and_others_asked_for() -> None:
+def test_ids_of_tensorflow_lite_are_followed_to_their_table_and_others_asked_for():
     looked_up = [("CAST", [0], 2), ("RESHAPE", [2, 9], 3), ("GATHER", [8, 3], 7)]
     drawn = Tflite(*looked_up, t8=np.zeros((30, 8))).input()
     assert (drawn["low"], drawn["high"]) == (0, 30)
@@ -179,7 +178,7 @@ def of_ncnn(*lines: str) -> dict[str, Any]:
     return range_of("m", layers_of("\n".join(["7767517", *text]).encode()))
 
 
-def test_ids_and_masks_of_ncnn() -> None:
+def test_ids_and_masks_of_ncnn():
     ids = of_ncnn("Reshape r 1 1 m a 0=5", "Embed e 1 1 a out 0=8 1=30 2=0 3=240")
     assert (ids["dtype"], ids["low"], ids["high"]) == ("int32", 0, 30)
     turned = of_ncnn(

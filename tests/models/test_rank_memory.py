@@ -43,14 +43,12 @@ def estimated(model: str, batch: int, strategy: str, **options: Option) -> float
 
 
 @pytest.mark.parametrize(("model", "batch", "strategy", "measured"), MEASURED)
-def test_an_estimate_is_within_15_percent_of_what_was_measured(
-    model: str, batch: int, strategy: str, measured: int
-) -> None:
+def test_an_estimate_is_within_15_percent_of_what_was_measured(model, batch, strategy, measured):
     assert estimated(model, batch, strategy) == pytest.approx(measured, rel=0.15)
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "tp"])
-def test_temporaries_of_the_optimizer_come_on_top_of_what_results_had(strategy: str) -> None:
+def test_temporaries_of_the_optimizer_come_on_top_of_what_results_had(strategy):
     """They never live at once, and the host's allocator keeps what results had."""
     embedding = 30522 * 768 * 4 / MIB
     adamw = estimated("distilbert-base", 8, strategy)
@@ -59,13 +57,10 @@ def test_temporaries_of_the_optimizer_come_on_top_of_what_results_had(strategy: 
     assert adamw - sgd == pytest.approx(2 * embedding + trained, rel=0.02)
 
 
-def test_a_strategy_whose_blocks_are_given_back_has_the_larger_of_both() -> None:
+def test_blocks_and_micro_batches():
     sharded = [estimated("distilbert-base", batch, "fsdp2") for batch in (2, 4)]
     whole = [estimated("distilbert-base", batch, "ddp") for batch in (2, 4)]
     assert sharded[1] - sharded[0] < whole[1] - whole[0]
-
-
-def test_accumulating_keeps_gradients_beside_the_results_of_each_micro_batch() -> None:
     once = estimated("distilbert-base", 8, "tp")
     twice = estimated("distilbert-base", 16, "tp", accumulate=2)
     assert twice > once + 60

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -61,9 +60,7 @@ def looked_at(path: Path, kind: FileFormat) -> ModelFile:
 
 
 @pytest.mark.parametrize(("written", "kind", "swapped"), FORMATS)
-def test_a_file_that_is_swapped_is_refused(
-    tmp_path: Path, written: Callable[..., Path], kind: FileFormat, swapped: str
-) -> None:
+def test_a_file_that_is_swapped_is_refused(tmp_path, written, kind, swapped):
     """By another one of the same size and times, which a copy that keeps times sets back."""
     path = written(tmp_path)
     file = looked_at(path, kind)
@@ -81,9 +78,7 @@ def test_a_file_that_is_swapped_is_refused(
 
 
 @pytest.mark.parametrize(("written", "kind", "swapped"), FORMATS)
-def test_a_file_that_is_gone_is_refused_and_a_copy_of_it_is_it(
-    tmp_path: Path, written: Callable[..., Path], kind: FileFormat, swapped: str
-) -> None:
+def test_a_file_that_is_gone_is_refused_and_a_copy_of_it_is_it(tmp_path, written, kind, swapped):
     path = written(tmp_path)
     file = looked_at(path, kind)
     part = tmp_path / swapped

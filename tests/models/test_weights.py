@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def reason(name: str, folder: Path, **more: bool) -> str:
     return raised.value.reason
 
 
-def test_what_was_looked_for_in_a_folder_without_weights_is_named(tmp_path: Path) -> None:
+def test_what_was_looked_for_in_a_folder_without_weights_is_named(tmp_path):
     with pytest.raises(CaseError) as raised:
         build(find("bert-tiny"), seed=0, weights=str(tmp_path))
     for word in ("model.safetensors", str(tmp_path)):
@@ -53,7 +52,7 @@ def test_what_was_looked_for_in_a_folder_without_weights_is_named(tmp_path: Path
         "vit-gpt2-tiny",
     ],
 )
-def test_a_folder_gives_back_what_was_saved(name: str, tmp_path: Path) -> None:
+def test_a_folder_gives_back_what_was_saved(name, tmp_path):
     spec = find(name)
     saved = save(name, tmp_path)
     loaded = build(spec, seed=0, weights=str(tmp_path))
@@ -66,13 +65,13 @@ def test_a_folder_gives_back_what_was_saved(name: str, tmp_path: Path) -> None:
             assert not isinstance(a, torch.Tensor) or torch.equal(a, b)
 
 
-def test_half_weights_are_loaded_in_fp32(tmp_path: Path) -> None:
+def test_half_weights_are_loaded_in_fp32(tmp_path):
     build(find("bert-tiny"), seed=4).half().save_pretrained(tmp_path)
     loaded = build(find("bert-tiny"), seed=0, weights=str(tmp_path))
     assert all(p.dtype is torch.float32 for p in loaded.parameters())
 
 
-def test_another_number_of_labels_is_loaded_and_counted(tmp_path: Path) -> None:
+def test_another_number_of_labels_is_loaded_and_counted(tmp_path):
     from transformers import ResNetConfig, ResNetForImageClassification
 
     spec = find("resnet-tiny")
@@ -82,7 +81,7 @@ def test_another_number_of_labels_is_loaded_and_counted(tmp_path: Path) -> None:
     assert parameter_count(loaded) == spec.parameters - 990 * 129
 
 
-def test_a_folder_whose_classes_have_names_is_loaded(tmp_path: Path) -> None:
+def test_a_folder_whose_classes_have_names_is_loaded(tmp_path):
     """Its own config was compared with itself, and refused: JSON's keys are text."""
     folder = tmp_path / "fine-tuned"
     names = ["bad", "so", "good"]
@@ -99,7 +98,7 @@ def test_a_folder_whose_classes_have_names_is_loaded(tmp_path: Path) -> None:
     assert weights_digest(loaded) == weights_digest(saved)
 
 
-def test_another_model_within_the_model_is_refused_by_name(tmp_path: Path) -> None:
+def test_another_model_within_the_model_is_refused_by_name(tmp_path):
     save("clip-tiny", tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     config["text_config"]["num_attention_heads"] = 4  # as many weights, put together otherwise
@@ -108,7 +107,7 @@ def test_another_model_within_the_model_is_refused_by_name(tmp_path: Path) -> No
         build(find("clip-tiny"), seed=0, weights=str(tmp_path))
 
 
-def test_habits_reach_the_configs_within_the_config(tmp_path: Path) -> None:
+def test_habits_reach_the_configs_within_the_config(tmp_path):
     """Weights that were saved with a cache in mind are still run without one."""
     save("llava-tiny", tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
@@ -119,7 +118,7 @@ def test_habits_reach_the_configs_within_the_config(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["bin", "pt", "pth", "pkl"])
-def test_pickled_weights_are_refused_unopened(ending: str, tmp_path: Path) -> None:
+def test_pickled_weights_are_refused_unopened(ending, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / f"pytorch_model.{ending}").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
     assert reason("bert-tiny", tmp_path) == "unsafe_weights"
@@ -164,27 +163,20 @@ def bring_code(folder: Path) -> None:
         (bring_code, "remote_code"),
     ],
 )
-def test_a_spoiled_folder_is_refused(
-    spoil: Callable[[Path], object], expected: str, tmp_path: Path
-) -> None:
+def test_a_spoiled_folder_is_refused(spoil, expected, tmp_path):
     save("bert-tiny", tmp_path)
     spoil(tmp_path)
     assert reason("bert-tiny", tmp_path) == expected
 
 
-def test_another_models_folder_is_refused(tmp_path: Path) -> None:
+def test_another_model_or_no_folder_is_refused(tmp_path):
     save("bert-tiny", tmp_path)
     assert reason("vit-tiny", tmp_path) == "weights_mismatch"
     assert reason("bert-base", tmp_path) == "weights_mismatch"
-
-
-def test_a_missing_folder_is_said(tmp_path: Path) -> None:
     assert reason("bert-tiny", tmp_path / "nowhere") == "weights_unavailable"
 
 
-def test_code_in_the_folder_runs_only_when_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_in_the_folder_runs_only_when_trusted(tmp_path, monkeypatch):
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "m"))
     folder = tmp_path / "own_model"
     saved = save("bert-tiny", folder)
@@ -214,20 +206,17 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-def test_a_hub_out_of_reach_is_said(no_hub: None) -> None:
+def test_the_hub_out_of_reach(no_hub):
     with pytest.raises(CaseError, match="google-bert/bert-base-uncased") as raised:
         build(find("bert-base"), seed=0, weights="hub")
     assert raised.value.reason == "weights_unavailable"
     assert "--weights random" in raised.value.advice
-
-
-def test_a_model_of_our_own_is_on_no_hub(no_hub: None) -> None:
     with pytest.raises(CaseError, match="of our own") as raised:
         build(find("vit-tiny"), seed=0, weights="hub")
     assert raised.value.reason == "weights_unavailable"
 
 
-def test_the_hub_cache_is_used_without_a_network(no_hub: None, tmp_path: Path) -> None:
+def test_the_hub_cache_is_used_without_a_network(no_hub, tmp_path):
     commit = "a" * 40
     repository = tmp_path / "models--prajjwal1--bert-tiny"
     (repository / "refs").mkdir(parents=True)

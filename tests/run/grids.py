@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -9,6 +11,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from accelbench.cli import main
 
 Row = Mapping[str, Any]
 
@@ -26,6 +32,18 @@ def said(folder: Path, words: str, seconds: float, **environment: str) -> tuple[
     )
     assert done.stdout.strip(), done.stderr[-3000:]
     return done.returncode, json.loads(done.stdout)
+
+
+def asked(folder: Path, words: str) -> Any:
+    """The document of a command that only reads, asked in this process."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+        patch.chdir(folder)
+        command = ["accelbench", *words.split(), "--json", "--db", "grid.duckdb"]
+        patch.setattr(sys, "argv", command)
+        with contextlib.suppress(SystemExit):
+            main.main()
+    return json.loads(out.getvalue())
 
 
 def hold_nulls(rows: Sequence[Row]) -> None:

@@ -112,20 +112,20 @@ def judged_case(
         draw: decides which items of the batch those are.
         doubts: is given how often the reference was asked for items in doubt.
     """
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     case = replace(CASE, shapes=Shapes(batch), precision=precision)
     reference = Leaving(kind, honest, folder, draw, precision)
     reference.leave(range(items))
     verifications, planned = Verifications(), Planned(case, CPU)
-    verifications.yardsticks = reference  # type: ignore[assignment]
+    verifications.yardsticks = reference
     try:
         bench = opened(kind, lie, case=case)[0]
         ask = partial(ask_bench, bench)
         evidence = proved(measured(bench, iterations, case)["evidence"], "cpu:0")
         refuse_other_precision(case, evidence)
-        verified = ask(verifications.request(None, planned))  # type: ignore[arg-type]
+        verified = ask(verifications.request(None, planned))
         refuse_other_precision(case, proved(verified["evidence"], "cpu:0"))
-        verified = verifications.settle_doubts(None, planned, verified, ask)  # type: ignore[arg-type]
+        verified = verifications.settle_doubts(None, planned, verified, ask)
         verdict = replace(judged(verified), rounded=reference.rounded)
         if verdict.word == FAILED:
             return "wrong_outputs", None

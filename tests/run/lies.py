@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from lying import (
-    BATCH,
-    ITEM_NS,
-    WORLD,
-    Lie,
-)
+from lying import BATCH, ITEM_NS, WORLD, Lie
 
 from accelbench.core.protocols import Block
 from accelbench.core.vocabulary import Timing
@@ -86,7 +81,9 @@ def cached() -> Lie:
     return lie
 
 
-def left_out(is_left_out: Callable[[int], bool], only_the_same: bool = True) -> Lie:
+def left_out(
+    is_left_out: Callable[[int], bool], only_the_same: bool = True, skipped_ns: int = 10_000
+) -> Lie:
     """Steps of some numbers give what the one before gave; new inputs are computed, or are not."""
     lie = Lie()
 
@@ -97,16 +94,16 @@ def left_out(is_left_out: Callable[[int], bool], only_the_same: bool = True) -> 
         if is_new or "found" not in kept or not is_left_out(kept["steps"]):
             kept["found"], kept["of"] = honest(inputs), inputs
         else:
-            WORLD.clock.advance(10_000)
+            WORLD.clock.advance(skipped_ns)
         return kept["found"]
 
     lie.step = step
     return lie
 
 
-def by_chance_left_out(share: float) -> Lie:
+def by_chance_left_out(share: float, skipped_ns: int = 10_000) -> Lie:
     draw = np.random.default_rng(5)
-    return left_out(lambda _: bool(draw.random() < share))
+    return left_out(lambda _: bool(draw.random() < share), skipped_ns=skipped_ns)
 
 
 def early(is_early: Callable[[dict[Any, Any]], bool]) -> Lie:

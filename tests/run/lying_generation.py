@@ -96,7 +96,7 @@ def images_of(steps: int) -> Case:
 
 def result_of(lie: Lie, case: Case, iterations: int = 30) -> dict[str, Any]:
     """Return the columns of a measured request, with the reason if it failed."""
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     try:
         found = measured(opened("pytorch", lie, case=case)[0], iterations, case)
     except CaseError as error:

@@ -6,12 +6,11 @@ losses, so that a loss that moves proves nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from lying import CPU, WORLD, Here, Lie, Silent, runtime_of, uncounted
+from lying import CPU, WORLD, Here, Lie, ask_bench, bench_of, runtime_of
 from torch import nn
 
 from accelbench.core.case import Case, Shapes, Target
@@ -20,7 +19,6 @@ from accelbench.core.model import InputSpec, ModelSpec, Training
 from accelbench.core.serial import case_to_json, device_to_json
 from accelbench.core.vocabulary import Architecture, Family, Mode
 from accelbench.engines.pytorch.procedures.train import Train, unmarked
-from accelbench.run.worker.worker import CaseBench
 
 BATCH = 8
 ITEM_NS = 500_000
@@ -88,19 +86,18 @@ def measured(
     lie: Lie, case: Case | None = None, iterations: int = 60, kind: type[Here] = Trainer
 ) -> dict[str, Any]:
     """Return what becomes of a training case: its reason if it fails, else its columns."""
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     case = case or case_of()
     runtime = runtime_of("pytorch", lie)
     runtime.open = lambda job: kind(job, lie)
-    bench = CaseBench(runtime, Silent(), WORLD.clock, uncounted)  # type: ignore[arg-type]
+    bench = bench_of(runtime)
     job = {"case": case_to_json(case), "device": device_to_json(CPU), "seed": 0, "threads": 1}
     rules = {"iterations": iterations, "warmup": 5, "seconds": 10}
     try:
-        bench.answer(
-            {"do": "open", "job": {**job, "weights": "random", "trust_remote_code": False}}
-        )
+        more = {"weights": "random", "trust_remote_code": False}
+        ask_bench(bench, {"do": "open", "job": {**job, **more}})
         request = {"do": "measure", "case": job["case"], "rules": rules, "alone": True}
-        found: dict[str, Any] = json.loads(json.dumps(bench.answer(request), allow_nan=False))
+        found = ask_bench(bench, request)
     except CaseError as error:
         return {"reason": error.reason, "message": error.message}
     return {"reason": "ok", **found["metrics"], "warnings": found["warnings"]}
@@ -208,7 +205,7 @@ def stepping(lazy: Lazy, when: Callable[[int], bool]) -> Lie:
         lie.kept["steps"] = lie.kept.get("steps", 0) + 1
         if not when(lie.kept["steps"]):
             return honest(inputs)
-        lazy(honest.__self__, inputs)  # type: ignore[attr-defined]
+        lazy(honest.__self__, inputs)
         return None
 
     lie.step = step

@@ -84,8 +84,8 @@ in_closure = kept_in_closure()
 def on_itself() -> Any:
     call()
     if not hasattr(on_itself, "kept"):
-        on_itself.kept = work(EXAMPLE).tolist()  # type: ignore[attr-defined]
-    return on_itself.kept  # type: ignore[attr-defined]
+        on_itself.kept = work(EXAMPLE).tolist()
+    return on_itself.kept
 
 
 class Remembers:
@@ -199,7 +199,7 @@ class OnceAsArray(AsArray):
 
 
 class AsFloat(AsArray):
-    __array__ = None  # type: ignore[assignment]
+    __array__ = None
 
     def __float__(self) -> float:
         return float(work(self.x).sum())
@@ -309,19 +309,19 @@ class OnRead:
 
 
 class Described(Handle):
-    fetch = None  # type: ignore[assignment]
+    fetch = None
     value = OnRead(lambda owner: work(owner.x))
 
 
 class Called(Handle):
-    fetch = None  # type: ignore[assignment]
+    fetch = None
 
     def __call__(self) -> Any:
         return work(self.x)
 
 
 class Intercepted(Handle):
-    fetch = None  # type: ignore[assignment]
+    fetch = None
 
     def __getattribute__(self, name: str) -> Any:
         found = object.__getattribute__(self, name)
@@ -365,7 +365,7 @@ def forked(x: Array) -> Any:
     import torch
 
     call()
-    return torch.jit.fork(lambda: torch.from_numpy(work(x)))  # type: ignore[no-untyped-call]
+    return torch.jit.fork(lambda: torch.from_numpy(work(x)))
 
 
 class Cached:
@@ -563,5 +563,5 @@ for _of_text in (
     looked_up,
     with_a_cached_helper,
 ):
-    _of_text.example_inputs = ("a key of some length",)  # type: ignore[attr-defined]
-longest.example_inputs = (["a", "the longest word of all", "b c"],)  # type: ignore[attr-defined]
+    _of_text.example_inputs = ("a key of some length",)
+longest.example_inputs = (["a", "the longest word of all", "b c"],)

@@ -56,10 +56,7 @@ def planned(*names: str, found: Inventory = FOUND, simulate: bool = True, **aske
 
 
 def run(
-    scripted: Scripted,
-    plan: Plan,
-    watcher: Watcher | None = None,
-    **settings: Any,
+    scripted: Scripted, plan: Plan, watcher: Watcher | None = None, **settings: Any
 ) -> RunResult:
     how = RunSettings.from_dict({"run_id": new_run_id(), **settings})
     made = PlannedRun(plan, how, RUNTIMES, simulate=simulated)

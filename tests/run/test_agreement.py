@@ -25,30 +25,24 @@ def held(output: Any, precision: str = "fp32", right: Any = RIGHT, other: Any = 
     return agree({"y": output}, pick({"y": right}, 0), pick({"y": other}, 0), precision)
 
 
-def test_the_same_agrees_to_the_last_bit() -> None:
+def test_the_distance_is_of_what_other_inputs_move():
     assert held(RIGHT) == Agreement(0.0, TOLERANCES["fp32"].most, {"y": 0.0})
-
-
-def test_outputs_of_other_inputs_are_one_yardstick_away() -> None:
     found = held(OTHER)
     assert found.error == pytest.approx(1.0, rel=0.01)
     assert not found.ok
     assert not held(OTHER, "bf16").ok
+    assert held(RIGHT * (1 + 1e-6)).ok
 
 
 @pytest.mark.parametrize(("places", "asked"), [(10, "fp16"), (7, "bf16")])
-def test_a_silent_downgrade_is_no_fp32(places: int, asked: str) -> None:
+def test_a_silent_downgrade_is_no_fp32(places, asked):
     """Rounding to so many bits passes as what it is, and not as what it is not."""
     rounded = np.round(RIGHT * 2**places) / 2**places
     assert held(rounded, asked).ok
     assert not held(rounded, "fp32").ok
 
 
-def test_the_order_of_summation_passes() -> None:
-    assert held(RIGHT * (1 + 1e-6)).ok
-
-
-def test_an_output_that_hardly_moves_may_be_off_by_its_rounding_alone() -> None:
+def test_an_output_that_hardly_moves_may_be_off_by_its_rounding_alone():
     """Box corners of an untrained detector: all near one half, moved by a ten thousandth."""
     right, other = 0.5 + 1e-4 * RIGHT, 0.5 + 1e-4 * OTHER
     found = held(right + 2.0**-9, "bf16", right, other)
@@ -62,20 +56,18 @@ def test_an_output_that_hardly_moves_may_be_off_by_its_rounding_alone() -> None:
     ("output", "words"),
     [(RIGHT[:2], "the shape (2, 50), not (4, 50)"), (RIGHT.reshape(50, 4), "the shape (50, 4)")],
 )
-def test_another_shape_is_wrong(output: Any, words: str) -> None:
+def test_another_shape_is_wrong(output, words):
     found = held(output, "bf16")
     assert not found.ok
     assert words in found.wrong
 
 
-def test_a_missing_output_is_wrong_and_one_too_many_is_not() -> None:
+def test_shapes_and_missing_numbers_or_outputs_are_wrong():
     whole = pick({"y": RIGHT, "z": RIGHT}, 0)
     assert "z is missing" in agree({"y": RIGHT}, whole, whole, "fp32").wrong
     both = {"y": RIGHT, "z": RIGHT}
     assert agree(both, pick({"y": RIGHT}, 0), pick({"y": OTHER}, 0), "fp32").ok
 
-
-def test_numbers_that_are_none_count_where_the_reference_has_some() -> None:
     holes = RIGHT.copy()
     holes[0, 0] = np.nan
     assert held(holes).error == float("inf")
@@ -83,7 +75,7 @@ def test_numbers_that_are_none_count_where_the_reference_has_some() -> None:
     assert held(RIGHT, right=holes).error == float("inf")
 
 
-def test_decisions_must_be_the_same_only_where_there_is_nothing_else() -> None:
+def test_decisions_are_the_same_or_others():
     ids, others = np.array([1, 2, 3]), np.array([1, 2, 4])
     assert not held(others, right=ids, other=others).ok
     assert held(ids, right=ids, other=others).ok
@@ -92,12 +84,25 @@ def test_decisions_must_be_the_same_only_where_there_is_nothing_else() -> None:
     assert "ids is missing" in agree({"y": RIGHT}, right, other, "fp32").wrong
     assert "ids has the shape" in agree({"ids": ids[:2], "y": RIGHT}, right, other, "fp32").wrong
 
+    # Ids of 0 to 30,000 of which one is the next: by its distance it would be 1e-5 off.
+    right, other = IDS * 150, IDS[::-1] * 150
+    assert held(right, "fp32", right, other).ok
+    off = right.copy()
+    off[2, 7] += 1
+    assert not held(off, "fp32", right, other).ok
+    assert held(off, "bf16", right, other).ok  # one of fifty, beside a tie
+    assert not held(off + 1, "bf16", right, other).ok
 
-def test_autocast_may_cost_what_its_type_may() -> None:
+    right = RIGHT > 0
+    assert held(right, "fp32", right, OTHER > 0).ok
+    assert not held(~right, "bf16", right, OTHER > 0).ok
+
+
+def test_autocast_may_cost_what_its_type_may():
     assert tolerance_of("amp-bf16") is TOLERANCES["bf16"]
 
 
-def test_one_item_that_is_wrong_is_not_lost_among_many_that_are_right() -> None:
+def test_one_item_that_is_wrong_is_not_lost_among_many_that_are_right():
     right = np.random.default_rng(3).standard_normal((64, 50)).astype(np.float32)
     other = np.random.default_rng(4).standard_normal((64, 50)).astype(np.float32)
     wrong = right.copy()
@@ -120,9 +125,7 @@ def test_one_item_that_is_wrong_is_not_lost_among_many_that_are_right() -> None:
         (None, "fp32", 2e-4),
     ],
 )
-def test_what_is_allowed_is_what_rounding_costs_the_model_itself(
-    rounded: float | None, precision: str, allowed: float
-) -> None:
+def test_what_is_allowed_is_what_rounding_costs_the_model_itself(rounded, precision, allowed):
     assert compute_tolerance(precision, rounded) == pytest.approx(allowed)
 
 
@@ -135,7 +138,7 @@ def test_what_is_allowed_is_what_rounding_costs_the_model_itself(
         pytest.param(np.where(np.arange(50) % 10 == 0, -RIGHT, RIGHT), id="a tenth turned"),
     ],
 )
-def test_what_no_rounding_explains_is_wrong_in_int8_too(wrong: Any) -> None:
+def test_what_no_rounding_explains_is_wrong_in_int8_too(wrong):
     """In int8, a model such as BERT is moved by a hundredth of what other inputs move."""
     allowed = compute_tolerance("int8", 0.02)
     right, other = pick({"y": RIGHT}, 0), pick({"y": OTHER}, 0)
@@ -143,7 +146,7 @@ def test_what_no_rounding_explains_is_wrong_in_int8_too(wrong: Any) -> None:
     assert agree({"y": RIGHT + 0.05 * OTHER}, right, other, "int8", allowed=allowed).ok
 
 
-def test_one_value_is_measured_by_what_several_draws_move_it() -> None:
+def test_one_value_is_measured_by_what_several_draws_move_it():
     """One other draw may lie near the first by chance: then no engine would agree."""
     right = pick({"y": np.float32([5.0])}, 0)
     near = pick({"y": np.float32([5.0 + 1e-3])}, 0)
@@ -157,24 +160,7 @@ def test_one_value_is_measured_by_what_several_draws_move_it() -> None:
 IDS = np.arange(200).reshape(4, 50)
 
 
-def test_decisions_are_the_same_or_others_not_near_or_far() -> None:
-    """Ids of 0 to 30,000 of which one is the next: by its distance it would be 1e-5 off."""
-    right, other = IDS * 150, IDS[::-1] * 150
-    assert held(right, "fp32", right, other).ok
-    off = right.copy()
-    off[2, 7] += 1
-    assert not held(off, "fp32", right, other).ok
-    assert held(off, "bf16", right, other).ok  # one of fifty, beside a tie
-    assert not held(off + 1, "bf16", right, other).ok
-
-
-def test_truths_are_compared_too() -> None:
-    right = RIGHT > 0
-    assert held(right, "fp32", right, OTHER > 0).ok
-    assert not held(~right, "bf16", right, OTHER > 0).ok
-
-
-def test_complex_numbers_are_held_with_both_their_parts() -> None:
+def test_complex_numbers_are_held_with_both_their_parts():
     right, other = RIGHT + 1j * OTHER, OTHER + 1j * RIGHT
     assert held(right * (1 + 1e-6), "fp32", right, other).ok
     assert not held(right.conj(), "bf16", right, other).ok
@@ -184,7 +170,7 @@ def test_complex_numbers_are_held_with_both_their_parts() -> None:
     assert not held(pairs[..., ::-1], "bf16", right, other).ok
 
 
-def test_a_reference_without_a_finite_value_is_told_from_one_that_ignores_its_inputs() -> None:
+def test_a_reference_without_a_finite_value_is_told_from_one_that_ignores_its_inputs():
     nothing = {"y": np.full((2, 3), np.nan)}
     found = agree(nothing, pick(nothing, 0), pick(nothing, 0), "fp32")
     assert (found.telling, found.finite) == (False, False)

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 from fixed_machine import FOUND, models
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 import accelbench
 from accelbench.core import processes
@@ -60,7 +60,7 @@ def of(rows: list[Mapping[str, Any]]) -> list[tuple[str, int, int]]:
     return [(row["arm"], row["launch"], row["batch_size"]) for row in rows]
 
 
-def test_launches_go_in_turns_abba(scripted: Scripted) -> None:
+def test_launches_of_two_arms_go_in_turns_group_by_group(scripted):
     watcher = Watcher()
     scripted.start(with_arm(scripted.journey(batches=[1], launches=3)), watcher)
     arms = [row["arm"] for row in watcher.rows]
@@ -69,9 +69,7 @@ def test_launches_go_in_turns_abba(scripted: Scripted) -> None:
     assert [row["launch"] for row in watcher.rows] == [1, 1, 2, 2, 3, 3]
     assert [number for _, number in watcher.started_cases] == list(range(1, 7))
 
-
-def test_arms_are_neighbours_group_by_group(scripted: Scripted) -> None:
-    """Batches of one model share a worker: of each group first one arm, then the other."""
+    # Batches of one model share a worker: of each group first one arm, then the other.
     watcher = Watcher()
     scripted.start(with_arm(scripted.journey(batches=[1, 4], launches=2)), watcher)
     a, b = "this", "threads=1"
@@ -80,7 +78,7 @@ def test_arms_are_neighbours_group_by_group(scripted: Scripted) -> None:
     assert of(watcher.rows) == expected
 
 
-def test_results_say_their_arm_and_have_ids_of_their_own(scripted: Scripted) -> None:
+def test_results_and_the_run_say_their_arm(scripted):
     same = Against(AgainstKind.ENVIRONMENT, "here", sys.executable)
     ended = scripted.start(with_arm(scripted.journey(batches=[1], launches=2), same), Watcher())
     assert len({row["result_id"] for row in ended.rows}) == 4
@@ -89,12 +87,16 @@ def test_results_say_their_arm_and_have_ids_of_their_own(scripted: Scripted) -> 
     alone = scripted.run(batches=[1])
     assert {row["arm"] for row in alone} == {""}
 
-
-def test_a_setting_is_a_question_of_its_own(scripted: Scripted) -> None:
     ended = scripted.start(with_arm(scripted.journey(batches=[1])), Watcher())
     options = {row["arm"]: row["options"] for row in ended.rows}
     assert options == {"this": {}, "threads=1": {"threads": 1}}
     assert {row["arm"]: row["threads"] for row in ended.rows}["threads=1"] == 1
+
+    planned = with_arm(scripted.journey(batches=[1]))
+    scripted.start(planned, Watcher())
+    (begun,) = [f.body for f in scripted.facts(planned.settings.run_id) if f.kind == RUN_STARTED]
+    told = begun["against"]
+    assert (told["kind"], told["name"], told["settings"]["threads"]) == ("setting", "threads=1", 1)
 
 
 class Cut(Watcher):
@@ -111,7 +113,7 @@ class Cut(Watcher):
 
 
 @pytest.mark.parametrize("nth", [1, 3])
-def test_a_half_done_pair_is_gone_on_with(scripted: Scripted, nth: int) -> None:
+def test_a_half_done_pair_is_gone_on_with(scripted, nth):
     planned = with_arm(scripted.journey(batches=[1], launches=3))
     first = scripted.start(planned, Cut(nth))
     assert (first.interrupted, len(first.rows)) == (True, nth)
@@ -125,14 +127,6 @@ def test_a_half_done_pair_is_gone_on_with(scripted: Scripted, nth: int) -> None:
     assert not watcher.alive()
     done = lifecycle.resume(run, scripted.journals, watcher, {}, FOUND)
     assert len(done.rows) == 6
-
-
-def test_a_run_says_what_it_is_held_against(scripted: Scripted) -> None:
-    planned = with_arm(scripted.journey(batches=[1]))
-    scripted.start(planned, Watcher())
-    (begun,) = [f.body for f in scripted.facts(planned.settings.run_id) if f.kind == RUN_STARTED]
-    told = begun["against"]
-    assert (told["kind"], told["name"], told["settings"]["threads"]) == ("setting", "threads=1", 1)
 
 
 # -- another environment
@@ -150,9 +144,7 @@ def linked(place: Path) -> Path:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links")
-def test_another_environment_measures_its_arm(
-    scripted: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_environment_measures_its_arm(scripted, tmp_path, monkeypatch):
     program = linked(tmp_path / "other")
     what = meant(str(tmp_path / "other"))
     assert what == Against(AgainstKind.ENVIRONMENT, str(tmp_path / "other"), str(program))
@@ -169,9 +161,7 @@ def test_another_environment_measures_its_arm(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell's script")
-def test_a_command_that_starts_an_interpreter_is_an_environment(
-    scripted: Scripted, tmp_path: Path
-) -> None:
+def test_a_command_that_starts_an_interpreter_is_an_environment(scripted, tmp_path):
     """As a container is: its processes have numbers that mean nothing here, so none is forked."""
     script = tmp_path / "contained"
     script.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" "$@"\n')
@@ -196,9 +186,7 @@ def test_a_command_that_starts_an_interpreter_is_an_environment(
         ('print(\'{"wire": 1, "rules": 7, "accelbench": "9.0"}\')', "measure by rules 7"),
     ],
 )
-def test_an_environment_that_does_not_fit_is_refused_in_a_sentence(
-    said: str, about: str, tmp_path: Path, scripted: Scripted
-) -> None:
+def test_an_environment_that_does_not_fit_is_refused_in_a_sentence(said, about, tmp_path, scripted):
     program = tmp_path / "python"
     program.write_text(f"#!{sys.executable}\n{said}\n")
     program.chmod(0o755)
@@ -213,9 +201,7 @@ def test_an_environment_that_does_not_fit_is_refused_in_a_sentence(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell's script")
-def test_one_that_never_answers_is_waited_for_within_the_limit(
-    tmp_path: Path, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_never_answers_is_waited_for_within_the_limit(tmp_path, scripted, monkeypatch):
     monkeypatch.setattr(processes, "_SILENT_SECONDS", 0.1)
     program = tmp_path / "sleeping"
     program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nsleep 1000\n")
@@ -237,7 +223,7 @@ def test_one_that_never_answers_is_waited_for_within_the_limit(
     assert not list(scripted.journals.glob("*"))
 
 
-def test_our_own_introduction_fits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_own_introduction_fits(capsys):
     introduction.main()
     said = json.loads(capsys.readouterr().out)
     assert (said["wire"], said["rules"]) == (
@@ -273,11 +259,10 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     assert len(git(folder, "worktree", "list").splitlines()) == 1
 
 
-def test_a_commit_brings_its_own_code_and_is_gone_afterwards(repository: Path) -> None:
+def test_a_commit_brings_its_own_code_and_is_gone_afterwards(repository):
     what = meant("commit:HEAD~1")
     assert what.word == git(repository, "rev-parse", "HEAD~1")
     with other_interpreter.interpreter_of(what) as (there, checkout):
-        assert there is not None
         assert checkout is not None
         assert there.folder is not None
         code = "import measured_here; print(measured_here.WHICH)"
@@ -291,7 +276,7 @@ def test_a_commit_brings_its_own_code_and_is_gone_afterwards(repository: Path) -
     assert not checked_out.exists()
 
 
-def test_a_commit_is_gone_after_ctrl_c(repository: Path, scripted: Scripted) -> None:
+def test_a_commit_is_gone_after_ctrl_c(repository, scripted):
     what = meant("commit:HEAD~1")
     planned = with_arm(scripted.journey(batches=[1], launches=2), what)
     ended = scripted.start(planned, Cut(2))
@@ -304,7 +289,7 @@ def test_a_commit_is_gone_after_ctrl_c(repository: Path, scripted: Scripted) -> 
     assert commits["commit:HEAD~1"] == what.word
 
 
-def test_a_commit_with_changes_that_are_in_none_says_so(scripted: Scripted) -> None:
+def test_a_commit_with_changes_that_are_in_none_says_so(scripted):
     planned = scripted.journey(batches=[1])
     against = Against(AgainstKind.COMMIT, "commit:main", "a" * 40)
     other = OtherArm(against, planned.plan, planned.settings)
@@ -321,14 +306,14 @@ def test_a_commit_with_changes_that_are_in_none_says_so(scripted: Scripted) -> N
     "word",
     ["nothing-like-it", "main", "speed=", "=1", "a b c", "commit:nowhere", "python9.99", "'"],
 )
-def test_what_is_none_of_the_three_is_refused_with_all_of_them(word: str, repository: Path) -> None:
+def test_what_is_none_of_the_three_is_refused_with_all_of_them(word, repository):
     with pytest.raises(UsageError) as refused:
         meant(word)
     assert refused.value.advice == FORMS
 
 
 @pytest.mark.parametrize("word", ["threads=1", "commit:HEAD"])
-def test_what_is_two_of_the_three_is_refused(word: str, repository: Path) -> None:
+def test_what_is_two_of_the_three_is_refused(word, repository):
     (repository / word).mkdir()
     with pytest.raises(UsageError, match="may mean something else") as refused:
         meant(word)
@@ -336,12 +321,12 @@ def test_what_is_two_of_the_three_is_refused(word: str, repository: Path) -> Non
     shutil.rmtree(repository / word)
 
 
-def test_a_folder_without_a_python_is_no_environment(tmp_path: Path) -> None:
+def test_a_folder_without_a_python_is_no_environment(tmp_path):
     with pytest.raises(UsageError, match="names nothing that a run can be compared with"):
         meant(str(tmp_path))
 
 
-def test_a_commit_is_of_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_is_of_a_repository(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(UsageError, match="is in no git repository"):

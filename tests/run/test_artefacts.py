@@ -14,7 +14,7 @@ import onnx
 import pytest
 from fixed_machine import CPU, models
 from onnx import TensorProto, helper
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
@@ -59,9 +59,7 @@ def run_of(folder: Path, case: Case, watcher: Watcher | None = None) -> Mapping[
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_an_artefact_of_other_weights_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
-) -> None:
+def test_an_artefact_of_other_weights_is_made_anew(tmp_path, monkeypatch, precision):
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path))
     cache = Cache()
     case = replace(CASE, precision=precision)
@@ -75,7 +73,6 @@ def test_an_artefact_of_other_weights_is_made_anew(
     assert (row["status"], row["verification"]) == ("ok", "ok"), row
     assert row["workarounds"] == []
     kept = cache.find(right.key)
-    assert kept is not None
     assert row["weights_digest"] == kept.manifest.weights_digest != stale
 
 
@@ -95,7 +92,7 @@ def artefacts_of(kept: str, folder: Path) -> tuple[ArtifactExports, list[str]]:
             (into / FILE).write_text(json.dumps(body))
         return cache.find(wanted.key)
 
-    artefacts._made = fill  # type: ignore[method-assign]
+    artefacts._made = fill
     return artefacts, made
 
 
@@ -107,16 +104,14 @@ def context_with(known: str | None) -> Any:
 
 
 @pytest.mark.parametrize(("known", "times"), [("same", 1), ("", 1), (None, 1), ("other", 2)])
-def test_it_is_made_anew_once_a_run_and_only_where_the_reference_is_open(
-    tmp_path: Path, known: str | None, times: int
-) -> None:
+def test_it_is_made_anew_once_a_run_and_only_where_the_reference_is_open(tmp_path, known, times):
     artefacts, made = artefacts_of("same", tmp_path)
     for _ in range(3):
         artefacts.get(context_with(known), Planned(CASE, CPU), ())
     assert len(made) == times
 
 
-def test_a_crash_is_tried_again_before_a_workaround_is_taken_for_its_cure(tmp_path: Path) -> None:
+def test_a_crash_is_tried_again_before_a_workaround_is_taken_for_its_cure(tmp_path):
     artefacts, context = ArtifactExports(Cache(tmp_path, cap=2**20)), context_with(None)
     crash = Outcome(Status.FAILED, "crash", "the worker ended while loading (exit code 139)")
     tries = [artefacts.next_try(context, CASE, crash, ("eager_attention",)) for _ in range(2)]
@@ -138,8 +133,8 @@ class OneBatchEach(ScriptedRuntime):
 
 @pytest.mark.parametrize("static", [True, False])
 def test_what_cannot_be_opened_at_one_batch_is_tried_at_others_where_each_has_its_own(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch, static: bool
-) -> None:
+    scripted, monkeypatch, static
+):
     def get(
         self: ArtifactExports, context: Any, planned: Planned, applied: Any
     ) -> ExportedArtifact:
@@ -158,9 +153,7 @@ def test_what_cannot_be_opened_at_one_batch_is_tried_at_others_where_each_has_it
 
 
 @pytest.mark.parametrize("reason", ["disk_full", "cache_unwritable", "weights_unavailable"])
-def test_no_workaround_is_tried_against_what_lies_around_the_model(
-    tmp_path: Path, reason: str
-) -> None:
+def test_no_workaround_is_tried_against_what_lies_around_the_model(tmp_path, reason):
     artefacts = ArtifactExports(Cache(tmp_path, cap=2**20))
     outcome = Outcome(Status.FAILED, reason, "the Shape of what cannot be written: export_failed")
     assert artefacts.next_try(context_with(None), CASE, outcome, ()) is None
@@ -168,9 +161,7 @@ def test_no_workaround_is_tried_against_what_lies_around_the_model(
     assert artefacts.next_try(context_with(None), CASE, failed, ()) is not None
 
 
-def test_what_no_workaround_cured_is_told_with_its_first_cause(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_workaround_cured_is_told_with_its_first_cause(scripted, monkeypatch):
     def get(
         self: ArtifactExports, context: Any, planned: Planned, applied: Any
     ) -> ExportedArtifact:
@@ -213,8 +204,8 @@ def scaled(path: Path, factor: float) -> Path:
 
 @pytest.mark.parametrize("phase", ["looked", "verifying"])
 def test_a_file_that_is_changed_after_the_look_is_not_measured_as_what_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
-) -> None:
+    tmp_path, monkeypatch, phase
+):
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path))
     path = scaled(tmp_path / "mine.onnx", 2.0)
     case = Case(model_of_file(str(path)), Target("onnxruntime", "cpu"), "fp32", Shapes(1))
@@ -230,7 +221,7 @@ def test_a_file_that_is_changed_after_the_look_is_not_measured_as_what_it_was(
     assert "was changed after the run had looked at it" in row["message"]
 
 
-def test_a_copy_of_a_file_is_that_file_where_a_plan_is_read(tmp_path: Path) -> None:
+def test_a_copy_of_a_file_is_that_file_where_a_plan_is_read(tmp_path):
     path = scaled(tmp_path / "mine.onnx", 2.0)
     case = Case(model_of_file(str(path)), Target("onnxruntime", "cpu"), "fp32", Shapes(1))
     file = case.model.file

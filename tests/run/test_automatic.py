@@ -73,7 +73,7 @@ def targets(plan: Plan) -> list[str]:
     return [str(one.case.target) for one in plan.cases]
 
 
-def test_the_selectors_answer_is_measured_and_said_in_the_plan() -> None:
+def test_the_selectors_answer_is_measured_among_what_is_here_and_could_take_it():
     plan, (choice,) = chosen(Selector("cuda"))
     assert targets(plan) == ["main/cuda"]
     assert choice.hardware == "cuda"
@@ -81,8 +81,6 @@ def test_the_selectors_answer_is_measured_and_said_in_the_plan() -> None:
         "bert-tiny fp32 inference is measured on cuda: chosen before cpu and webgpu."
     )
 
-
-def test_only_what_is_here_and_no_stand_in_is_asked_about() -> None:
     selector = Selector("cpu")
     chosen(selector)
     assert selector.asked[0] == {
@@ -94,14 +92,25 @@ def test_only_what_is_here_and_no_stand_in_is_asked_about() -> None:
         "available_hardware": ["cpu", "cuda", "webgpu"],
     }
 
-
-def test_what_cannot_take_the_question_is_not_asked_about() -> None:
     selector = Selector("cpu")
     chosen(selector, modes=(Mode.TRAINING,))
     assert selector.asked[0]["available_hardware"] == ["cpu", "cuda"]
 
+    scores = {"cpu": {"runtime": "other", "basis": "measured"}}
+    plan, (choice,) = chosen(Selector("cpu", scores=scores))
+    assert targets(plan) == ["other/cpu"]
+    assert choice.reason.endswith("by what was measured")
+    assert "on cpu by other:" in plan.notes[0]
 
-def test_every_model_and_mode_and_precision_has_a_choice_of_its_own() -> None:
+    plan, (choice,) = chosen(Selector("none of them"))
+    assert choice.hardware is None
+    assert {"main/cpu", "main/cuda", "main/webgpu"} <= set(targets(plan))
+    assert "names none of cpu, cuda and webgpu" in plan.notes[0]
+    _, (choice,) = chosen(Selector("cpu"), runtimes=("other",))
+    assert choice.reason == "nothing else here could take it"
+
+
+def test_every_model_and_mode_and_precision_has_a_choice_of_its_own():
     plan, choices = chosen(
         Selector("cpu", "cuda", "webgpu", "cpu"),
         *("bert-tiny", "resnet-tiny"),
@@ -124,7 +133,7 @@ def test_every_model_and_mode_and_precision_has_a_choice_of_its_own() -> None:
         (("cpu", "webgpu", "cuda"), "cuda"),  # none has more: that of the largest batch
     ],
 )
-def test_batch_sizes_have_one_choice_together(answers: Sequence[str], best: str) -> None:
+def test_batch_sizes_have_one_choice_together(answers, best):
     plan, (choice,) = chosen(Selector(*answers), batch_sizes=(1, 2, 4))
     assert (choice.hardware, set(targets(plan))) == (best, {f"main/{best}"})
     assert len(plan.cases) == 3
@@ -132,7 +141,7 @@ def test_batch_sizes_have_one_choice_together(answers: Sequence[str], best: str)
     assert "is first for others" in choice.reason
 
 
-def test_a_batch_for_which_nothing_is_recommended_is_said() -> None:
+def test_a_batch_for_which_nothing_is_recommended_is_said():
     """As where none is expected to have the memory: the choice rests on the other batches."""
     _, (choice,) = chosen(Selector("cpu", "None", "cpu"), batch_sizes=(1, 2, 4))
     assert choice.reason.startswith(
@@ -140,18 +149,8 @@ def test_a_batch_for_which_nothing_is_recommended_is_said() -> None:
     )
 
 
-def test_the_engine_that_the_answer_rests_on_is_measured() -> None:
-    scores = {"cpu": {"runtime": "other", "basis": "measured"}}
-    plan, (choice,) = chosen(Selector("cpu", scores=scores))
-    assert targets(plan) == ["other/cpu"]
-    assert choice.reason.endswith("by what was measured")
-    assert "on cpu by other:" in plan.notes[0]
-
-
 @pytest.mark.parametrize(("compared", "alone"), [(["cpu"], True), (["cpu", "cuda"], False)])
-def test_what_has_a_figure_alone_was_held_against_nothing_and_that_is_said(
-    compared: list[str], alone: bool
-) -> None:
+def test_what_has_a_figure_alone_was_held_against_nothing_and_that_is_said(compared, alone):
     selector = Selector("cpu", scores={"cpu": {"basis": "measured"}})
 
     def choose(**question: Any) -> Mapping[str, Any]:
@@ -170,21 +169,12 @@ def test_what_has_a_figure_alone_was_held_against_nothing_and_that_is_said(
         ({"runtime": "other", "basis": "measured"}, {"runtimes": ("main",)}),  # another is asked
     ],
 )
-def test_else_the_engine_is_as_without_a_choice(
-    scored: Mapping[str, str], request_more: Mapping[str, Any]
-) -> None:
+def test_else_the_engine_is_as_without_a_choice(scored, request_more):
     plan, _ = chosen(Selector("cpu", scores={"cpu": scored}), **request_more)
     assert targets(plan) == ["main/cpu"]
 
 
-def test_where_the_selector_names_nothing_all_that_could_take_it_are_measured() -> None:
-    plan, (choice,) = chosen(Selector("none of them"))
-    assert choice.hardware is None
-    assert {"main/cpu", "main/cuda", "main/webgpu"} <= set(targets(plan))
-    assert "names none of cpu, cuda and webgpu" in plan.notes[0]
-
-
-def test_generation_is_measured_though_an_engine_here_does_not_generate() -> None:
+def test_generation_is_measured_though_an_engine_here_does_not_generate():
     forward = runtime("forward", ("webgpu",), ("webgpu",))
     forward.info = replace(forward.info, generates=False)
     main = runtime("main", ("cpu", "cuda"), ("cpu", "cuda"))
@@ -197,7 +187,7 @@ def test_generation_is_measured_though_an_engine_here_does_not_generate() -> Non
     assert {planned.case.generates for planned in only.cases} == {False}
 
 
-def test_what_is_refused_everywhere_is_not_asked_about_and_says_why() -> None:
+def test_what_is_refused_everywhere_is_not_asked_about_and_says_why():
     selector = Selector("cpu")
     plan, choices = chosen(selector, sequence_lengths=(100_000,))
     assert (selector.asked, choices) == ([], [])
@@ -205,12 +195,7 @@ def test_what_is_refused_everywhere_is_not_asked_about_and_says_why() -> None:
     assert all(one.refusal is not None for one in plan.cases)
 
 
-def test_where_only_one_can_the_reason_says_so() -> None:
-    _, (choice,) = chosen(Selector("cpu"), runtimes=("other",))
-    assert choice.reason == "nothing else here could take it"
-
-
-def test_a_size_that_one_model_takes_up_is_of_use() -> None:
+def test_a_size_that_one_model_takes_up_is_of_use():
     names = ("bert-tiny", "resnet-tiny")
     plan, _ = chosen(Selector("cpu"), *names, sequence_lengths=(64,))
     assert not [note for note in plan.notes if "changes nothing" in note]

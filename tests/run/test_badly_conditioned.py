@@ -104,7 +104,7 @@ DEEP, SHALLOW = 19, 4
 
 
 @pytest.mark.parametrize("ask", WAYS)
-def test_another_order_of_sums_is_neither_wrong_nor_right(tmp_path: Path, ask: Any) -> None:
+def test_another_order_of_sums_is_neither_wrong_nor_right(tmp_path, ask):
     verdict = verdict_of(Engine(DEEP, summed_backwards), DEEP, tmp_path, ask)
     assert verdict.word == NOT_DONE, verdict
     assert verdict_of(Engine(SHALLOW, summed_backwards), SHALLOW, tmp_path, ask).word == "ok"
@@ -122,18 +122,16 @@ def test_another_order_of_sums_is_neither_wrong_nor_right(tmp_path: Path, ask: A
     ],
     ids=["zeros", "bf16", "a layer is missing", "other weights", "another constant"],
 )
-def test_a_wrong_engine_of_a_badly_conditioned_model_is_wrong(
-    tmp_path: Path, wrong: Engine, ask: Any
-) -> None:
+def test_a_wrong_engine_of_a_badly_conditioned_model_is_wrong(tmp_path, wrong, ask):
     assert verdict_of(wrong, DEEP, tmp_path, ask).word == FAILED
 
 
 @pytest.mark.parametrize("ask", WAYS)
-def test_a_wrong_engine_of_a_well_conditioned_model_is_wrong(tmp_path: Path, ask: Any) -> None:
+def test_a_wrong_engine_of_a_well_conditioned_model_is_wrong(tmp_path, ask):
     assert verdict_of(Engine(SHALLOW, in_bf16), SHALLOW, tmp_path, ask).word == FAILED
 
 
-def test_the_last_places_of_inputs_are_their_neighbours_and_the_same_each_time() -> None:
+def test_the_last_places_of_inputs_are_their_neighbours_and_the_same_each_time():
     from accelbench.models.inputs import last_places_moved
 
     drawn = make_inputs(SPEC, Shapes(2), 7)["x"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from grids import Row, hold_nulls, said
+from grids import Row, asked, hold_nulls, said
 
 from accelbench.models.find import find
 
@@ -60,7 +60,7 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     around = {name: os.environ[name] for name in AROUND if name in os.environ}
     few = "--iterations 2 --warmup 1 --new-tokens 0 --quiet"
     code, document = said(folder, f"{run} {few}", 800, **around)
-    return Grid(models, platforms, code, document["results"], said(folder, "matrix", 60)[1])
+    return Grid(models, platforms, code, document["results"], asked(folder, "matrix"))
 
 
 #: Each platform of each grid.
@@ -70,18 +70,18 @@ EACH = [
 ]
 
 
-def test_the_models_are_of_as_many_architectures() -> None:
+def test_the_models_are_of_as_many_architectures():
     assert len({find(model).architecture for model in MODELS}) == len(MODELS)
 
 
-def test_the_command_ends_well_and_leaves_out_no_cell(grid: Grid) -> None:
+def test_the_command_ends_well_and_leaves_out_no_cell(grid):
     assert grid.code == 0, [row["message"] for row in grid.rows if row["status"] != "ok"]
-    asked = {(model, platform) for model in grid.models for platform in grid.platforms}
-    assert {(row["model"], row["hardware"]) for row in grid.rows} == asked
+    cells = {(model, platform) for model in grid.models for platform in grid.platforms}
+    assert {(row["model"], row["hardware"]) for row in grid.rows} == cells
 
 
 @pytest.mark.parametrize(("grid", "platform"), EACH, indirect=["grid"])
-def test_every_cell_is_verified(grid: Grid, platform: str) -> None:
+def test_every_cell_is_verified_where_it_ran(grid, platform):
     rows = grid.of(platform)
     assert [row["verification"] for row in rows] == ["ok"] * len(grid.models)
     for row in rows:
@@ -89,9 +89,6 @@ def test_every_cell_is_verified(grid: Grid, platform: str) -> None:
         assert row["verification_error"] <= TOLERANCE, row["model"]
         assert row["latency_mean_ms"] > 0
 
-
-@pytest.mark.parametrize(("grid", "platform"), EACH, indirect=["grid"])
-def test_it_says_where_it_ran(grid: Grid, platform: str) -> None:
     for row in grid.of(platform):
         evidence, where = row["evidence"], f"{platform}:0"
         assert evidence["requested"] == where
@@ -103,23 +100,18 @@ def test_it_says_where_it_ran(grid: Grid, platform: str) -> None:
 @pytest.mark.parametrize(
     "grid", [pytest.param(ALL, id="all", marks=pytest.mark.full)], indirect=True
 )
-def test_a_software_adapter_is_emulated_and_the_others_are_not(grid: Grid) -> None:
+def test_a_software_adapter_is_emulated_and_the_others_are_not(grid):
     for row in grid.of("webgpu"):
         assert row["emulated"] == bool(row["evidence"]["details"]["adapter"]["fallback"])
     assert not any(row["emulated"] for p in ("wasm", "webnn") for row in grid.of(p))
 
 
-def test_a_first_visit_is_told_from_a_repeat_visit(grid: Grid) -> None:
+def test_visits_nulls_and_the_matrix(grid):
     for row in grid.rows:
         assert row["repeat_visit_ms"] > 0
         assert row["first_visit_ms"] > 0
-
-
-def test_every_null_has_its_reason(grid: Grid) -> None:
     hold_nulls(grid.rows)
 
-
-def test_the_matrix_has_the_three_columns(grid: Grid) -> None:
     assert set(grid.platforms) <= set(grid.matrix["hardware_types"])
     for model in grid.models:
         cells = grid.matrix["models"][model]["hardware_compatibility"]

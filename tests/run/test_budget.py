@@ -15,14 +15,12 @@ class Time:
         return self.seconds
 
 
-def test_no_budget_limits_nothing() -> None:
+def test_a_budget_is_shared_until_it_is_used_up():
     budget = Budget(None, 3)
     assert budget.left() is None
     assert budget.steady_seconds() is None
     assert not budget.exhausted
 
-
-def test_what_one_case_saves_goes_to_the_others() -> None:
     now = Time()
     budget = Budget(40.0, 4, now)
     assert budget.steady_seconds() == 5.0  # half of a quarter
@@ -31,8 +29,6 @@ def test_what_one_case_saves_goes_to_the_others() -> None:
     assert budget.steady_seconds() == 6.0
     assert budget.left() == 36.0
 
-
-def test_it_is_used_up_exactly_when_no_time_is_left() -> None:
     now = Time()
     budget = Budget(10.0, 1, now)
     now.seconds = 9.999
@@ -40,14 +36,12 @@ def test_it_is_used_up_exactly_when_no_time_is_left() -> None:
     now.seconds = 10.0
     assert budget.exhausted
 
-
-@pytest.mark.parametrize(("seconds", "share"), [(0.1, SHORTEST_SECONDS), (1e6, LONGEST_SECONDS)])
-def test_a_share_has_bounds(seconds: float, share: float) -> None:
-    assert Budget(seconds, 1, Time()).steady_seconds() == share
-
-
-def test_more_cases_than_were_counted_do_no_harm() -> None:
     budget = Budget(10.0, 1, Time())
     budget.case_over()
     budget.case_over()
     assert budget.steady_seconds() == 5.0
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(0.1, SHORTEST_SECONDS), (1e6, LONGEST_SECONDS)])
+def test_a_share_has_bounds(seconds, share):
+    assert Budget(seconds, 1, Time()).steady_seconds() == share

@@ -29,9 +29,7 @@ def here() -> tuple[Device, DeviceCalibration, list[tuple[int, int]]]:
     return device, calibration, heard
 
 
-def test_every_probe_of_a_cpu_has_a_figure_or_a_reason(
-    here: tuple[Device, DeviceCalibration, list[tuple[int, int]]],
-) -> None:
+def test_every_probe_of_a_cpu_has_a_figure_or_a_reason(here):
     device, calibration, heard = here
     kinds = {figure.spec.kind for figure in calibration.figures}
     assert {ProbeKind.MATRIX, ProbeKind.MEMORY, ProbeKind.LAUNCH, ProbeKind.ATTENTION} <= kinds
@@ -42,22 +40,17 @@ def test_every_probe_of_a_cpu_has_a_figure_or_a_reason(
     assert calibration.threads
 
 
-def test_its_figures_are_possible_and_follow_from_its_blocks(
-    here: tuple[Device, DeviceCalibration, list[tuple[int, int]]],
-) -> None:
+def test_its_figures_are_possible_and_follow_from_its_blocks(here):
     for figure in here[1].figures:
         seconds = sorted(figure.samples_ns)[len(figure.samples_ns) // 2] / figure.steps / 1e9
         rate = seconds if figure.spec.kind is ProbeKind.LAUNCH else figure.spec.work / seconds
         assert figure.value == pytest.approx(rate, rel=0.5)
     limits = here[1].limits
-    assert limits is not None
     assert 1e8 < limits.peaks["fp32"] < 1e14
     assert 1e8 < limits.bandwidth < 1e13
 
 
-def test_it_is_the_same_when_it_is_read_from_its_fact(
-    here: tuple[Device, DeviceCalibration, list[tuple[int, int]]],
-) -> None:
+def test_it_is_the_same_when_it_is_read_from_its_fact(here):
     body = json.loads(json.dumps(here[1].to_body()))
     assert DeviceCalibration.from_body({**body, "run_id": "r"}) == here[1]
 
@@ -78,9 +71,7 @@ def probe(name: str, kind: str = "matrix product") -> dict[str, Any]:
     return {"probe": spec, "steps": 1, "samples_ns": [1000] * 5}
 
 
-def test_what_a_worker_had_said_when_it_died_is_kept_and_its_death_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_a_worker_had_said_when_it_died_is_kept_and_its_death_is_said(monkeypatch, tmp_path):
     crash = "print('{\"probe\": ', flush=True)\nos.abort()"
     fake_worker(monkeypatch, tmp_path, BEGIN, probe("probe/a"), end=crash)
     calibration = calibrating.calibrate(PROCESSOR, 0.1)
@@ -89,24 +80,17 @@ def test_what_a_worker_had_said_when_it_died_is_kept_and_its_death_is_said(
     assert calibration.limits is None  # without a bandwidth
 
 
-def test_a_worker_that_dies_before_a_figure_says_why(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_worker_that_cannot_measure_says_why(monkeypatch, tmp_path):
     fake_worker(monkeypatch, tmp_path, end="raise RuntimeError('no driver')")
     with pytest.raises(SurroundingsError, match=r"A processor .*RuntimeError: no driver"):
         calibrating.calibrate(PROCESSOR, 0.1)
-
-
-def test_a_device_that_the_engine_cannot_use_is_refused_in_its_words(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
     failed = {"failed": "PyTorch 9 sees no cuda device 0", "advice": "Install one."}
     fake_worker(monkeypatch, tmp_path, failed)
     with pytest.raises(SurroundingsError, match=r"sees no cuda device 0\. Install one\."):
         calibrating.calibrate(PROCESSOR, 0.1)
 
 
-def test_a_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_worker_that_hangs_is_ended(monkeypatch, tmp_path):
     hang = "import time\ntime.sleep(60)"
     fake_worker(monkeypatch, tmp_path, BEGIN, probe("probe/a"), end=hang)
     monkeypatch.setattr(calibrating, "START_SECONDS", 0.5)
@@ -115,7 +99,7 @@ def test_a_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert calibration.refusals
 
 
-def test_the_database_has_peaks_with_their_provenance_and_every_block(tmp_path: Path) -> None:
+def test_the_database_has_peaks_with_their_provenance_and_every_block(tmp_path):
     database = calibrated_store(tmp_path / "a.duckdb", made_calibration(bf16=300e9))
     assert rows(
         database,
@@ -138,7 +122,7 @@ def test_the_database_has_peaks_with_their_provenance_and_every_block(tmp_path: 
     ) == [("launch", 2e-6, 2e-6 * 0.99, "s", 10)]
 
 
-def test_calibrating_again_replaces_the_peaks_and_keeps_the_blocks(tmp_path: Path) -> None:
+def test_calibrating_again_replaces_the_peaks_and_keeps_the_blocks(tmp_path):
     database = calibrated_store(
         tmp_path / "a.duckdb", made_calibration(), made_calibration(fp32=80e9, day="2026-03-05")
     )
@@ -148,7 +132,7 @@ def test_calibrating_again_replaces_the_peaks_and_keeps_the_blocks(tmp_path: Pat
     assert rows(database, sql) == [(2,)]
 
 
-def test_it_is_no_run_and_no_result(tmp_path: Path) -> None:
+def test_it_is_no_run_and_no_result(tmp_path):
     database = calibrated_store(tmp_path / "a.duckdb", made_calibration())
     tables = database.status()["tables"]
     assert isinstance(tables, dict)
@@ -165,9 +149,7 @@ def test_it_is_no_run_and_no_result(tmp_path: Path) -> None:
         ({"foreign": 0.05, "steal": 0.01, "quota_stopped": 0.0}, []),
     ],
 )
-def test_what_took_time_from_the_probes_is_warned_of(
-    around: dict[str, float | None], says: list[str]
-) -> None:
+def test_what_took_time_from_the_probes_is_warned_of(around, says):
     warnings = calibrating.disturbances(around)
     assert [warning[: len(start)] for warning, start in zip(warnings, says, strict=True)] == says
     assert all("peaks may be too low" in warning for warning in warnings)
@@ -184,9 +166,7 @@ class MadeUpMachine:
 
 
 @pytest.mark.parametrize(("own", "disturbed"), [(9.9, False), (4.0, True)])
-def test_the_probes_own_work_is_no_disturbance(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: float, disturbed: bool
-) -> None:
+def test_the_probes_own_work_is_no_disturbance(monkeypatch, tmp_path, own, disturbed):
     monkeypatch.setattr(calibrating, "Surroundings", MadeUpMachine)
     fake_worker(monkeypatch, tmp_path, BEGIN, probe("probe/a"), {"ended": own})
     calibration = calibrating.calibrate(PROCESSOR, 0.1)

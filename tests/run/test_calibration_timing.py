@@ -46,7 +46,7 @@ def timed(clock: SteppedClock, seconds: float = 1.0, wait: bool = False) -> Prob
 
 
 @pytest.mark.parametrize("step_ns", [1_000, 300_000, 20_000_000])
-def test_blocks_are_long_enough_for_the_clock_and_fill_the_time(step_ns: int) -> None:
+def test_blocks_are_long_enough_for_the_clock_and_fill_the_time(step_ns):
     clock = SteppedClock(step_ns)
     blocks = timed(clock)
     assert set(blocks.samples_ns) == {blocks.steps * step_ns}
@@ -55,18 +55,15 @@ def test_blocks_are_long_enough_for_the_clock_and_fill_the_time(step_ns: int) ->
     assert blocks.step_seconds == pytest.approx(step_ns / 1e9)
 
 
-def test_a_slow_step_has_five_blocks_in_up_to_three_times_its_time() -> None:
+def test_slow_steps_have_as_many_blocks_as_there_is_time_for():
     clock = SteppedClock(400_000_000)
     assert len(timed(clock).samples_ns) == FEWEST_BLOCKS
     assert clock.now <= 3e9
-
-
-def test_a_step_that_takes_longer_than_all_of_it_has_the_blocks_that_there_is_time_for() -> None:
     clock = SteppedClock(2_000_000_000)
     assert timed(clock).samples_ns == (2_000_000_000,)
 
 
-def test_a_device_is_waited_for_at_the_end_of_each_block_and_only_there() -> None:
+def test_a_device_is_waited_for_at_the_end_of_each_block_and_only_there():
     """Launches alone took no time at all: without waiting the rate would be infinite."""
     clock = SteppedClock(300_000, queued=True)
     blocks = timed(clock, wait=True)
@@ -86,7 +83,7 @@ def sides(*several: int, precision: str = "fp32") -> list[ProbeSpec]:
     ]
 
 
-def test_a_size_that_would_be_too_slow_is_left_out_by_what_a_smaller_one_took() -> None:
+def test_a_size_that_would_be_too_slow_is_left_out_by_what_a_smaller_one_took():
     specs = [*sides(512, 1024, 2048), *sides(512, precision="fp16")]
     slow = lambda spec: ProbeBlocks(1, (int(spec.work / 2e10 * 1e9),))  # noqa: E731
     answers = sent(specs, slow)
@@ -96,7 +93,7 @@ def test_a_size_that_would_be_too_slow_is_left_out_by_what_a_smaller_one_took() 
     assert refused["reason"] == "a step would take about 0.86 s"
 
 
-def test_what_an_engine_has_no_operator_for_is_said_and_the_others_go_on() -> None:
+def test_what_an_engine_has_no_operator_for_is_said_and_the_others_go_on():
     def fails(spec: ProbeSpec) -> ProbeBlocks:
         if spec.precision == "int8":
             raise NotImplementedError("no int8 here\nand much more")
@@ -110,7 +107,7 @@ def test_what_an_engine_has_no_operator_for_is_said_and_the_others_go_on() -> No
     assert answer["samples_ns"] == (1_000_000,)
 
 
-def test_a_figure_is_the_median_rate_with_its_interval() -> None:
+def test_a_figure_is_a_median_with_an_interval_of_enough_blocks():
     samples = [20_000_000 + 1_000 * n for n in range(40)] + [90_000_000]
     figure = figure_of(PRODUCT, 10, samples)
     assert figure.value == pytest.approx(PRODUCT.work * 10 / 0.02002, rel=1e-6)
@@ -119,8 +116,6 @@ def test_a_figure_is_the_median_rate_with_its_interval() -> None:
     assert figure.low <= figure.value <= figure.high
     assert figure.samples_ns == tuple(samples)
 
-
-def test_few_blocks_have_no_interval_and_a_launch_is_a_time() -> None:
     figure = figure_of(
         ProbeSpec(ProbeKind.LAUNCH, "probe/launch", "fp32", 1, 1.0), 1000, [3_000_000]
     )
@@ -141,28 +136,27 @@ def by_name(device: Device, threads: int = 2, told: dict[str, int] | None = None
     return {(spec.name.removeprefix("probe/"), spec.precision): spec for spec in specs}
 
 
-def test_memory_is_read_from_arrays_of_several_last_caches() -> None:
+def test_probes_of_a_cpu_follow_its_caches_and_memory():
     probes = by_name(cpu())
     copy, triad = probes["memory-copy", "fp32"], probes["memory-triad", "fp32"]
     assert 2 * copy.size >= 4 * 32 * MIB
     assert (copy.work, triad.work) == (2 * copy.size, 3 * triad.size)
-
-
-def test_cache_probes_fit_into_the_caches_of_the_threads() -> None:
     probes = by_name(cpu(instances=64), threads=2)
     assert 2 * probes["cache-L2", "fp32"].size == MIB // 2  # half of two caches
     assert 2 * probes["cache-L3", "fp32"].size == 16 * MIB
 
-
-def test_probes_hold_a_small_part_of_a_small_memory() -> None:
     probes = by_name(cpu(memory=256 * MIB))
     held = [3 * spec.size for (name, _), spec in probes.items() if name.startswith("memory")]
     assert max(held) <= 32 * MIB
     assert ("matmul-1024", "fp32") in probes
     assert ("matmul-2048", "fp32") not in probes
 
+    probes = probes_for(DeviceSizes("mps", {}, None, (8, 16, 64)))
+    assert not [spec for spec in probes if spec.kind is ProbeKind.CACHE]
+    assert [spec.size for spec in probes if spec.kind is ProbeKind.MEMORY] == [256 * MIB] * 2
 
-def test_an_accelerator_has_larger_products_and_half_precision_attention() -> None:
+
+def test_an_accelerator_has_larger_products_and_half_precision_attention():
     card = Device("cuda", "NVIDIA H100 80GB HBM3", memory_bytes=80 * 2**30)
     probes = by_name(card, told={"L2": 50 * MIB})
     assert ("matmul-16384", "bf16") in probes
@@ -172,13 +166,7 @@ def test_an_accelerator_has_larger_products_and_half_precision_attention() -> No
     assert probes["memory-copy", "fp32"].size >= 256 * MIB
 
 
-def test_where_caches_are_not_known_memory_is_probed_all_the_same() -> None:
-    probes = probes_for(DeviceSizes("mps", {}, None, (8, 16, 64)))
-    assert not [spec for spec in probes if spec.kind is ProbeKind.CACHE]
-    assert [spec.size for spec in probes if spec.kind is ProbeKind.MEMORY] == [256 * MIB] * 2
-
-
-def test_the_peak_and_the_bandwidth_come_first() -> None:
+def test_the_peak_and_the_bandwidth_come_first():
     kinds = [
         (spec.kind, spec.precision) for spec in probes_for(sizes_of(cpu(), {}, 2, (1, 12, 64)))
     ]

@@ -54,18 +54,18 @@ class Ticks:
         ("broadcast", 8, 1.0),
     ],
 )
-def test_a_bus_bandwidth_is_that_of_nccl_tests(collective: str, ranks: int, factor: float) -> None:
+def test_a_bus_bandwidth_is_that_of_nccl_tests(collective, ranks, factor):
     specs = [spec for spec in collective_specs(ranks) if spec.collective == collective]
     assert [spec.work / spec.size for spec in specs] == [factor] * len(specs)
     assert {spec.ranks for spec in specs} == {ranks}
     assert len({spec.size for spec in specs}) == len(specs) > 3
 
 
-def test_every_rank_has_whole_values() -> None:
+def test_every_rank_has_whole_values():
     assert all(spec.size % (4 * 3) == 0 for spec in collective_specs(3))
 
 
-def test_a_collective_is_over_when_its_last_rank_is() -> None:
+def test_a_collective_is_over_when_its_last_rank_is():
     group = Ticks()
     figures, refusals = timed_on(group, collective_specs(2), group, lambda _done, _of: None)
     assert refusals == []
@@ -76,7 +76,7 @@ def test_a_collective_is_over_when_its_last_rank_is() -> None:
         assert set(entry.samples_ns) == {entry.steps * 2 * MILLISECOND}
 
 
-def test_ranks_that_are_lost_leave_what_was_timed_and_say_why() -> None:
+def test_ranks_that_are_lost_leave_what_was_timed_and_say_why():
     group = Ticks(lost="all_gather")
     heard: list[tuple[int, int]] = []
     figures, (refusal,) = timed_on(
@@ -101,9 +101,7 @@ class Answering(Ticks):
         self.closed = True
 
 
-def test_what_others_took_meanwhile_speaks_against_collectives_and_not_against_peaks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_others_took_meanwhile_speaks_against_collectives_and_not_against_peaks(monkeypatch):
     monkeypatch.setattr(calibrating, "RankGroup", Answering)
     monkeypatch.setattr(calibrating, "MonotonicClock", lambda: Steady())
     busy = {"foreign": 0.4, "steal": 0.0}
@@ -131,9 +129,7 @@ class Steady:
         return self.now
 
 
-def test_a_wrong_result_is_refused_before_anything_is_timed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_wrong_result_is_refused_before_anything_is_timed(monkeypatch):
     def nothing_done(count: int, device: torch.device) -> Exchange:
         values = torch.zeros(count, device=device)
         return Exchange(lambda: None, values, values, torch.full_like(values, 3.0))
@@ -150,7 +146,7 @@ def timed_calibration() -> DeviceCalibration:
     return replace(known, figures=(*known.figures, *figures))
 
 
-def test_a_table_has_what_each_takes_and_both_bandwidths() -> None:
+def test_a_table_has_what_each_takes_and_both_bandwidths():
     calibration = timed_calibration()
     rows = collective_rows(calibration)
     around = "0.524 … 0.524"
@@ -160,13 +156,13 @@ def test_a_table_has_what_each_takes_and_both_bandwidths() -> None:
     assert not any("collective" in cell for row in rows_of(calibration) for cell in row)
 
 
-def test_they_are_stored_with_every_block_and_change_no_peak(tmp_path: Any) -> None:
+def test_they_are_stored_with_every_block_and_change_no_peak(tmp_path):
     calibration = timed_calibration()
     database: Database = calibrated_store(tmp_path / "c.duckdb", calibration, device=PROCESSOR)
     _, rows = database.query(
         "SELECT probe, unit, len(samples) FROM device_calibrations WHERE kind = 'collective'"
     )
     assert len(rows) == len(collective_specs(2))
-    assert {(unit, count >= 5) for _, unit, count in rows} == {("B/s", True)}  # type: ignore[operator]
+    assert {(unit, count >= 5) for _, unit, count in rows} == {("B/s", True)}
     assert calibration.limits == made_calibration().limits
     assert calibration.best(ProbeKind.COLLECTIVE) is not None

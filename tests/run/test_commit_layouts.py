@@ -39,7 +39,7 @@ def work(answer: str) -> str:
     return f"def work():\n    return {answer!r}\n"
 
 
-def test_what_a_benchmark_imports_from_above_it_is_its_code(folder: Path) -> None:
+def test_what_a_benchmark_imports_from_above_it_is_its_code(folder):
     """Of benchmarks/bench.py the file alone was: a changed package was called the same."""
     committed(folder, benchmarks__bench=_ABOVE + BENCH, mylib=work("first"))
     committed(folder, mylib=work("second"))
@@ -48,16 +48,12 @@ def test_what_a_benchmark_imports_from_above_it_is_its_code(folder: Path) -> Non
         assert checkout is not None
         plan, notes = as_committed(plan_of(model), checkout)
     there = plan.cases[0].case.model.code
-    assert model.code is not None
-    assert there is not None
     assert [Path(source).name for source in model.code.sources] == ["bench.py", "mylib.py"]
     assert there.digest != model.code.digest
     assert not notes
 
 
-def test_code_is_the_same_from_wherever_it_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_is_the_same_from_wherever_it_is_named(folder, monkeypatch):
     """From a folder below, by .. or by a link, what it imports was not counted."""
     committed(folder, bench=BENCH, mylib=work("first"), below__x="")
     (folder.parent / "link").symlink_to(folder)
@@ -69,7 +65,7 @@ def test_code_is_the_same_from_wherever_it_is_named(
     assert note.startswith("bench.py:step imports mylib.py from beside it in both arms")
 
 
-def test_an_extension_that_is_built_in_place_is_its_code(folder: Path) -> None:
+def test_an_extension_that_is_built_in_place_is_its_code(folder):
     """An extension of C by its name and bytes: whatever it holds, it was imported."""
     from importlib.machinery import EXTENSION_SUFFIXES
 
@@ -85,12 +81,11 @@ def test_an_extension_that_is_built_in_place_is_its_code(folder: Path) -> None:
             imports + "def step():\n    pass\n\nstep.example_inputs = ()\n"
         )
         code = looked_at("bench.py:step").code
-        assert code is not None
         digests.add(code.digest)
     assert len(digests) == 2
 
 
-def test_files_that_are_opened_by_a_relative_path_are_the_commits(folder: Path) -> None:
+def test_files_that_are_opened_by_a_relative_path_are_the_commits(folder):
     """It was looked at in the folder of here, and measured in the commit's."""
     text = "text = open({!r}).read()\n\ndef step():\n    return text\n\nstep.example_inputs = ()\n"
     for name in ("first.txt", "second.txt"):
@@ -104,7 +99,7 @@ def test_files_that_are_opened_by_a_relative_path_are_the_commits(folder: Path) 
         assert answer_of(plan.cases[0].case.model, checkout) == "first.txt"
 
 
-def test_a_link_is_the_commits(folder: Path) -> None:
+def test_a_link_is_the_commits(folder):
     """That of here led to another file, which was measured in both arms."""
     for name in ("first", "second"):
         (folder / "bench.py").unlink(missing_ok=True)
@@ -140,9 +135,7 @@ def editable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(place), prepend=os.pathsep)
 
 
-def test_a_package_that_is_imported_from_here_is_not_called_the_commits(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_imported_from_here_is_not_called_the_commits(folder, monkeypatch):
     """An editable installation's hook came first: both arms ran what lay here, without a word."""
     for text in ("first", "second"):
         committed(folder, bench=BENCH, src__mylib=work(text))
@@ -154,9 +147,7 @@ def test_a_package_that_is_imported_from_here_is_not_called_the_commits(
             as_committed(plan_of(model), checkout)
 
 
-def test_a_file_that_only_lies_here_is_said_to_be_in_both_arms(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_only_lies_here_is_said_to_be_in_both_arms(folder, monkeypatch):
     """As an extension that was built in place, or what nobody has added yet."""
     committed(folder, bench=BENCH)
     (folder / "src").mkdir()

@@ -45,7 +45,7 @@ def before(project: Path) -> Iterator[Checkout]:
 
 
 @pytest.mark.parametrize("word", ["bench.py:step", "bench:step"])
-def test_what_lies_beside_the_code_is_the_commits(word: str, before: Checkout) -> None:
+def test_what_lies_beside_the_code_is_the_commits(word, before):
     model = looked_at(word)
     plan, notes = as_committed(plan_of(model), before)
     there = plan.cases[0].case.model
@@ -54,13 +54,11 @@ def test_what_lies_beside_the_code_is_the_commits(word: str, before: Checkout) -
         "first",
     )
     assert there.id == model.id
-    assert model.code is not None
-    assert there.code is not None
     assert there.code.digest != model.code.digest
     assert not notes
 
 
-def test_code_that_no_commit_changed_is_said_to_be_the_same(project: Path) -> None:
+def test_code_that_no_commit_changed_is_said_to_be_the_same(project):
     with interpreter_of(meant("commit:HEAD")) as (_, checkout):
         assert checkout is not None
         _, notes = as_committed(plan_of(looked_at("bench.py:step")), checkout)
@@ -71,9 +69,7 @@ def test_code_that_no_commit_changed_is_said_to_be_the_same(project: Path) -> No
     )
 
 
-def test_a_benchmark_that_the_commit_lacks_runs_there_with_the_commits_packages(
-    project: Path, before: Checkout
-) -> None:
+def test_a_benchmark_that_the_commit_lacks_runs_there_with_the_commits_packages(project, before):
     (project / "newer.py").write_text(BENCH)
     plan, notes = as_committed(plan_of(looked_at("newer.py:step")), before)
     assert answer_of(plan.cases[0].case.model, before) == "first"
@@ -81,14 +77,14 @@ def test_a_benchmark_that_the_commit_lacks_runs_there_with_the_commits_packages(
     assert note.startswith("commit:HEAD~1 has no newer.py: that of here is run there")
 
 
-def test_code_that_fails_in_the_commit_is_refused(project: Path, before: Checkout) -> None:
+def test_code_that_fails_in_the_commit_is_refused(project, before):
     (project / "mylib.py").write_text("def work():\n    return 1\n\n\ndef other():\n    return 2\n")
     (project / "newer.py").write_text(BENCH.replace("import work", "import other as work"))
     with pytest.raises(SurroundingsError, match=r"newer.py:step is not measured in commit:HEAD~1"):
         as_committed(plan_of(looked_at("newer.py:step")), before)
 
 
-def test_what_both_arms_import_from_beside_the_code_is_said(project: Path) -> None:
+def test_what_both_arms_import_from_beside_the_code_is_said(project):
     """Another environment may have a mylib: Python finds the one that lies here."""
     (note,) = shared_by_both(plan_of(looked_at("bench.py:step")))
     assert note.startswith("bench.py:step imports mylib.py from beside it in both arms")
@@ -96,7 +92,7 @@ def test_what_both_arms_import_from_beside_the_code_is_said(project: Path) -> No
     assert shared_by_both(plan_of(looked_at("alone.py:step"))) == []
 
 
-def test_code_of_elsewhere_is_the_same_in_both(tmp_path: Path, before: Checkout) -> None:
+def test_code_of_elsewhere_is_the_same_in_both(tmp_path, before):
     elsewhere = tmp_path / "elsewhere.py"
     elsewhere.write_text(BENCH.replace("from mylib import work", "work = list"))
     plan = plan_of(looked_at(f"{elsewhere}:step"))
@@ -105,7 +101,7 @@ def test_code_of_elsewhere_is_the_same_in_both(tmp_path: Path, before: Checkout)
     assert note.startswith("elsewhere.py:step lies outside the repository: both arms run the same")
 
 
-def test_a_graph_that_the_commit_has_otherwise_is_refused(project: Path) -> None:
+def test_a_graph_that_the_commit_has_otherwise_is_refused(project):
     """It is looked at once: its sizes, inputs and costs are of the file that lies here."""
     path = project / "net.onnx"
     file = ModelFile(FileFormat.ONNX, str(path), "", "", "fp32", ())
@@ -126,7 +122,7 @@ def test_a_graph_that_the_commit_has_otherwise_is_refused(project: Path) -> None
                 as_committed(plan, checkout)
 
 
-def test_what_code_needed_is_remembered_of_that_code_alone(project: Path) -> None:
+def test_what_code_needed_is_remembered_of_that_code_alone(project):
     """bench.py:step is a name that other projects, and other commits, have as well."""
     here = plan_of(looked_at("bench.py:step")).cases[0].case
     (project / "mylib.py").write_text("def work():\n    return 'third'\n")

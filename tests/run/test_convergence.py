@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from convergence_makers import FALLING, Workshop, case_of, context_of, falls, gathered, measured
 from fixed_machine import CPU, models
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 from accelbench.core.case import Case
 from accelbench.core.run_options import JobSettings, RunSettings
@@ -31,15 +31,16 @@ from accelbench.run.worker.worker import loss_curve
 
 
 class TestFigure:
-    def test_as_far_is_one_half_as_far_a_half_and_rising_negative(self) -> None:
+    def test_a_figure_is_how_far_the_first_steps_fell(self):
         reference = Curve(FALLING)
         half = [2.0 - 0.05 * i for i in range(STEPS)]
         assert convergence(reference, reference) == (1.0, "")
         assert convergence(Curve(half), reference)[0] == pytest.approx(0.5)
         assert convergence(Curve(FALLING[::-1]), reference)[0] == pytest.approx(-1.0)
 
-    def test_only_the_first_steps_count(self) -> None:
         assert convergence(Curve([*FALLING, 99.0]), Curve([*FALLING, -99.0])) == (1.0, "")
+        reference = Curve([2.0] * (STEPS - 1) + [1.979])
+        assert convergence(reference, reference) == (1.0, "")
 
     @pytest.mark.parametrize(
         ("curve", "reference", "part"),
@@ -52,21 +53,15 @@ class TestFigure:
             (Curve(FALLING), Curve([2.0] * (STEPS - 1) + [1.981]), "(2 to 1.981)"),
         ],
     )
-    def test_without_a_figure_there_is_a_reason(
-        self, curve: Curve, reference: Curve, part: str
-    ) -> None:
+    def test_without_a_figure_there_is_a_reason(self, curve, reference, part):
         found, why = convergence(curve, reference)
         assert found is None
         assert part in why
 
-    def test_a_fall_of_a_hundredth_is_enough(self) -> None:
-        reference = Curve([2.0] * (STEPS - 1) + [1.979])
-        assert convergence(reference, reference) == (1.0, "")
-
 
 class TestWhatIsCompared:
     @pytest.mark.parametrize("options", [{}, {"threads": 2}, {"optimizer": "sgd"}])
-    def test_fp32_on_the_cpu_is_its_own_reference(self, options: dict[str, Any]) -> None:
+    def test_fp32_on_the_cpu_is_its_own_reference(self, options):
         case = case_of("fp32", **options)
         assert is_own(case)
         curves, shop = gathered([case])
@@ -77,12 +72,16 @@ class TestWhatIsCompared:
         assert not known.reasons
         assert not shop.made
 
-    def test_a_loss_of_nothing_is_not_even_its_own_reference(self) -> None:
+    def test_another_question_has_another_reference_and_inference_has_none(self):
         case = case_of("fp32", batch=1)
         curves, shop = gathered([case])
         known = curves.known(context_of(shop), case, measured([0.0] * STEPS))
-        assert known is not None
         assert "contrastive" in known.why
+        others = [case_of(), case_of(optimizer="sgd"), case_of(batch=4)]
+        others.append(replace(case_of(), model=models("distilbert-tiny")[0]))
+        assert len({reference_of(case).case_id for case in others}) == 4
+        _, shop = gathered([case_of(mode=Mode.INFERENCE)])
+        assert not shop.made
 
     @pytest.mark.parametrize(
         "case",
@@ -95,23 +94,14 @@ class TestWhatIsCompared:
         ],
         ids=str,
     )
-    def test_everything_else_is_held_against_it(self, case: Case) -> None:
+    def test_everything_else_is_held_against_it(self, case):
         assert not is_own(case)
         assert reference_of(case).case_id == case_of("fp32").case_id
         assert is_own(reference_of(case))
 
-    def test_another_optimizer_batch_or_model_is_another_reference(self) -> None:
-        others = [case_of(), case_of(optimizer="sgd"), case_of(batch=4)]
-        others.append(replace(case_of(), model=models("distilbert-tiny")[0]))
-        assert len({reference_of(case).case_id for case in others}) == 4
-
-    def test_inference_has_none(self) -> None:
-        _, shop = gathered([case_of(mode=Mode.INFERENCE)])
-        assert not shop.made
-
 
 class TestCurve:
-    def test_it_is_trained_with_the_settings_of_the_run(self) -> None:
+    def test_it_is_trained_with_the_settings_of_the_run(self):
         case = case_of("bf16", hardware="cuda", optimizer="sgd", gradient_checkpointing=True)
         curves, shop = gathered([case])
         opened, trained = shop.asked
@@ -131,7 +121,7 @@ class TestCurve:
         assert found.verdict.word == FAILED
         assert found.verdict.error == pytest.approx(0.5)
 
-    def test_it_is_trained_once_for_every_precision_and_launch(self) -> None:
+    def test_a_curve_is_trained_once_a_question(self):
         shop = Workshop(falls)
         context = context_of(shop)
         cases = [case_of("bf16"), case_of("fp16"), case_of("fp32", hardware="cuda")]
@@ -139,11 +129,9 @@ class TestCurve:
             context.curves.gather(context, [Planned(case, CPU) for case in cases])
         assert len(shop.made) == 1
 
-    def test_every_batch_has_its_own(self) -> None:
         _, shop = gathered([case_of(batch=1), case_of(batch=4)])
         assert len(shop.made) == 2
 
-    def test_what_will_not_be_measured_needs_none(self) -> None:
         shop = Workshop(falls)
         context = context_of(shop)
         refusal = Refusal(Status.UNSUPPORTED, "precision", "no", "")
@@ -168,29 +156,29 @@ class TestOwnNoise:
         curves, _ = gathered([case], shop)
         return curves.judge(context_of(shop), case, curve).verdict
 
-    def test_what_a_nudge_does_to_the_reference_is_allowed_four_times(self) -> None:
+    def test_what_a_nudge_does_to_the_reference_is_allowed_four_times(self):
         verdict = self.judged(Workshop(self.chaotic), self.OFF)
         assert verdict.word == OK
         assert verdict.error < verdict.tolerance <= 4 * 0.2
 
-    def test_chaos_is_no_excuse_for_narrow_products(self) -> None:
+    def test_chaos_is_no_excuse_for_narrow_products(self):
         """The first loss is of a forward pass alone."""
         narrow = Curve([2.01, *self.OFF.losses[1:]])
         assert self.judged(Workshop(self.chaotic), narrow).word == NOT_DONE
 
-    def test_without_such_noise_it_is_wrong(self) -> None:
+    def test_without_such_noise_it_is_wrong(self):
         verdict = self.judged(Workshop(falls), self.OFF)
         assert verdict.word == FAILED
         assert verdict.tolerance == pytest.approx(0.01)
 
-    def test_what_is_right_costs_no_second_curve(self) -> None:
+    def test_what_is_right_costs_no_second_curve(self):
         shop = Workshop(falls)
         for precision, off in (("fp32", 1e-5), ("bf16", 0.05)):
             near = Curve([FALLING[0], *(loss + off * 0.9 for loss in FALLING[1:])])
             assert self.judged(shop, near, precision).word == OK
         assert len(shop.made) == 2
 
-    def test_a_nudge_is_of_weights_too(self) -> None:
+    def test_a_nudge_is_of_weights_too(self):
         """Ids of words cannot be a little larger."""
         from accelbench.core.protocols import Job
         from accelbench.engines.pytorch.session import PytorchSession
@@ -223,18 +211,18 @@ class TestNarrowProducts:
     """In fp32 a training whose products are silently narrow is not verified."""
 
     @pytest.mark.parametrize("model", NARROW)
-    def test_fp16_is_not_verified_as_fp32(self, model: str) -> None:
+    def test_fp16_is_not_verified_as_fp32(self, model):
         noise = (5e-7, 1e-6, 4e-4 if model == "resnet-tiny" else 1e-6)
         assert judge_fp32(FP16[model], noise, NARROW[model]).word == NOT_DONE
         bf16 = [8 * error for error in FP16[model]]
         assert judge_fp32(bf16, noise, NARROW[model]).word == NOT_DONE
 
     @pytest.mark.parametrize("model", [model for model in NARROW if model != "vit-tiny"])
-    def test_fp32_of_another_engine_is(self, model: str) -> None:
+    def test_fp32_of_another_engine_is(self, model):
         noise = (5e-7, 1e-6, 4e-4 if model == "resnet-tiny" else 1e-6)
         assert judge_fp32((1e-7, 4e-6, 2.2e-5), noise, NARROW[model]).word == OK
 
-    def test_what_cannot_be_told_apart_is_not_verified(self) -> None:
+    def test_what_cannot_be_told_apart_is_not_verified(self):
         assert judge_fp32((1e-3,) * 3, (1e-2,) * 3, (1e-2,) * 3).word == NOT_DONE
         assert judge_fp32((1e-3,) * 3, (0.0,) * 3, (0.0,) * 3).word == NOT_DONE
 
@@ -251,26 +239,20 @@ class TestWeights:
         curves, _ = gathered([case], shop)
         return str(curves.judge(context_of(shop), case, Curve(FALLING, "", **weights)).verdict.word)
 
-    def test_weights_that_stand_still_where_the_reference_trains_them(self) -> None:
+    def test_weights_tell_what_was_trained(self):
         case = case_of("fp32", runtime="jax")
         moved = [f"w{i}" for i in range(9)]
         assert self.word(case, moved=moved, still=["w9", "idle"]) == FAILED
         assert self.word(case, moved=[*moved, "w9"], still=["idle"]) == OK
-
-    def test_fp16_may_lose_some_small_gradients(self) -> None:
         moved = [f"w{i}" for i in range(9)]
         assert self.word(case_of("fp16"), moved=moved, still=["w9"]) == OK
         assert self.word(case_of("fp16"), moved=moved[:5], still=["w5", "w6", "w7", "w8"]) == FAILED
-
-    def test_weights_that_no_timed_step_trains(self) -> None:
         names = [f"w{i}" for i in range(10)]
         assert self.word(case_of("bf16"), moved=names, idle=names[:4]) == FAILED
-
-    def test_of_other_names_nothing_is_known(self) -> None:
         assert self.word(case_of("fp32", runtime="jax"), moved=["a"], still=["b"]) == OK
 
 
-def test_a_run_on_another_runtime_says_why_it_has_no_convergence(scripted: Scripted) -> None:
+def test_a_run_on_another_runtime_says_why_it_has_no_convergence(scripted):
     """The scripted runtime tells no losses, and no pytorch is among this run's runtimes."""
     planned = scripted.journey(batches=[1])
     cases = tuple(
@@ -283,7 +265,7 @@ def test_a_run_on_another_runtime_says_why_it_has_no_convergence(scripted: Scrip
     assert row["nulls"]["convergence"] == "the runtime tells no losses"
 
 
-def test_a_real_case_is_held_against_a_real_reference(tmp_path: Any) -> None:
+def test_a_real_case_is_held_against_a_real_reference(tmp_path):
     """Two workers of the engine: fp32 trains unmeasured, then bf16 is measured."""
     from accelbench.core.facts import new_run_id
     from accelbench.run.conduct import lifecycle

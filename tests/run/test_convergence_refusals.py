@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from convergence_makers import (
@@ -37,63 +36,47 @@ def flops(value: float) -> Callable[[Planned], AnalyticCost]:
 class TestOwnPass:
     """When the worker that measured is asked for its losses, and when it need not be."""
 
-    def test_it_is_asked_where_there_is_something_to_compare(self) -> None:
+    def test_it_is_asked_where_it_is_worth_its_time(self):
         curves, shop = gathered([case_of()])
         assert curves.known(context_of(shop), case_of(), measured()) is None
-
-    def test_a_runtime_that_tells_no_losses_is_not_asked(self) -> None:
         curves, shop = gathered([case_of()])
         known = curves.known(context_of(shop), case_of(), {"latency_mean_ms": 1.0})
-        assert known is not None
         assert known.why == "the runtime tells no losses"
-
-    def test_ten_steps_of_more_than_a_minute_are_not_trained(self) -> None:
         curves, shop = gathered([case_of()])
         known = curves.known(context_of(shop), case_of(), measured(seconds=7))
-        assert known is not None
         assert "would take 70 s, and 60 s is the most" in known.why
 
-    def test_what_would_be_compiled_anew_counts(self) -> None:
         curves, shop = gathered([case_of()])
         known = curves.known(
             context_of(shop), case_of(compile=True), measured() | {"compile_ms": 60_000.0}
         )
-        assert known is not None
         assert "would take 61 s, and 60 s is the most" in known.why
 
-    def test_nor_what_a_budget_has_no_time_for(self) -> None:
         curves, shop = gathered([case_of()])
         context = context_of(shop, budget=Budget(40.0, 1, now=lambda: 0.0))
         known = curves.known(context, case_of(), measured(seconds=1.1))
-        assert known is not None
         assert "would take 11 s, and 10 s is the most" in known.why
         assert curves.known(context, case_of(), measured(seconds=0.9)) is None
 
-    def test_nor_where_the_reference_is_worth_nothing(self) -> None:
         shop = Workshop(lambda request: {**falls(request), "losses": [0.0] * STEPS})
         assert "contrastive" in why_not([case_of(batch=1)], shop)
 
 
 class TestWhyNot:
-    def test_the_runtime_is_missing(self) -> None:
+    def test_a_reference_that_cannot_be_trained_says_why(self):
         assert "pytorch is not installed" in why_not([case_of()], runtimes={})
-
-    def test_the_runtime_cannot(self) -> None:
         card = Card(Support(ok=False, reason="no_training", message="nobody trains this"))
         assert "nobody trains this" in why_not([case_of()], runtimes={"pytorch": card})
 
-    def test_it_would_not_fit(self) -> None:
         shop = Workshop(falls)
         why = why_not([case_of()], shop, estimate=lambda _: 3 * 2**30)
         assert "3.0 GiB" in why
         assert "1.0 GiB is free" in why
         assert not shop.made
 
-    def test_where_nothing_was_counted_its_weights_alone_may_not_fit(self) -> None:
         why = why_not([case_of()], estimate=lambda _: None, free=lambda _: 2**20)
         assert "GiB is free" in why
 
-    def test_it_would_take_too_long(self) -> None:
         shop = Workshop(falls)
         # 10 steps of 2e11 operations at 2e10 a second.
         assert "100 s, and 60 s" in why_not([case_of()], shop, cost=flops(2e11))
@@ -101,11 +84,8 @@ class TestWhyNot:
         gathered([case_of()], shop, cost=flops(1e11))
         assert shop.made
 
-    def test_a_budget_leaves_less_time(self) -> None:
         budget = Budget(40.0, 1, now=lambda: 0.0)
         assert "20 s, and 10 s" in why_not([case_of()], cost=flops(4e10), budget=budget)
-
-    def test_uncounted_operations_are_guessed_from_the_weights(self) -> None:
         large = replace(case_of(), model=models("bert-base")[0], shapes=Shapes(128, 512))
         assert "would take" in why_not([large])
 
@@ -118,17 +98,17 @@ class TestWhyNot:
         ],
     )
     @pytest.mark.parametrize("when", ["open", "losses"])
-    def test_whatever_happens_to_its_worker(self, when: str, answer: Any, part: str) -> None:
+    def test_whatever_happens_to_its_worker(self, when, answer, part):
         shop = Workshop(lambda request: answer if request["do"] == when else falls(request))
         assert part in why_not([case_of()], shop)
 
     @pytest.mark.parametrize(
         "error", [SurroundingsError("no engine"), ClosedError(), TimeoutError()]
     )
-    def test_its_worker_does_not_start(self, error: Exception) -> None:
+    def test_its_worker_does_not_start(self, error):
         assert "did not start" in why_not([case_of()], Workshop(falls, fails=error))
 
-    def test_a_reason_is_remembered_as_a_curve_is(self) -> None:
+    def test_a_reason_is_remembered_as_a_curve_is(self):
         shop = Workshop(lambda _: ClosedError("end of file"))
         context = context_of(shop)
         for _ in range(3):
@@ -136,7 +116,7 @@ class TestWhyNot:
         assert len(shop.made) == 1
 
 
-def test_a_run_that_verifies_nothing_trains_no_reference() -> None:
+def test_a_run_that_verifies_nothing_trains_no_reference():
     """`--benchmark-only` is of training as well."""
     shop, settings = Workshop(falls), RunSettings(run_id="run", threads=1, verify="off")
     assert why_not([case_of("bf16")], shop, settings=settings) == "it was not asked for"

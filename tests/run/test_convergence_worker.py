@@ -40,7 +40,7 @@ class TestAskingItsWorker:
     def answer(self, _: Mapping[str, Any]) -> Any:
         return {"losses": [2.0 - 0.099 * i for i in range(STEPS)], "cpu_seconds": 3.0}
 
-    def test_its_losses_without_dropout_are_what_is_compared(self) -> None:
+    def test_its_losses_without_dropout_are_what_is_compared(self):
         outcome, launch = self.compared(Workshop(falls))
         metrics = outcome.measurement["metrics"]
         assert metrics["convergence"] == pytest.approx(0.99)
@@ -48,9 +48,7 @@ class TestAskingItsWorker:
         assert metrics["loss_per_step"] == FALLING  # of the timed steps, as they were
         assert launch._talk._worker is not None
 
-    def test_losses_of_another_training_are_no_result(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_losses_of_another_training_are_no_result(self, monkeypatch):
         wrong = {"losses": FALLING[::-1], "cpu_seconds": 3.0}
         # Asked for its own noise, the reference falls as before.
         monkeypatch.setattr(self, "answer", lambda r: falls(r) if r.get("nudge") else wrong)
@@ -71,8 +69,8 @@ class TestAskingItsWorker:
         ],
     )
     def test_a_failure_is_a_reason_and_the_next_case_has_a_fresh_worker(
-        self, answer: Any, part: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+        self, answer, part, monkeypatch
+    ):
         monkeypatch.setattr(self, "answer", lambda _: answer)
         outcome, launch = self.compared(Workshop(falls))
         assert outcome.status is Status.OK
@@ -82,7 +80,7 @@ class TestAskingItsWorker:
 
 
 class TestWorker:
-    def test_a_session_that_cannot_do_without_dropout_says_so(self) -> None:
+    def test_a_session_that_cannot_do_without_dropout_says_so(self):
         bench = CaseBench(PytorchRuntime(), cast("Any", None))
         bench._session = cast("Any", object())
         with pytest.raises(UnsupportedError, match="pytorch cannot train without dropout"):
@@ -98,9 +96,7 @@ class TestWorker:
             ({"skipped_steps": 3}, ["3 training steps overflowed"]),
         ],
     )
-    def test_steps_that_were_timed_and_skipped_are_told(
-        self, training: dict[str, Any], said: list[str]
-    ) -> None:
+    def test_steps_that_were_timed_and_skipped_are_told(self, training, said):
         evidence = Evidence(("cpu:0",), details={"training": training} if training else {})
         warnings = skipped(Measurement({}, {}, {}, Quality.CONVERGED, [], evidence))
         assert [text[: len(part)] for text, part in zip(warnings, said, strict=True)] == said

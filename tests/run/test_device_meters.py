@@ -44,7 +44,7 @@ class RecordedMeters:
         return None
 
 
-def test_throttling_seen_once_makes_the_case_throttled():
+def test_meters_tell_throttling_and_other_processes():
     watch = DeviceWatch(RecordedMeters([(), ("power cap",), ()]))
     for _ in range(3):
         watch.look()
@@ -55,21 +55,13 @@ def test_throttling_seen_once_makes_the_case_throttled():
     assert report["device_power_watts"] is None
     assert report["device_temperature_celsius"] == [61.0, 61.0]
 
-
-def test_a_quiet_device_says_nothing():
     watch = DeviceWatch(RecordedMeters([()]))
     watch.look()
     assert watch.quality() is None
     assert watch.warnings() == []
-
-
-def test_other_processes_are_told_but_not_the_worker_itself():
     watch = DeviceWatch(RecordedMeters([()], (ForeignProcess(7, None), ForeignProcess(8, 1))))
     watch.look(own_pid=7)
     assert watch.warnings() == ["1 other processes were on the device while it was measured."]
-
-
-def test_a_device_without_meters_reports_nothing():
     watch = DeviceWatch.of(Device("cpu", "host"))
     watch.look()
     assert watch.report() == {}

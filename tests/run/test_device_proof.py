@@ -24,7 +24,7 @@ def told(*devices: str, **more: Any) -> dict[str, Any]:
         told("cuda:0", shares={"cuda:0": 0.999}),  # rounded
     ],
 )
-def test_work_that_ran_where_it_was_asked_to_is_proved(evidence: dict[str, Any]) -> None:
+def test_work_that_ran_where_it_was_asked_to_is_proved(evidence):
     assert proved(evidence, "cuda:0")["requested"] == "cuda:0"
 
 
@@ -63,12 +63,12 @@ def test_work_that_ran_where_it_was_asked_to_is_proved(evidence: dict[str, Any])
         (told("cuda:0", shares=[1.0]), "bad_evidence", "are a list"),
     ],
 )
-def test_nothing_else_is(evidence: Any, reason: str, said: str) -> None:
+def test_nothing_else_is(evidence, reason, said):
     with pytest.raises(CaseError, match=said) as caught:
         proved(evidence, "cuda:0")
     assert caught.value.reason == reason
 
 
-def test_what_was_asked_is_what_is_kept() -> None:
+def test_what_was_asked_is_what_is_kept():
     kept = proved(told("cuda:0", requested="anything", details={"a": 1}), "cuda:0")
     assert kept == told("cuda:0", requested="cuda:0", details={"a": 1})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,7 +57,7 @@ def watched(meter: SteppedMeter) -> MeterThread:
     return watch
 
 
-def test_of_a_counter_the_updates_alone_are_kept() -> None:
+def test_of_a_counter_the_updates_alone_are_kept():
     watch = watched(SteppedMeter(1.0, 1.0, 2.0, 2.0, 3.0, method=EnergyMethod.COUNTER))
     readings = watch.readings()
     assert [reading.values for reading in readings] == [(1.0,), (2.0,), (3.0,)]
@@ -66,13 +65,13 @@ def test_of_a_counter_the_updates_alone_are_kept() -> None:
     assert times == sorted(times)
 
 
-def test_of_power_every_reading_counts() -> None:
+def test_of_power_every_reading_counts():
     watch = watched(SteppedMeter(50.0, 50.0, 51.0, method=EnergyMethod.INTEGRATED))
     assert [r.values for r in watch.readings()[:3]] == [(50.0,), (50.0,), (51.0,)]
 
 
 @pytest.mark.parametrize("error", [MeterError("GPU is lost"), OSError("no such device")])
-def test_a_meter_that_fails_in_the_thread_is_told_outside(error: Exception) -> None:
+def test_a_meter_that_fails_in_the_thread_is_told_outside(error):
     watch = watched(SteppedMeter(1.0, error, method=EnergyMethod.COUNTER))
     with pytest.raises(MeterError, match=str(error)):
         watch.readings()
@@ -82,9 +81,7 @@ CPU = Device("cpu", "A processor")
 CASE = Case(models("bert-tiny")[0], Target("pytorch", "cpu"), "fp32", Shapes(4, 16), "training")
 
 
-def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_meter_nothing_is_stepped_and_the_reason_stands(monkeypatch, tmp_path):
     monkeypatch.setenv(POWERCAP_VARIABLE, str(tmp_path))
     monkeypatch.setattr(energy, "energy_meter", lambda *_: NO_POWERCAP)
     nothing: Any = None
@@ -102,7 +99,7 @@ def ranks(hardware: str, count: int) -> Case:
     return replace(CASE, target=Target("pytorch", hardware), world_size=count)
 
 
-def test_each_process_s_gpu_is_metered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_s_gpu_is_metered(monkeypatch):
     present = [Absent("cuda", "GPU 9 is lost", ""), *GPUS]
     monkeypatch.setattr(case_checks, "detect", lambda hardware: present)
     assert devices_of(ranks("cuda", 3), GPUS[0], 1) == GPUS[:3]
@@ -112,7 +109,7 @@ def test_each_process_s_gpu_is_metered(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_processes_that_share_a_cpu_are_metered_once_and_other_machines_not() -> None:
+def test_processes_that_share_a_cpu_are_metered_once_and_other_machines_not():
     assert devices_of(ranks("cpu", 2), CPU, 1) == [CPU]
     for hardware, device in (("cpu", CPU), ("cuda", GPUS[0])):
         assert devices_of(ranks(hardware, 4), device, 2) == NotAvailable(
@@ -120,7 +117,7 @@ def test_processes_that_share_a_cpu_are_metered_once_and_other_machines_not() ->
         )
 
 
-def test_a_dry_run_counts_the_pass_where_there_is_a_meter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_counts_the_pass_where_there_is_a_meter(monkeypatch):
     group: Any = [type("P", (), {"device": CPU}), type("P", (), {"device": CPU})]
     settings = RunSettings(run_id="", energy=True, launches=3)
     monkeypatch.setattr(run_forecast, "_has_meter", lambda device: True)

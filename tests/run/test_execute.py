@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 from accelbench.core.errors import StoreError
 from accelbench.run import execute as service
@@ -31,9 +31,7 @@ def database(tmp_path: Path) -> Database:
     return Database(tmp_path / "results.duckdb")
 
 
-def test_results_are_in_the_database_when_it_returns(
-    scripted: Scripted, database: Database
-) -> None:
+def test_results_are_in_the_database_when_it_returns(scripted, database):
     planned, watched = scripted.journey(batches=(1, 4), iterations=2), list[Any]()
 
     def observe(spec: PlannedRun, found: Any, surroundings: Mapping[str, Any]) -> Watcher:
@@ -48,7 +46,7 @@ def test_results_are_in_the_database_when_it_returns(
     assert {row["run_id"] for row in database.results()} == {planned.settings.run_id}
 
 
-def test_a_planner_is_told_what_is_here(scripted: Scripted, database: Database) -> None:
+def test_a_planner_is_told_what_is_here(scripted, database):
     asked: list[Any] = []
     scripted.journey()
 
@@ -62,12 +60,12 @@ def test_a_planner_is_told_what_is_here(scripted: Scripted, database: Database) 
     assert "scripted" in runtimes
 
 
-def test_where_nothing_is_planned_nothing_is_written(database: Database) -> None:
+def test_where_nothing_is_planned_nothing_is_written(database):
     assert not execute(lambda *_: [], StoredResults(database), lambda *_: Watcher())
     assert not database.there
 
 
-def test_several_runs_are_planned_as_they_come(scripted: Scripted, tmp_path: Path) -> None:
+def test_several_runs_are_planned_as_they_come(scripted, tmp_path):
     ended: list[str] = []
 
     def planner(*_: Any) -> Any:
@@ -82,9 +80,7 @@ def test_several_runs_are_planned_as_they_come(scripted: Scripted, tmp_path: Pat
     assert len(list((tmp_path / "journals").glob("*.jsonl"))) == 2
 
 
-def test_a_run_that_an_error_ended_says_how_to_go_on(
-    scripted: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_an_error_ended_says_how_to_go_on(scripted, tmp_path, monkeypatch):
     class Hinting(StoredResults):
         def resume_hint(self, run_id: str) -> str:
             return f"Go on with {run_id}."
@@ -102,9 +98,7 @@ def test_a_run_that_an_error_ended_says_how_to_go_on(
     assert error.value.advice == f"Make room. Go on with {planned.settings.run_id}."
 
 
-def test_what_was_cut_off_is_gone_on_with_and_stored(
-    scripted: Scripted, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_cut_off_is_gone_on_with_and_stored(scripted, database, monkeypatch):
     class Leaving(Watcher):
         def case_finished(self, row: Mapping[str, Any]) -> None:
             super().case_finished(row)
@@ -120,7 +114,7 @@ def test_what_was_cut_off_is_gone_on_with_and_stored(
     assert len(list(database.results())) == 2
 
 
-def test_nobody_else_starts_a_run() -> None:
+def test_nobody_else_starts_a_run():
     """By the functions that do: whoever else called them would repeat the service.
 
     A node of a fleet does, which leaves plan and rows to the fleet's own driver.

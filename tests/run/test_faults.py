@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fixed_machine import CPU, models
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 from accelbench.core.case import Case
 from accelbench.run.plan import run_forecast
@@ -36,9 +36,7 @@ def outcome(row: Mapping[str, Any]) -> tuple[str, str | None]:
 
 @pytest.mark.parametrize("how", ENDINGS)
 @pytest.mark.parametrize("when", PHASES)
-def test_a_fault_becomes_a_result_and_the_next_model_a_fresh_worker(
-    scripted: Scripted, how: str, when: str
-) -> None:
+def test_a_fault_becomes_a_result_and_the_next_model_a_fresh_worker(scripted, how, when):
     # Struck once: the flag file is made by the fault itself.
     flag = str(scripted.folder / "struck")
     scripted.script({"how": how, "when": when, "flag": flag})
@@ -56,9 +54,7 @@ def test_a_fault_becomes_a_result_and_the_next_model_a_fresh_worker(
 
 
 @pytest.mark.parametrize("how", ["raise", "segv", "kill"])
-def test_a_fault_while_stepping_leaves_the_other_batches_to_a_fresh_worker(
-    scripted: Scripted, how: str
-) -> None:
+def test_a_fault_while_stepping_leaves_the_other_batches_to_a_fresh_worker(scripted, how):
     scripted.script({"how": how, "when": "step", "batch": 4, "step": 7})
     watcher = Watcher()
     rows = scripted.run(watcher=watcher)
@@ -68,9 +64,7 @@ def test_a_fault_while_stepping_leaves_the_other_batches_to_a_fresh_worker(
 
 
 @pytest.mark.parametrize("when", ["prepare", "step"])
-def test_a_hang_is_ended_by_the_timeout_and_no_process_is_left(
-    scripted: Scripted, when: str
-) -> None:
+def test_a_hang_is_ended_by_the_timeout_and_no_process_is_left(scripted, when):
     scripted.script({"how": "hang", "when": when, "batch": 4})
     watcher = Watcher()
     rows = scripted.run(timeout=1.0, watcher=watcher)
@@ -83,7 +77,7 @@ def test_a_hang_is_ended_by_the_timeout_and_no_process_is_left(
     assert not watcher.alive()
 
 
-def test_a_hang_while_loading_is_not_repeated_for_every_batch(scripted: Scripted) -> None:
+def test_a_hang_while_loading_is_not_repeated_for_every_batch(scripted):
     scripted.script({"how": "hang", "when": "open"})
     watcher = Watcher()
     rows = scripted.run(timeout=1.0, watcher=watcher)
@@ -94,16 +88,14 @@ def test_a_hang_while_loading_is_not_repeated_for_every_batch(scripted: Scripted
     assert not watcher.alive()
 
 
-def test_a_worker_killed_while_loading_is_tried_again_at_the_next_batch(
-    scripted: Scripted,
-) -> None:
+def test_a_worker_killed_while_loading_is_tried_again_at_the_next_batch(scripted):
     flag = str(scripted.folder / "struck")
     scripted.script({"how": "kill", "when": "open", "flag": flag})
     rows = scripted.run()
     assert [row["reason"] for row in rows] == ["killed", None, None]
 
 
-def test_after_running_out_of_memory_larger_batches_are_skipped(scripted: Scripted) -> None:
+def test_after_running_out_of_memory_larger_batches_are_skipped(scripted):
     scripted.script({"how": "oom", "when": "step", "batch": 16})
     rows = scripted.run("bert-base", batches=[1, 4, 16, 64])
     assert [row["status"] for row in rows] == ["ok", "ok", "out_of_memory", "skipped"]
@@ -113,7 +105,7 @@ def test_after_running_out_of_memory_larger_batches_are_skipped(scripted: Script
         assert "bert-tiny" in row["advice"]
 
 
-def test_without_memory_for_the_model_itself_no_batch_is_advised(scripted: Scripted) -> None:
+def test_without_memory_for_the_model_itself_no_batch_is_advised(scripted):
     scripted.script({"how": "oom", "when": "open"})
     rows = scripted.run("bert-base", batches=[8, 16])
     assert [row["status"] for row in rows] == ["out_of_memory"] * 2
@@ -122,9 +114,7 @@ def test_without_memory_for_the_model_itself_no_batch_is_advised(scripted: Scrip
         assert "bert-tiny" in row["advice"]
 
 
-def test_what_cannot_fit_is_refused_before_anything_is_allocated(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_fit_is_refused_before_anything_is_allocated(scripted, monkeypatch):
     base = models("bert-base")[0]
     fits = run_forecast.memory(case_like(base, 8))
     monkeypatch.setattr(run_forecast, "free", lambda device: fits)
@@ -146,9 +136,7 @@ def case_like(model: Any, batch: int) -> Case:
     return Case(model, Target("scripted", "cpu"), "fp32", Shapes(batch, model.sequence))
 
 
-def test_memory_is_judged_by_what_was_free_before_the_worker_took_any(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_judged_by_what_was_free_before_the_worker_took_any(scripted, monkeypatch):
     need = run_forecast.memory(case_like(models("bert-base")[0], 4))
     assert need is not None
     looks: list[int] = []
@@ -162,7 +150,7 @@ def test_memory_is_judged_by_what_was_free_before_the_worker_took_any(
     assert [row["status"] for row in rows] == ["ok", "ok"]
 
 
-def test_a_leak_shows_in_the_peak(scripted: Scripted) -> None:
+def test_a_leak_shows_in_the_peak(scripted):
     scripted.script(leak_bytes=0)
     (clean,) = scripted.run(batches=[1], iterations=40, warmup=1)
     scripted.script(leak_bytes=2**20)
@@ -173,13 +161,13 @@ def test_a_leak_shows_in_the_peak(scripted: Scripted) -> None:
     assert leaking["memory_source"]
 
 
-def test_a_used_up_budget_skips_with_a_reason(scripted: Scripted) -> None:
+def test_a_used_up_budget_skips_with_a_reason(scripted):
     rows = scripted.run(budget=1e-9)
     assert [outcome(row) for row in rows] == [("skipped", "budget")] * 3
     assert all("--budget" in row["advice"] for row in rows)
 
 
-def test_a_hang_in_a_budget_is_skipped_when_it_is_used_up(scripted: Scripted) -> None:
+def test_a_hang_in_a_budget_is_skipped_when_it_is_used_up(scripted):
     scripted.script({"how": "hang", "when": "step", "batch": 4})
     watcher = Watcher()
     rows = scripted.run(budget=1.5, watcher=watcher)
@@ -187,26 +175,26 @@ def test_a_hang_in_a_budget_is_skipped_when_it_is_used_up(scripted: Scripted) ->
     assert not watcher.alive()
 
 
-def test_silent_fallback_is_a_failure(scripted: Scripted) -> None:
+def test_silent_fallback_is_a_failure(scripted):
     scripted.script({"how": "fallback", "when": "step"})
     (row,) = scripted.run(batches=[1])
     assert outcome(row) == ("failed", "fallback")
 
 
-def test_a_figure_that_json_does_not_hold_fails_the_case_alone(scripted: Scripted) -> None:
+def test_a_figure_that_json_does_not_hold_fails_the_case_alone(scripted):
     scripted.script(step_ns=[float("nan")])
     (row,) = scripted.run(batches=[1])
     assert row["status"] == "failed"
 
 
-def test_a_runtime_that_is_gone_is_unsupported(scripted: Scripted) -> None:
+def test_a_runtime_that_is_gone_is_unsupported(scripted):
     planned = scripted.journey(batches=[1])
     gone = dataclasses.replace(planned, runtimes={})
     (row,) = scripted.start(gone, Watcher()).rows
     assert outcome(row) == ("unsupported", "no_runtime")
 
 
-def test_a_refused_case_is_a_result_without_a_process(scripted: Scripted) -> None:
+def test_a_refused_case_is_a_result_without_a_process(scripted):
     from accelbench.core.vocabulary import Status
     from accelbench.run.plan.request import Plan, Planned, Refusal
 

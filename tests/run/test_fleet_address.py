@@ -16,7 +16,7 @@ from accelbench.fleet.session import FleetAddress
 ABSENT = Path("no\x1b[31mwhere")
 
 
-def test_an_absent_token_file_is_quoted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_token_file_is_quoted_as_text(monkeypatch):
     monkeypatch.setattr(session, "_refuse_without_ray", lambda: None)
     messages = []
     for ask in (
@@ -29,7 +29,7 @@ def test_an_absent_token_file_is_quoted_as_text(monkeypatch: pytest.MonkeyPatch)
     assert messages == ["There is no token file 'no<U+001B>[31mwhere'."] * 2
 
 
-def test_an_address_where_nothing_listens_is_said_at_once(tmp_path: Path) -> None:
+def test_an_address_where_nothing_listens_is_said_at_once(tmp_path):
     """Ray by itself tries for longer than two minutes."""
     pytest.importorskip("ray")
     token = tmp_path / "token"

@@ -33,7 +33,7 @@ CPU = NodeOffer("a", {"cpu": 1})
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_every_case_ends_once_under_random_faults(seed: int) -> None:
+def test_every_case_ends_once_under_random_faults(seed):
     source = random.Random(seed)
     launches = source.choice([1, 1, 3])
     work = units(source.randint(1, 25), source.randint(1, 4), launches=launches)
@@ -56,7 +56,7 @@ def test_every_case_ends_once_under_random_faults(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_devices_of_one_node_are_shared_out(seed: int) -> None:
+def test_devices_of_one_node_are_shared_out(seed):
     nodes = [node("host", cpu=1, cuda=4), node("small", cpu=1)]
     work = units(16, 2, hardware=("cuda", "cpu"))
     ended = run_on(nodes, work, random_faults(seed, nodes, 60.0))
@@ -64,47 +64,36 @@ def test_devices_of_one_node_are_shared_out(seed: int) -> None:
     assert all(len(rows) == 1 for rows in ended.by_case.values())
 
 
-def test_without_faults_all_is_measured_once_and_nothing_is_tried_twice() -> None:
-    ended = run_on([node("a"), node("b")], units(10, 3))
-    assert ended.statuses == {"ok": 30}
-    assert {row["attempt"] for row in ended.kept.results} == {1}
-    assert ended.cluster.now() == pytest.approx(5 * 3 * 10.0)
-
-
-def test_a_killed_node_s_units_are_measured_elsewhere() -> None:
+def test_what_a_lost_node_left_is_measured_elsewhere_and_counts_once():
     ended = run_on([node("a"), node("b")], units(8), [NodeFault(25.0, "b", "kill")])
     assert ended.statuses == {"ok": 16}
     assert ended.heard.lost == ["b"]
     assert {row["run_id"].rpartition(".")[2] for row in ended.kept.results} == {"a", "b"}
 
-
-def test_what_a_node_finished_before_it_was_lost_counts() -> None:
-    """Of a unit with four cases, two were there: the other two alone are measured again."""
+    # Of a unit with four cases, two were there: the other two alone are measured again.
     ended = run_on([node("a"), node("b")], units(2, 4), [NodeFault(25.0, "b", "kill")])
     attempts = sorted(rows[0]["attempt"] for rows in ended.by_case.values())
     assert attempts == [1, 1, 1, 1, 1, 1, 2, 2]
     assert ended.cluster.busy_seconds == pytest.approx(80.0)
 
-
-def test_a_hung_node_is_given_up_and_passed_over() -> None:
     rules = DispatchRules(silence=60.0, blamed=1)
     ended = run_on([node("a"), node("b")], units(8), [NodeFault(25.0, "b", "hang")], rules=rules)
     assert ended.statuses == {"ok": 16}
     assert any("b gets no more units" in note for note in ended.heard.notes)
-
-
-def test_what_comes_late_from_a_node_that_was_cut_off_is_not_counted_twice() -> None:
     ended = run_on([node("a"), node("b")], units(6), [NodeFault(15.0, "b", "cut", seconds=70.0)])
     assert ended.statuses == {"ok": 12}
     assert all(len(rows) == 1 for rows in ended.by_case.values())
 
-
-def test_a_late_result_is_taken_where_nobody_else_has_measured_it() -> None:
-    """The only node is cut off and comes back: what it measured meanwhile counts."""
+    # The only node is cut off and comes back: what it measured meanwhile counts.
     faults = [NodeFault(15.0, "a", "cut", seconds=40.0)]
     ended = run_on([node("a")], units(1, 2), faults, rules=DispatchRules(patience=1000.0))
     assert ended.statuses == {"ok": 2}
     assert {row["attempt"] for row in ended.kept.results} == {1}
+
+    ended = run_on([node("a"), node("b")], units(10, 3))
+    assert ended.statuses == {"ok": 30}
+    assert {row["attempt"] for row in ended.kept.results} == {1}
+    assert ended.cluster.now() == pytest.approx(5 * 3 * 10.0)
 
 
 TOGETHER = Need("cpu", together=True, nodes=2)
@@ -115,7 +104,7 @@ def together(number: int) -> WorkUnit:
     return replace(unit, number=number, need=TOGETHER)
 
 
-def test_two_nodes_that_make_steps_together_are_one_place() -> None:
+def test_two_nodes_that_make_steps_together_are_one_place():
     """Of five nodes two pairs: two units at once, and so many wait in the cluster."""
     dispatcher = Dispatcher([together(n) for n in range(6)], DispatchRules(ahead=0.5))
     for name in "abcde":
@@ -126,7 +115,7 @@ def test_two_nodes_that_make_steps_together_are_one_place() -> None:
     assert submitted == [0, 1, 2]
 
 
-def test_too_few_nodes_for_a_step_are_reported_at_once() -> None:
+def test_too_few_nodes_for_a_step_are_reported_at_once():
     dispatcher = Dispatcher([together(0)])
     dispatcher.node_joined(NodeOffer("a", {"cpu": 1}))
     dispatcher.nodes_known()
@@ -134,7 +123,7 @@ def test_too_few_nodes_for_a_step_are_reported_at_once() -> None:
     assert dispatcher.due(0.0) == [GiveUp(0, "no_node", why)]
 
 
-def test_of_two_nodes_one_may_be_lost_and_come_back() -> None:
+def test_of_two_nodes_one_may_be_lost_and_come_back():
     dispatcher = Dispatcher([together(0)], DispatchRules(patience=50.0))
     for name in "ab":
         dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
@@ -154,7 +143,7 @@ def test_of_two_nodes_one_may_be_lost_and_come_back() -> None:
     assert dispatcher.due(70.0) == [GiveUp(0, "no_node", why)]
 
 
-def test_each_further_node_is_told_its_part() -> None:
+def test_each_further_node_is_told_its_part():
     settings = RunSettings(nodes=3, threads=4, timeout=30.0)
     unit = together(7)
     (planned, *_) = unit.cases
@@ -169,14 +158,14 @@ def test_each_further_node_is_told_its_part() -> None:
     assert (told["patience"], told["timeout"]) == (99.0, 30.0)
 
 
-def test_the_node_that_measures_is_told_where_both_arms_meet() -> None:
+def test_the_node_that_measures_is_told_where_both_arms_meet():
     task = {"settings": {"rendezvous": None}, "against": {"settings": {"rendezvous": None}}}
     told = meeting_at(task, "h:1")
     assert told["settings"]["rendezvous"] == told["against"]["settings"]["rendezvous"] == "h:1"
     assert task["settings"]["rendezvous"] is None
 
 
-def test_what_no_node_has_is_reported_at_once() -> None:
+def test_what_no_node_has_is_reported_at_once():
     ended = run_on([node("a")], units(4, 1, hardware=("cpu", "cuda")))
     (first, *_), reasons = ended.heard.rows, {r.get("reason") for r in ended.kept.results}
     assert first[1]["reason"] == "no_node"
@@ -185,7 +174,7 @@ def test_what_no_node_has_is_reported_at_once() -> None:
     assert ended.statuses == {"ok": 2, "unsupported": 2}
 
 
-def test_the_last_able_node_is_waited_for_a_while() -> None:
+def test_the_last_able_node_is_waited_for_a_while():
     rules = DispatchRules(patience=100.0)
     gone = [NodeFault(15.0, "b", "kill")]
     nodes = [node("a", cpu=1), node("b", cuda=1)]
@@ -196,7 +185,7 @@ def test_the_last_able_node_is_waited_for_a_while() -> None:
     assert late.statuses == {"ok": 8}
 
 
-def test_a_unit_that_fails_everywhere_ends_after_its_attempts() -> None:
+def test_a_unit_that_fails_everywhere_ends_after_its_attempts():
     dispatcher = Dispatcher(units(1, 1), DispatchRules(attempts=2, blamed=9))
     dispatcher.node_joined(CPU)
     dispatcher.nodes_known()
@@ -210,7 +199,7 @@ def test_a_unit_that_fails_everywhere_ends_after_its_attempts() -> None:
     assert dispatcher.over
 
 
-def test_a_straggler_is_ended_by_the_timeouts_of_its_cases() -> None:
+def test_a_straggler_is_ended_by_the_timeouts_of_its_cases():
     (unit,) = units(1, 1, timeout=10.0)
     dispatcher = Dispatcher([unit], DispatchRules(silence=50.0, attempts=1))
     dispatcher.node_joined(CPU)
@@ -228,7 +217,7 @@ def test_a_straggler_is_ended_by_the_timeouts_of_its_cases() -> None:
     assert give_up.reason == "node_hung"
 
 
-def test_events_of_an_attempt_that_no_longer_counts_change_nothing() -> None:
+def test_events_of_an_attempt_that_no_longer_counts_change_nothing():
     dispatcher = Dispatcher(units(1, 1))
     dispatcher.node_joined(CPU)
     dispatcher.due(0.0)
@@ -243,7 +232,7 @@ def test_events_of_an_attempt_that_no_longer_counts_change_nothing() -> None:
     assert dispatcher.attempt_of(0) == 2
 
 
-def test_a_node_where_two_units_in_a_row_fail_gets_no_more() -> None:
+def test_a_node_where_two_units_in_a_row_fail_gets_no_more():
     dispatcher = Dispatcher(units(6, 1), DispatchRules(blamed=2))
     for name in ("a", "b"):
         dispatcher.node_joined(NodeOffer(name, {"cpu": 1}))
@@ -259,7 +248,7 @@ def test_a_node_where_two_units_in_a_row_fail_gets_no_more() -> None:
     assert Cancel(submitted[2], 1) in dispatcher.due(2.0)
 
 
-def test_the_longest_goes_first_and_only_so_many_at_once() -> None:
+def test_the_longest_goes_first_and_only_so_many_at_once():
     work = units(200, 1)
     work = [type(unit)(**{**vars(unit), "seconds": float(unit.number)}) for unit in work]
     dispatcher = Dispatcher(work, DispatchRules(ahead=1.0))
@@ -268,7 +257,7 @@ def test_the_longest_goes_first_and_only_so_many_at_once() -> None:
     assert [action.unit for action in dispatcher.due(0.0)] == [199, 198, 197, 196, 195, 194]
 
 
-def test_the_spread_between_machines_has_every_case_on_every_node() -> None:
+def test_the_spread_between_machines_has_every_case_on_every_node():
     from accelbench.fleet.dispatch import on_each
 
     pinned = on_each(units(2, 2), {"a": frozenset({"cpu"}), "b": frozenset({"cpu"})})
@@ -278,13 +267,13 @@ def test_the_spread_between_machines_has_every_case_on_every_node() -> None:
         assert {row["run_id"].rpartition(".")[2] for row in rows} == {"a", "b"}
 
 
-def test_a_thousand_cases_on_forty_nodes_end_within_a_tenth_of_the_bound() -> None:
+def test_a_thousand_cases_on_forty_nodes_end_within_a_tenth_of_the_bound():
     source = random.Random(7)
     took: dict[str, float] = {}
     nodes = [node(f"n{number}") for number in range(40)]
 
     def seconds(case: object, name: str) -> float:
-        return took.setdefault(case.case_id, source.lognormvariate(2.0, 0.6))  # type: ignore[attr-defined]
+        return took.setdefault(case.case_id, source.lognormvariate(2.0, 0.6))
 
     ended = run_on(nodes, units(400, 3), seconds=seconds, rules=DispatchRules(silence=1e9))
     bound = sum(took.values()) / len(nodes)
@@ -292,7 +281,7 @@ def test_a_thousand_cases_on_forty_nodes_end_within_a_tenth_of_the_bound() -> No
     assert ended.cluster.now() <= 1.1 * bound
 
 
-def test_what_is_not_begun_within_the_budget_is_skipped_and_each_case_ends_once() -> None:
+def test_what_is_not_begun_within_the_budget_is_skipped_and_each_case_ends_once():
     rules = DispatchRules(budget=45.0, overtime=20.0)
     ended = run_on([node("a"), node("b")], units(8, 2), rules=rules)
     # Units of 20 s: two on each node have ended, and two more do within the overtime.
@@ -302,14 +291,14 @@ def test_what_is_not_begun_within_the_budget_is_skipped_and_each_case_ends_once(
     assert reason == ("budget", "the budget of 45 s was used up")
 
 
-def test_a_unit_that_runs_on_after_the_overtime_is_ended() -> None:
+def test_a_unit_that_runs_on_after_the_overtime_is_ended():
     rules = DispatchRules(budget=45.0, overtime=5.0)
     ended = run_on([node("a")], units(1, 2), rules=rules, seconds=lambda *_: 40.0)
     assert ended.statuses == {"ok": 1, "skipped": 1}
     assert ended.cluster.now() < 60.0
 
 
-def test_a_unit_is_told_what_is_left_of_the_budget_and_among_how_many() -> None:
+def test_a_unit_is_told_what_is_left_of_the_budget_and_among_how_many():
     told: list[tuple[float, int]] = []
 
     class Heeding(VirtualCluster):
@@ -327,7 +316,7 @@ def test_a_unit_is_told_what_is_left_of_the_budget_and_among_how_many() -> None:
     assert told[-1][1] <= 3
 
 
-def test_a_unit_whose_results_are_all_there_is_not_measured_again() -> None:
+def test_a_unit_whose_results_are_all_there_is_not_measured_again():
     """Its node is lost between its last result and its end."""
 
     class Forgetful(VirtualCluster):
@@ -345,7 +334,7 @@ def test_a_unit_whose_results_are_all_there_is_not_measured_again() -> None:
     assert ended.cluster.busy_seconds == pytest.approx(40.0)
 
 
-def test_several_processes_stay_with_the_one_that_they_are_held_against() -> None:
+def test_several_processes_stay_with_the_one_that_they_are_held_against():
     (one,) = units(1, 1, hardware=("cuda",))[0].cases
     several = replace(one, case=replace(one.case, world_size=2))
     other = replace(one, case=replace(one.case, precision="bf16"))

@@ -94,7 +94,7 @@ def database(tmp_path: Path) -> Database:
     return Database(tmp_path / "store.duckdb")
 
 
-def test_each_node_s_part_is_a_run_and_the_fleet_s_name_means_all(database: Database) -> None:
+def test_parts_are_runs_that_the_dashboard_follows(database):
     ended = started(database, cluster("a", "b"), Heard(), "cpu", "cuda")
     fleet = ended.run_id
     assert runs_of(database) == dict.fromkeys((fleet, f"{fleet}.a", f"{fleet}.b"), "finished")
@@ -111,8 +111,6 @@ def test_each_node_s_part_is_a_run_and_the_fleet_s_name_means_all(database: Data
     assert len(ended.rows) == 16
     assert ended.tally.counts == {"ok": 8, "unsupported": 8}
 
-
-def test_a_part_says_its_plan_and_its_node_s_environment(database: Database) -> None:
     ended = started(database, cluster("a"), Heard(), "cpu")
     facts = read(database.journals / f"{ended.run_id}.a.jsonl")
     (begun,) = [fact for fact in facts if fact.kind == RUN_STARTED]
@@ -120,8 +118,22 @@ def test_a_part_says_its_plan_and_its_node_s_environment(database: Database) -> 
     assert begun.body["fleet"] == ended.run_id
     assert sum(fact.kind == RUN_EXTENDED for fact in facts) == len(MODELS) - 1
 
+    # The node is lost between two launches: both are measured on the other one.
+    faults = (NodeFault(12.0, "b", "kill"),)
+    ended = started(database, cluster("a", "b", faults=faults), Heard(), "cpu", launches=2)
+    by_case: dict[str, set[str]] = {}
+    for row in ended.rows:
+        by_case.setdefault(row["case_id"], set()).add(row["run_id"])
+    assert len(ended.rows) == 16
+    assert all(len(runs) == 1 for runs in by_case.values())
 
-def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database: Database) -> None:
+    cut = started(database, cluster("a", "b"), Interrupting(5), "cpu")
+    run = Journals(database.journals).of(cut.run_id)
+    assert (run.planned, len(run.results)) == (8, 5)
+    assert [r.run_id for r in Journals(database.journals).unfinished([])] in ([], [cut.run_id])
+
+
+def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database):
     cut = started(database, cluster("a", "b"), Interrupting(5), "cpu")
     assert cut.interrupted
     assert last_unfinished(database.journals) == cut.run_id
@@ -146,7 +158,7 @@ def test_what_was_interrupted_is_gone_on_with_on_other_nodes(database: Database)
     assert len(again.rows) == 8
 
 
-def test_a_run_in_which_every_node_measures_all_is_gone_on_with(database: Database) -> None:
+def test_a_run_in_which_every_node_measures_all_is_gone_on_with(database):
     cut = started(database, cluster("a", "b"), Interrupting(9), "cpu", each=True)
     resume_on(cluster("a", "b"), cut.run_id, StoredResults(database), Heard())
     rows = Counter((r["run_id"], r["case_id"]) for r in rows_of(database.journals, cut.run_id))
@@ -154,18 +166,7 @@ def test_a_run_in_which_every_node_measures_all_is_gone_on_with(database: Databa
     assert set(rows.values()) == {1}
 
 
-def test_launches_of_a_case_count_together(database: Database) -> None:
-    """The node is lost between two launches: both are measured on the other one."""
-    faults = (NodeFault(12.0, "b", "kill"),)
-    ended = started(database, cluster("a", "b", faults=faults), Heard(), "cpu", launches=2)
-    by_case: dict[str, set[str]] = {}
-    for row in ended.rows:
-        by_case.setdefault(row["case_id"], set()).add(row["run_id"])
-    assert len(ended.rows) == 16
-    assert all(len(runs) == 1 for runs in by_case.values())
-
-
-def test_a_fleet_s_run_is_not_gone_on_with_on_one_machine(database: Database) -> None:
+def test_a_fleet_s_run_is_gone_on_with_on_a_fleet_alone(database):
     cut = started(database, cluster("a"), Interrupting(2), "cpu")
     for run in (cut.run_id, f"{cut.run_id}.a"):
         with pytest.raises(UsageError, match="is of a fleet") as refused:
@@ -173,8 +174,6 @@ def test_a_fleet_s_run_is_not_gone_on_with_on_one_machine(database: Database) ->
         assert refused.value.advice.endswith(f"accelbench fleet run --resume {cut.run_id}")
     assert lifecycle.last_unfinished(database.journals) is None
 
-
-def test_another_run_is_not_gone_on_with_on_a_fleet(database: Database) -> None:
     from accelbench.store.journal import Journal
 
     database.ensure()
@@ -184,15 +183,7 @@ def test_another_run_is_not_gone_on_with_on_a_fleet(database: Database) -> None:
         resume_on(cluster("a"), FLEET, StoredResults(database), Heard())
 
 
-def test_the_dashboard_follows_a_fleet_by_its_parts(database: Database) -> None:
-    cut = started(database, cluster("a", "b"), Interrupting(5), "cpu")
-    run = Journals(database.journals).of(cut.run_id)
-    assert run is not None
-    assert (run.planned, len(run.results)) == (8, 5)
-    assert [r.run_id for r in Journals(database.journals).unfinished([])] in ([], [cut.run_id])
-
-
-def test_a_fleet_without_nodes_is_refused() -> None:
+def test_a_fleet_without_nodes_is_refused():
     broken = FleetNode("a", "a", broken="accelbench does not run there")
     plans, places = planner("cpu"), StoredResults(None, Path())
     notes: list[str] = []
@@ -203,7 +194,7 @@ def test_a_fleet_without_nodes_is_refused() -> None:
     assert notes == ["a measures nothing: accelbench does not run there"]
 
 
-def test_arms_of_a_unit_count_together_or_not_at_all() -> None:
+def test_arms_of_a_unit_count_together_or_not_at_all():
     (whole,) = units(1, 1)
     other = units(1, 1)[0].cases[0]
     unit = WorkUnit(**{**vars(whole), "others": (other,)})
@@ -225,7 +216,7 @@ def test_arms_of_a_unit_count_together_or_not_at_all() -> None:
     assert not record.take(0, 1, [result("this")])
 
 
-def test_what_differs_among_nodes_is_named() -> None:
+def test_what_differs_among_nodes_is_named():
     def like(name: str, **packages: str) -> FleetNode:
         return FleetNode(name, name, {"python": "3.11.7", "packages": packages})
 
@@ -239,7 +230,7 @@ def test_what_differs_among_nodes_is_named() -> None:
     assert not differences([like("a", torch="2.13")])
 
 
-def test_nodes_of_one_machine_are_named_once_before_anything_is_measured() -> None:
+def test_nodes_of_one_machine_are_named_once_before_anything_is_measured():
     """Whole-node reservations of Ray do not keep two nodes of one machine apart."""
 
     def on(name: str, boot: str | None) -> FleetNode:
@@ -253,13 +244,13 @@ def test_nodes_of_one_machine_are_named_once_before_anything_is_measured() -> No
     assert notes[0].startswith("a, c are nodes of one machine")
 
 
-def test_a_node_tells_which_kernel_it_runs_on() -> None:
+def test_a_node_tells_which_kernel_it_runs_on():
     told = node_from_json("n", "n", {**described(), "environment": {}, "inventory": {}})
     assert told.boot == boot()
     assert boot() is None or len(boot() or "") == 36
 
 
-def test_memory_of_a_plan_is_that_of_the_fullest_node() -> None:
+def test_memory_of_a_plan_is_that_of_the_fullest_node():
     nodes = [FleetNode("a", "a", memory=8), FleetNode("b", "b", memory=5)]
     inventory = FleetInventory([*nodes, node("c", cuda=1)])
     assert inventory.free(inventory.nodes[2].devices["cuda"][0]) is None
@@ -267,9 +258,7 @@ def test_memory_of_a_plan_is_that_of_the_fullest_node() -> None:
     assert FleetInventory(nodes).free(cpu) == 5
 
 
-def test_profiles_of_nodes_are_returned_stored_and_handed_on(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_profiles_of_nodes_are_returned_stored_and_handed_on(database, tmp_path, monkeypatch):
     """Measured and profiled for real, by a runner of this machine."""
     (tmp_path / "script.json").write_text('{"operators": {"matmul": 0.75, "norm": 0.25}}')
     monkeypatch.setenv("ACCELBENCH_SCRIPT", str(tmp_path / "script.json"))

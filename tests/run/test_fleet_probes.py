@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +24,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrating, "calibrate", lambda device, *_: made_calibration(device))
 
 
-def test_every_node_is_calibrated_and_stored_as_by_hardware_calibrate(
-    tmp_path: Path, made_up: None
-) -> None:
+def test_every_node_is_calibrated_and_stored_as_by_hardware_calibrate(tmp_path, made_up):
     database = Database(tmp_path / "store.duckdb")
     database.ensure()
     cluster = Calibrating(tmp_path, "abc")
@@ -46,9 +43,7 @@ def test_every_node_is_calibrated_and_stored_as_by_hardware_calibrate(
     assert not [f for j in journals for f in read(j) if f.kind == RUN_STARTED]
 
 
-def test_a_node_that_is_lost_or_cannot_is_told_with_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_is_lost_or_cannot_is_told_with_why(tmp_path, monkeypatch):
     def refuses(device: object, *_: object) -> Any:
         raise SurroundingsError("PyTorch cannot use it.", "Look at it.")
 
@@ -65,14 +60,14 @@ def test_a_node_that_is_lost_or_cannot_is_told_with_why(
     assert heard.lost == ["b"]
 
 
-def test_what_has_no_probes_is_refused(tmp_path: Path) -> None:
+def test_what_has_no_probes_is_refused(tmp_path):
     with pytest.raises(UsageError, match="There are no probes for 'openvino'"):
         probe_nodes(Calibrating(tmp_path, "a"), ["openvino"], tmp_path, Heard())
     with pytest.raises(SurroundingsError, match="No node has cuda"):
         probe_nodes(Calibrating(tmp_path, "a"), ["cuda"], tmp_path, Heard())
 
 
-def test_a_runner_calibrates_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runner_calibrates_this_machine(tmp_path, monkeypatch):
     """For real, in a second for all probes: what fits into it has a figure."""
     pytest.importorskip("torch")
     monkeypatch.setattr(calibrating, "SECONDS", 1.0)

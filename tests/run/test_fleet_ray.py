@@ -127,21 +127,21 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-def test_the_token_is_for_this_user_alone(fleet: Fleet) -> None:
+def test_the_token_is_for_this_user_alone(fleet):
     token = Path(fleet.nodes[0].token_file)
     assert token.is_relative_to(fleet.folder)
     assert token.stat().st_mode & 0o777 == 0o600
     assert len(token.read_text()) == 64
 
 
-def test_sockets_and_logs_of_ray_are_for_this_user_alone(fleet: Fleet) -> None:
+def test_sockets_and_logs_of_ray_are_for_this_user_alone(fleet):
     """Ray makes its own folder writable for everybody, and its sockets ask for no token."""
     for node in fleet.nodes:
         (outer,) = [f for f in Path(node.session).parents if f.name.startswith("accelbench-ray-")]
         assert outer.stat().st_mode & 0o777 == 0o700
 
 
-def test_it_listens_on_the_loopback_address_alone(fleet: Fleet) -> None:
+def test_it_listens_on_the_loopback_address_alone(fleet):
     listening = {
         connection.laddr.ip.removeprefix("::ffff:")
         for node in fleet.nodes
@@ -153,7 +153,7 @@ def test_it_listens_on_the_loopback_address_alone(fleet: Fleet) -> None:
     assert listening == {"127.0.0.1"}
 
 
-def test_another_token_is_refused(fleet: Fleet) -> None:
+def test_another_token_is_refused(fleet):
     wrong = fleet.folder / "wrong"
     wrong.write_text("ab" * 32)
     refused = fleet.ask("join", fleet.address, "--token-file", str(wrong))
@@ -162,7 +162,7 @@ def test_another_token_is_refused(fleet: Fleet) -> None:
     assert len(fleet.nodes) == 2
 
 
-def test_a_fleet_measures_as_a_run_does(fleet: Fleet) -> None:
+def test_a_fleet_measures_as_a_run_does(fleet):
     """Ray preloads an allocator of its own, under which OpenVINO crashes and memory differs."""
     words = (
         *("run", "resnet-tiny", "--hardware", "cpu,openvino", "--framework"),
@@ -192,7 +192,7 @@ def test_a_fleet_measures_as_a_run_does(fleet: Fleet) -> None:
         assert by_fleet[engine] == (allocator, pytest.approx(memory, rel=0.2, abs=1.0))
 
 
-def test_runners_end_with_a_driver_that_is_killed(fleet: Fleet) -> None:
+def test_runners_end_with_a_driver_that_is_killed(fleet):
     (fleet.folder / "plan.yaml").write_text(PLAN)
     with fleet.running("plan.yaml") as driver:
         assert driver.stdout is not None
@@ -206,7 +206,7 @@ def test_runners_end_with_a_driver_that_is_killed(fleet: Fleet) -> None:
     assert not [process for process in alive if _runs(process)]
 
 
-def test_two_nodes_make_a_step_together(fleet: Fleet) -> None:
+def test_two_nodes_make_a_step_together(fleet):
     """A process of each node, by a placement group; they meet where the first of them says."""
     said = fleet.ask(
         "run", "bert-tiny", "--mode", "training", "--distributed", "--processes", "1",
@@ -222,7 +222,7 @@ def test_two_nodes_make_a_step_together(fleet: Fleet) -> None:
     assert len(json.loads(evidence)["details"]["distributed"]["ranks"]) == 2
 
 
-def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None:
+def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet):
     said, runners = [], set()
     with fleet.running("--resume", "last") as driver:
         assert driver.stdout is not None
@@ -252,7 +252,7 @@ def test_a_killed_node_s_cases_end_elsewhere_and_each_once(fleet: Fleet) -> None
     assert len(status["nodes"]) == 1
 
 
-def test_what_was_started_is_ended_and_nothing_else(fleet: Fleet) -> None:
+def test_what_was_started_is_ended_and_nothing_else(fleet):
     left = [process for node in fleet.nodes for process in node.alive]
     assert len(left) > 3
     session = Path(fleet.nodes[0].session)

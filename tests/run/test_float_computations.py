@@ -62,7 +62,7 @@ def quantised(tmp_path: Path) -> Planned:
     return Planned(case, CPU, as_stored=True)
 
 
-def test_a_file_computed_in_floats_is_measured_in_fp32_at_every_batch(quantised: Planned) -> None:
+def test_a_file_computed_in_floats_is_measured_in_fp32_at_every_batch(quantised):
     known = FloatComputations()
     assert known.apply(quantised) == quantised
     assert known.learn(quantised, _OTHER)
@@ -78,18 +78,12 @@ def test_a_file_computed_in_floats_is_measured_in_fp32_at_every_batch(quantised:
     assert "int8" in noted.warnings[0]
 
 
-def test_int8_that_was_asked_for_stays_a_failure(quantised: Planned) -> None:
+def test_only_what_computes_in_floats_is_measured_again(quantised):
     known, asked = FloatComputations(), replace(quantised, as_stored=False)
     assert not known.learn(asked, _OTHER)
     assert known.apply(asked) == asked
     assert not known.note(asked, Outcome(Status.OK)).warnings
-
-
-def test_other_failures_are_not_measured_again(quantised: Planned) -> None:
     assert not FloatComputations().learn(quantised, Outcome(Status.FAILED, "wrong_outputs", ""))
-
-
-def test_a_plan_keeps_whether_a_precision_was_named(quantised: Planned) -> None:
     body = json.loads(json.dumps(planned_to_json(quantised)))
     assert _planned_from_json(body).as_stored
 
@@ -97,15 +91,11 @@ def test_a_plan_keeps_whether_a_precision_was_named(quantised: Planned) -> None:
 @pytest.mark.parametrize(
     ("as_stored", "status", "precision"), [(True, "ok", "fp32"), (False, "failed", "int8")]
 )
-def test_a_run_of_a_quantised_file(
-    quantised: Planned, tmp_path: Path, as_stored: bool, status: str, precision: str
-) -> None:
+def test_a_run_of_a_quantised_file(quantised, tmp_path, as_stored, status, precision):
     planned = replace(quantised, as_stored=as_stored)
     settings = {"run_id": new_run_id(), "threads": 1, "iterations": 3, "warmup": 0}
     spec = PlannedRun(
-        Plan((planned,)),
-        RunSettings.from_dict(settings),
-        {"onnxruntime": OnnxruntimeRuntime()},
+        Plan((planned,)), RunSettings.from_dict(settings), {"onnxruntime": OnnxruntimeRuntime()}
     )
     (row,) = lifecycle.start(spec, tmp_path, Watcher(), {}).rows
     assert (row["status"], row["precision"]) == (status, precision)
@@ -114,7 +104,7 @@ def test_a_run_of_a_quantised_file(
     assert row["result_id"] in identities_of(LaunchFacts(settings["run_id"], 1), planned)
 
 
-def test_its_result_reaches_the_store(quantised: Planned, tmp_path: Path) -> None:
+def test_its_result_reaches_the_store(quantised, tmp_path):
     database = Database(tmp_path / "results.duckdb")
     database.ensure()
     spec = PlannedRun(

@@ -24,21 +24,16 @@ def model(tmp_path: Path) -> ModelSpec:
     return spec
 
 
-def test_a_model_keeps_the_names_of_its_file(model: ModelSpec) -> None:
-    assert model.file is not None
+def test_sizes_have_the_names_of_their_file(model):
     assert model.file.renamed == {"N": "batch", "L": "sequence"}
     assert model.dims == "nodes=?"
 
-
-def test_sizes_are_asked_for_by_the_names_of_the_file(model: ModelSpec) -> None:
     dims = ("L=32,N=4,nodes=7", "L=64,N=4,nodes=7")
     (part,) = apart(Request((model, *models("bert-tiny"))[:1], dim=dims), False)
     assert part.batch_sizes == (4,)
     assert part.sequence_lengths == (32, 64)
     assert part.dim == ("nodes=7",)
 
-
-def test_names_of_one_file_are_not_those_of_another(model: ModelSpec) -> None:
     file = model.file
     assert file is not None
     other = replace(model, id="other", file=replace(file, renamed={}))
@@ -46,8 +41,6 @@ def test_names_of_one_file_are_not_those_of_another(model: ModelSpec) -> None:
     assert (first.sequence_lengths, first.dim) == ((64,), ())
     assert (second.sequence_lengths, second.dim) == ((), ("L=64",))
 
-
-def test_one_size_is_given_by_one_option(model: ModelSpec) -> None:
     with pytest.raises(UsageError):
         apart(Request((model,), dim=("L=64",), sequence_lengths=(32,)), False)
 
@@ -66,8 +59,8 @@ def _case(mode: Mode = Mode.INFERENCE, **shapes: int) -> Case:
         ({"runtime_options": {"openvino": {"hint": "latency"}}}, "runtime_options"),
     ],
 )
-def test_a_typed_option_without_effect_is_refused(asked: dict[str, object], parameter: str) -> None:
-    request = Request(models("bert-tiny"), **asked)  # type: ignore[arg-type]
+def test_a_typed_option_without_effect_is_refused(asked, parameter):
+    request = Request(models("bert-tiny"), **asked)
     cases = [_case(sequence=16)]
     (option,) = find_unused(request, cases)
     assert parameter in option.parameters
@@ -77,7 +70,7 @@ def test_a_typed_option_without_effect_is_refused(asked: dict[str, object], para
     refuse_unused(request, [], {parameter})  # nothing is there: that is told
 
 
-def test_each_dimension_is_asked_for_by_itself() -> None:
+def test_each_dimension_is_asked_for_by_itself():
     case = replace(_case(sequence=16), shapes=Shapes(1, dims="nodes=3"))
     request = Request(models("bert-tiny"), dim=("edges=2,nodes=3",))
     (option,) = find_unused(request, [case])
@@ -95,8 +88,8 @@ def test_each_dimension_is_asked_for_by_itself() -> None:
     ],
 )
 def test_options_about_weights_and_code_are_for_models_that_read_them(
-    model: ModelSpec, option: str, weights: str, is_refused: tuple[bool, bool]
-) -> None:
+    model, option, weights, is_refused
+):
     for spec, refused in zip((model, *models("bert-tiny")), is_refused, strict=True):
         case = Case(spec, Target("onnxruntime", "cpu"), "fp32", Shapes(1))
         request = Request((spec,))

@@ -66,7 +66,6 @@ class Node:
     @property
     def runner(self) -> psutil.Process:
         kept = self.slot._kept
-        assert kept is not None
         return psutil.Process(kept.pid)
 
     def children(self) -> list[psutil.Process]:
@@ -94,7 +93,7 @@ def results(facts: list[Fact]) -> list[Any]:
     return [fact.body for fact in facts if fact.kind == RESULT]
 
 
-def test_units_share_a_process_and_nothing_of_their_own(node: Node) -> None:
+def test_units_share_a_process_and_nothing_of_their_own(node):
     first = node.measured(0, iterations=11)
     runner = node.runner
     (template,) = [one for one in runner.children() if not is_remover(one)]
@@ -127,7 +126,7 @@ def test_units_share_a_process_and_nothing_of_their_own(node: Node) -> None:
     assert not [child for child in runner.children() if child.children()]  # no worker is left
 
 
-def test_a_runner_that_dies_in_a_unit_fails_it_and_is_not_used_again(node: Node) -> None:
+def test_a_runner_that_dies_in_a_unit_fails_it_and_is_not_used_again(node):
     node.script(faults=[{"how": "hang", "when": "open"}])
     unit = node.begin()
     next(unit)
@@ -149,7 +148,7 @@ def test_a_runner_that_dies_in_a_unit_fails_it_and_is_not_used_again(node: Node)
     unit.close()
 
 
-def test_what_a_runner_says_at_its_end_is_why_the_attempt_failed(node: Node) -> None:
+def test_what_a_runner_says_at_its_end_is_why_the_attempt_failed(node):
     node.measured()
     task = {**FleetJob(FLEET, units(1), RunSettings(run_id=FLEET)).task(units(1)[0], 1), "unit": 5}
     del task["settings"]
@@ -159,7 +158,7 @@ def test_what_a_runner_says_at_its_end_is_why_the_attempt_failed(node: Node) -> 
     assert "Traceback" not in node.printed(0)
 
 
-def test_a_unit_that_nobody_listens_to_any_more_ends_its_runner(node: Node) -> None:
+def test_a_unit_that_nobody_listens_to_any_more_ends_its_runner(node):
     node.script(faults=[{"how": "hang", "when": "open"}])
     unit = node.begin()
     next(unit)
@@ -171,9 +170,7 @@ def test_a_unit_that_nobody_listens_to_any_more_ends_its_runner(node: Node) -> N
     assert not alive
 
 
-def test_a_runner_ends_with_its_input_also_within_a_unit(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_runner_ends_with_its_input_also_within_a_unit(node, monkeypatch):
     """As where no kernel ends it with its parent."""
     monkeypatch.setattr(processes, "BY_KERNEL", False)
     node.script(faults=[{"how": "hang", "when": "open"}])
@@ -187,15 +184,12 @@ def test_a_runner_ends_with_its_input_also_within_a_unit(
             runner.begin(told, node.folder, node.folder / "errors.txt")
             assert b'"at"' in runner.heard(60.0)[0]
         with suppress(OSError):
-            assert runner._process.stdin is not None
             runner._process.stdin.close()
         assert runner._process.wait(30.0) == (-signal.SIGKILL if busy else 0)
         runner.end()
 
 
-def test_templates_of_a_pool_serve_the_same_launch_of_the_next_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_templates_of_a_pool_serve_the_same_launch_of_the_next_run(monkeypatch):
     monkeypatch.setattr(worker_pool, "_MOST", 2)
     pool, runtime = KeptWorkerPool(), ScriptedRuntime({})
     try:

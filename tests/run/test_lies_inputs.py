@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,25 +16,21 @@ from accelbench.models.inputs import make_inputs
 
 
 @pytest.mark.parametrize("rows", [4, 6, 7])
-def test_fewer_items_in_the_batch_that_is_measured(
-    kind: str, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fewer_items_in_the_batch_that_is_measured(kind, rows, tmp_path, monkeypatch):
     """Batches of other seeds, which checks ask for, are whole."""
 
-    class Smaller(KINDS[kind]):  # type: ignore[misc]
+    class Smaller(KINDS[kind]):
         def prepare(self, case: Any, seed: int | None = None) -> Any:
             inputs = super().prepare(case, seed)
             return inputs if seed is not None else {n: v[:rows] for n, v in inputs.items()}
 
-    monkeypatch.setitem(KINDS, "smaller", Smaller)  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, "smaller", Smaller)
     found = became("smaller", Lie(), tmp_path)
     assert found in {"cached", "work_skipped", "wrong_steps"}
 
 
 @pytest.mark.parametrize("share", [0.5, 0.3])
-def test_inputs_that_are_measured_cost_less_than_others(
-    kind: str, share: float, tmp_path: Path
-) -> None:
+def test_inputs_that_are_measured_cost_less_than_others(kind, share, tmp_path):
     own = first_value(make_inputs(CASE.model, CASE.shapes, 0, CASE.mode))
 
     def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
@@ -48,17 +43,15 @@ def test_inputs_that_are_measured_cost_less_than_others(
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-def test_a_loader_that_gives_one_batch_for_ever(
-    kind: str, repeated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loader_that_gives_one_batch_for_ever(kind, repeated, tmp_path, monkeypatch):
     """Whatever is asked for, the first batch comes, or one item of it in every place."""
 
-    class Constant(KINDS[kind]):  # type: ignore[misc]
+    class Constant(KINDS[kind]):
         def prepare(self, case: Any, seed: int | None = None) -> Any:
             (features,) = super().prepare(case, 0).values()
             return {"features": features[[0] * len(features)] if repeated else features}
 
-    monkeypatch.setitem(KINDS, "constant", Constant)  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, "constant", Constant)
     assert became("constant", Lie(), tmp_path) == "not_real"
 
 
@@ -124,23 +117,21 @@ def equal_items_once(honest: Step, inputs: Mapping[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("lie", [by_shape, by_first_bytes])
-def test_outputs_that_are_kept(kind: str, lie: Callable[[], Lie], tmp_path: Path) -> None:
+def test_outputs_that_are_kept(kind, lie, tmp_path):
     assert became(kind, lie(), tmp_path) in {"cached", "wrong_steps", "not_real"}
 
 
 @pytest.mark.parametrize("less", [every_second_item_between, every_second_value])
 @pytest.mark.parametrize("outputs", [False, True])
-def test_a_part_that_stands_for_the_whole(
-    kind: str, less: Any, outputs: bool, tmp_path: Path
-) -> None:
+def test_a_part_that_stands_for_the_whole(kind, less, outputs, tmp_path):
     """Also if `outputs` does the same: then the reference's outputs differ."""
     lie = Lie(step=less, outputs=less if outputs else None)
     assert became(kind, lie, tmp_path) == ("wrong_outputs" if outputs else "wrong_steps")
 
 
-def test_items_that_are_equal_are_in_no_batch(kind: str, tmp_path: Path) -> None:
+def test_items_that_are_equal_are_in_no_batch(kind, tmp_path):
     """To compute equal items once saves nothing, since all items differ."""
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     counted: list[int] = []
 
     def step(honest: Step, inputs: Mapping[str, Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import lying
@@ -103,26 +102,20 @@ WHOLE, QUICK_NS = 64, 500_000
 
 @pytest.mark.parametrize(("items", "item_ns"), [(3, QUICK_NS), (3, 6_000_000), (WHOLE, 6_000_000)])
 @pytest.mark.parametrize("name", ITEMS)
-def test_which_items_were_computed(
-    kind: str, name: str, item_ns: int, items: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_which_items_were_computed(kind, name, item_ns, items, tmp_path, monkeypatch):
     monkeypatch.setattr(lying, "ITEM_NS", item_ns)
     assert became(kind, ITEMS[name], tmp_path, 12, batch=WHOLE, items=items) == "wrong_outputs"
 
 
 @pytest.mark.parametrize(("items", "item_ns"), [(3, QUICK_NS), (WHOLE, 6_000_000)])
 @pytest.mark.parametrize("name", FEW_ITEMS)
-def test_that_a_few_items_were_not_computed(
-    kind: str, name: str, item_ns: int, items: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_that_a_few_items_were_not_computed(kind, name, item_ns, items, tmp_path, monkeypatch):
     monkeypatch.setattr(lying, "ITEM_NS", item_ns)
     found = became(kind, FEW_ITEMS[name], tmp_path, 12, batch=WHOLE, items=items)
     assert found == "wrong_outputs"
 
 
-def test_half_of_slow_items_is_seen_in_seven_runs_of_eight(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_of_slow_items_is_seen_in_seven_runs_of_eight(tmp_path, monkeypatch):
     """Outputs by chance are no copies, and a slow batch is run once: three items decide."""
     lie = FEW_ITEMS["the first half, and chance"]
     found = [
@@ -135,8 +128,8 @@ def test_half_of_slow_items_is_seen_in_seven_runs_of_eight(
 @pytest.mark.parametrize("item_ns", [QUICK_NS, 6_000_000])
 @pytest.mark.parametrize("batch", [1, 2, 3, 4, 64])
 def test_batches_of_distinct_items_that_were_computed_are_measured(
-    kind: str, batch: int, item_ns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    kind, batch, item_ns, tmp_path, monkeypatch
+):
     monkeypatch.setattr(lying, "ITEM_NS", item_ns)
     doubts: list[int] = []
     assert became(kind, Lie(), tmp_path, 12, batch=batch, items=3, doubts=doubts) == "ok"
@@ -150,9 +143,7 @@ def saturated(honest: Step, inputs: Mapping[str, Any]) -> Any:
     return {"scores": sign(found)}
 
 
-def test_items_whose_outputs_coincide_are_settled_by_the_reference(
-    kind: str, tmp_path: Path
-) -> None:
+def test_items_whose_outputs_coincide_are_settled_by_the_reference(kind, tmp_path):
     lie, doubts = Lie(step=saturated, outputs=saturated), list[int]()
     found = became(kind, lie, tmp_path, 12, batch=WHOLE, items=3, honest=lie, doubts=doubts)
     assert (found, doubts) == ("ok", [1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,20 +31,20 @@ IN_FP32 = {
 
 @pytest.mark.parametrize("precision", NARROW)
 @pytest.mark.parametrize("name", IN_FP32)
-def test_fp32_is_no_narrow_result(name: str, precision: str, tmp_path: Path) -> None:
+def test_fp32_is_no_narrow_result(name, precision, tmp_path):
     found, proof = judged_case("pytorch", IN_FP32[name], tmp_path, precision=precision)
     assert (found, proof) == ("precision_changed", None)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_narrow_is_no_fp32_result(precision: str, tmp_path: Path) -> None:
+def test_narrow_is_no_fp32_result(precision, tmp_path):
     assert became("pytorch", Lie(computes=precision), tmp_path) == "precision_changed"
     silent = reports(precision)
     assert became("pytorch", silent, tmp_path) == "wrong_outputs"
 
 
 @pytest.mark.parametrize("precision", ["fp32", *NARROW])
-def test_who_computes_as_asked_is_proven(precision: str, tmp_path: Path) -> None:
+def test_who_computes_as_asked_is_proven(precision, tmp_path):
     if precision == "int8":
         pytest.importorskip("torchao")
     found, proof = judged_case("pytorch", Lie(), tmp_path, precision=precision)
@@ -54,23 +53,20 @@ def test_who_computes_as_asked_is_proven(precision: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "amp-bf16"])
-def test_who_reports_nothing_is_measured_and_not_proven(precision: str, tmp_path: Path) -> None:
+def test_who_reports_nothing_is_measured_and_not_proven(precision, tmp_path):
     found, proof = judged_case("pytorch", reports(), tmp_path, precision=precision)
     assert found == "ok"
-    assert proof is not None
     assert proof.word == PrecisionWord.NOT_PROVEN
     assert len(proof.warnings) == 1
 
 
-def test_fp32_outputs_prove_what_nobody_reports(kind: str, tmp_path: Path) -> None:
+def test_fp32_outputs_prove_what_nobody_reports(kind, tmp_path):
     found, proof = judged_case(kind, reports(), tmp_path)
     assert (found, proof) == ("ok", PrecisionProof(PrecisionWord.PROVEN))
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "int8"])
-def test_outputs_that_are_too_exact_for_what_is_reported_are_a_warning(
-    precision: str, tmp_path: Path
-) -> None:
+def test_outputs_that_are_too_exact_for_what_is_reported_are_a_warning(precision, tmp_path):
     """Evidence may be forged; outputs that carry no rounding contradict it."""
     lie = reports("fp32", computed_in={precision: 1.0})
     lie.outputs = lie.step = lambda honest, inputs: {
@@ -78,12 +74,11 @@ def test_outputs_that_are_too_exact_for_what_is_reported_are_a_warning(
     }
     found, proof = judged_case("pytorch", lie, tmp_path, precision=precision)
     assert found == "ok"
-    assert proof is not None
     assert proof.word == PrecisionWord.NOT_PROVEN
     assert len(proof.warnings) == 1
 
 
 @pytest.mark.parametrize("share", [-0.5, 3, True, "most"])
-def test_a_share_that_is_none_is_bad_evidence(share: Any, tmp_path: Path) -> None:
+def test_a_share_that_is_none_is_bad_evidence(share, tmp_path):
     lie = reports(computed_in={"float32": share})
     assert became("pytorch", lie, tmp_path) == "bad_evidence"

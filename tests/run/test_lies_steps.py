@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import lying
@@ -98,9 +97,7 @@ MANY = {
     ("name", "step_ms"),
     [*((name, ms) for name in MANY for ms in (4, 48)), *((name, 120) for name in [*MANY][:5])],
 )
-def test_how_many_steps_were_done(
-    kind: str, name: str, step_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_many_steps_were_done(kind, name, step_ms, tmp_path, monkeypatch):
     monkeypatch.setattr(lying, "ITEM_NS", step_ms * 1_000_000 // BATCH)
     found = became(kind, MANY[name], tmp_path, iterations=12 if step_ms > 4 else 40)
     assert found in {"work_skipped", "cached", "wrong_steps", "unsynchronised"}
@@ -116,7 +113,7 @@ def of_a_block(part: int) -> Lie:
     return Lie(sample=sample)
 
 
-def test_steps_too_short_to_be_timed_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_too_short_to_be_timed_each(tmp_path, monkeypatch):
     """Time is a script's, the many steps of such blocks are not: few lies."""
     monkeypatch.setattr(lying, "ITEM_NS", 1000)
     assert became("remote", Lie(), tmp_path) == "ok"
@@ -128,9 +125,7 @@ def test_steps_too_short_to_be_timed_each(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("late_ms", [0.6, 8.0])
-def test_work_that_is_done_when_outputs_are_asked_for(
-    kind: str, keeps: bool, late_ms: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_that_is_done_when_outputs_are_asked_for(kind, keeps, late_ms, tmp_path, monkeypatch):
     """From another process up to 12 ms cannot be told from the way there and back."""
     monkeypatch.setattr(lying, "ITEM_NS", round(late_ms * 1e6) // BATCH)
     assert became(kind, Lie(), tmp_path) == "ok"
@@ -143,13 +138,13 @@ def test_work_that_is_done_when_outputs_are_asked_for(
     )
 
 
-def test_steps_that_are_left_out_by_chance(kind: str, tmp_path: Path) -> None:
+def test_steps_that_are_left_out_by_chance(kind, tmp_path):
     """Their single steps are quick now and then, and leave right outputs."""
     found = became(kind, by_chance_left_out(0.45), tmp_path, iterations=400)
     assert found in {"work_skipped", "cached"}
 
 
-class Blocks(KINDS["remote"]):  # type: ignore[misc]
+class Blocks(KINDS["remote"]):
     """An engine that is asked for many blocks at once, of which it may do one step each."""
 
     lies = False
@@ -163,18 +158,14 @@ class Blocks(KINDS["remote"]):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(("lies", "found"), [(False, "ok"), (True, "work_skipped")])
-def test_blocks_that_are_asked_for_at_once(
-    lies: bool, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_that_are_asked_for_at_once(lies, found, tmp_path, monkeypatch):
     monkeypatch.setattr(lying, "ITEM_NS", 1000)
     monkeypatch.setattr(Blocks, "lies", lies)
-    monkeypatch.setitem(KINDS, "blocks", Blocks)  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, "blocks", Blocks)
     assert became("blocks", Lie(), tmp_path) == found
 
 
-def test_half_of_the_steps_of_long_blocks(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_of_the_steps_of_long_blocks(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(lying, "ITEM_NS", 500_000)
     assert became(kind, Lie(), tmp_path, iterations=80) == "ok"
     lie = Lie(sample=half_of_long_blocks)

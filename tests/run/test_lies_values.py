@@ -11,12 +11,7 @@ import lying
 import pytest
 import torch
 from lies import STEP_MS, Sample, thinned
-from lying import (
-    WORLD,
-    Lie,
-    measured,
-    opened,
-)
+from lying import WORLD, Lie, measured, opened
 
 from accelbench.core.errors import CaseError
 from accelbench.core.protocols import Block, DeviceMemory
@@ -24,6 +19,7 @@ from accelbench.core.vocabulary import Quality, Timing
 from accelbench.hardware.hostmemory import PageUse
 from accelbench.hardware.thread_times import ThreadTimes
 from accelbench.run.verify.precision_proof import refuse_uncompiled
+from refusals import refusal
 
 
 def first_step_compiles() -> Lie:
@@ -80,10 +76,10 @@ OPENING = {
 
 
 @pytest.mark.parametrize("name", SIDE)
-def test_values_that_cannot_be_are_absent(kind: str, name: str) -> None:
+def test_values_that_cannot_be_are_absent(kind, name):
     lie, gone = SIDE[name]
     lie.kept.clear()
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     bench, _ = opened(kind, lie)
     found = measured(bench, 10)
     assert {n for n in gone if found["metrics"].get(n) is not None} == set()
@@ -93,24 +89,24 @@ def test_values_that_cannot_be_are_absent(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPENING)
-def test_times_of_opening_that_cannot_be_are_absent(kind: str, name: str) -> None:
+def test_times_of_opening_that_cannot_be_are_absent(kind, name):
     lie, gone = OPENING[name]
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     told = opened(kind, lie)[1]
     assert set(told["null_reasons"]) == gone[kind]
     assert not {f"{what}_ms" for what in told["timings"]} & gone[kind]
 
 
-def test_a_first_step_while_the_model_is_opened_is_beyond_any_check(kind: str) -> None:
+def test_a_first_step_while_the_model_is_opened_is_beyond_any_check(kind):
     """docs/measuring.md names it: one step more is within what opening may leave unexplained."""
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     bench, told = opened(kind, Lie(opening_ns=2 * 10**9))
     assert told["null_reasons"] == {}
     assert measured(bench, 10)["metrics"]["first_inference_ms"] is not None
 
 
-def test_an_honest_session_keeps_every_value(kind: str) -> None:
-    WORLD.__init__()  # type: ignore[misc]
+def test_an_honest_session_keeps_every_value(kind):
+    WORLD.__init__()
     bench, told = opened(kind, Lie(compile=10**9, compiling_ns=10**9))
     found = measured(bench, 10)
     assert told["null_reasons"] == {}
@@ -147,10 +143,8 @@ S = 1_000_000_000
         ([(S // 2, S // 2 - 1)], 2 * S, True, True),  # one a core
     ],
 )
-def test_threads_are_those_that_were_busy_and_had_a_cpu(
-    threads: Sequence[tuple[int, int]], machine: int, known: bool, usable: bool
-) -> None:
-    WORLD.__init__()  # type: ignore[misc]
+def test_threads_are_those_that_were_busy_and_had_a_cpu(threads, machine, known, usable):
+    WORLD.__init__()
     bench, _ = opened("pytorch", Lie(), read_times=times_of(threads, machine))
     found = measured(bench, 10)
     assert ("threads" not in found["null_reasons"]) is known
@@ -165,9 +159,9 @@ def test_threads_are_those_that_were_busy_and_had_a_cpu(
     [(10_400, 0.28, True), (1_000, 0.28, False), (10_400, 0.1, False)],
 )
 def test_memory_that_each_step_touches_anew_is_warned_of_in_the_process_that_measures(
-    faults: int, system_s: float, warned: bool
-) -> None:
-    WORLD.__init__()  # type: ignore[misc]
+    faults, system_s, warned
+):
+    WORLD.__init__()
     readings = iter([PageUse(7, 1.0, 1.0), PageUse(7 + faults, 2.0 - system_s, 1.0 + system_s)])
     bench, _ = opened("pytorch", Lie(), read_pages=lambda: next(readings))
     found = measured(bench, 10)
@@ -181,17 +175,15 @@ def test_memory_that_each_step_touches_anew_is_warned_of_in_the_process_that_mea
     ("ran", "waited", "named"),
     [(S // 20, 0, True), (S // 20, S // 2, False), (9 * S // 10, 0, False)],
 )
-def test_work_that_is_not_done_by_the_worker_is_named(ran: int, waited: int, named: bool) -> None:
+def test_work_that_is_not_done_by_the_worker_is_named(ran, waited, named):
     """Another process or device does it, which the evidence does not name."""
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     bench, _ = opened("pytorch", Lie(), read_times=times_of([(ran, waited)], 2 * S))
     assert any("had work for" in warning for warning in measured(bench, 10)["warnings"]) is named
 
 
 @pytest.mark.parametrize(("waiting", "ended"), [(2 * S // 3, "unusable"), (S // 10, "refused")])
-def test_no_case_fails_by_times_alone_while_others_have_the_cpus(
-    kind: str, waiting: int, ended: str
-) -> None:
+def test_no_case_fails_by_times_alone_while_others_have_the_cpus(kind, waiting, ended):
     """Others have them after the steady state, while its times are compared with single steps."""
     readings = itertools.count()
 
@@ -201,7 +193,7 @@ def test_no_case_fails_by_times_alone_while_others_have_the_cpus(
         ran = at * S - waited
         return ThreadTimes(at * S, ran, {1: ran}, {1: waited}, 2 * at * S, 2)
 
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     bench, _ = opened(kind, Lie(sample=thinned(2)), read_times=read)
     try:
         found = measured(bench)["quality"]
@@ -211,21 +203,18 @@ def test_no_case_fails_by_times_alone_while_others_have_the_cpus(
 
 
 @pytest.mark.parametrize("kind", ["pytorch"])
-def test_steps_that_run_eagerly_are_not_compiled(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_that_run_eagerly_are_not_compiled(kind, monkeypatch):
     """TORCHDYNAMO_DISABLE makes torch.compile return the module as it is, without a word."""
     monkeypatch.setattr(torch, "compile", lambda module, **_: module)
     compiled = replace(lying.CASE, options={"compile": True})
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     bench, _ = opened(kind, Lie(), case=compiled)
-    with pytest.raises(CaseError) as caught:
+    with refusal("compile_failed"):
         measured(bench, 10, compiled)
-    assert caught.value.reason == "compile_failed"
 
 
 @pytest.mark.parametrize("details", [{}, {"compiled_graphs": 1}])
-def test_compilation_that_nothing_shows_is_not_proven(details: dict[str, Any]) -> None:
+def test_compilation_that_nothing_shows_is_not_proven(details):
     """Engines of other packages may show neither graphs nor a time."""
     compiled = replace(lying.CASE, options={"compile": True})
     assert bool(refuse_uncompiled(compiled, details, None)) is not bool(details)

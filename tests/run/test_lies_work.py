@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,7 +111,7 @@ def of_sizes(is_lazy: Callable[[int], bool]) -> Lie:
 
     def sample(honest: Sample, inputs: Any, n: int, timing: Timing) -> Block:
         lie.kept["size"] = n
-        return begun(honest, inputs, n, timing)  # type: ignore[no-any-return]
+        return begun(honest, inputs, n, timing)
 
     lie.sample = sample
     return lie
@@ -330,13 +329,13 @@ WORK = {
 }  # fmt: skip
 
 
-def test_who_keeps_nothing_of_its_steps_is_measured_with_a_warning(tmp_path: Path) -> None:
+def test_who_keeps_nothing_of_its_steps_is_measured_with_a_warning(tmp_path):
     """A runtime of another package, say, that was written before anybody asked."""
 
-    class Forgetful(KINDS["remote"]):  # type: ignore[misc]
+    class Forgetful(KINDS["remote"]):
         stepped = None
 
-    WORLD.__init__()  # type: ignore[misc]
+    WORLD.__init__()
     session = Forgetful(Job(CASE, CPU), Lie())
     checks = CaseChecks(session, CPU, 0, WORLD.clock, WORLD.clock)
     checks.steady_state_over()
@@ -346,14 +345,14 @@ def test_who_keeps_nothing_of_its_steps_is_measured_with_a_warning(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_what_work_was_done(kind: str, name: str, tmp_path: Path) -> None:
+def test_what_work_was_done(kind, name, tmp_path):
     lie, reasons = WORK[name]
     lie.kept.clear()
     assert became(kind, lie, tmp_path) in reasons
 
 
 @pytest.mark.parametrize("value", [-3.4e38, -math.inf, 2e38])
-def test_weights_that_cannot_be_doubled_are_what_they_were(value: float) -> None:
+def test_weights_that_cannot_be_doubled_are_what_they_were(value):
     """As a mask may be: twice it is infinite, and half of that too."""
     session = KINDS["pytorch"](Job(CASE, CPU), Lie())
     weights = list(session._module.parameters())
@@ -365,7 +364,7 @@ def test_weights_that_cannot_be_doubled_are_what_they_were(value: float) -> None
     assert all(torch.equal(*pair) for pair in zip(weights, before, strict=True))
 
 
-def test_work_done_where_inputs_are_prepared_is_beyond_any_check(tmp_path: Path) -> None:
+def test_work_done_where_inputs_are_prepared_is_beyond_any_check(tmp_path):
     """Of an engine whose weights nobody can change: else what is looked up would be not_real."""
     lie = Lie()
     lie.prepared = lie.outputs = remembered(lie)

@@ -19,9 +19,7 @@ S = 1_000_000_000
         (2 * S // 3, S // 3, 1 / 3, False),
     ],
 )
-def test_a_share_above_one_half_is_stored_of_unusable_launches_only(
-    ran: int, waited: int, share: float | None, unusable: bool
-) -> None:
+def test_a_share_above_one_half_is_stored_of_unusable_launches_only(ran, waited, share, unusable):
     report = judge(ThreadUse(S, ran, waited), None)
     assert report.unusable is unusable
     assert report.columns["cpu_wait_share"] == (None if share is None else pytest.approx(share))
@@ -34,8 +32,8 @@ def test_a_share_above_one_half_is_stored_of_unusable_launches_only(
     [(20_000, 1.5, True), (19_999, 5.0, False), (20_000, 1.49, False), (0, 0.0, False)],
 )
 def test_pages_that_steps_touch_anew_are_warned_of_if_they_are_many_and_cost_much(
-    faults: int, system_s: float, warned: bool
-) -> None:
+    faults, system_s, warned
+):
     before, after = PageUse(50, 3.0, 2.0), PageUse(50 + faults, 13.0 - system_s, 2.0 + system_s)
     report = judge_pages(before, after, 100, {})
     assert report.details == {
@@ -46,7 +44,7 @@ def test_pages_that_steps_touch_anew_are_warned_of_if_they_are_many_and_cost_muc
     assert not report.unusable
 
 
-def test_settings_are_named_unless_one_is_set() -> None:
+def test_settings_are_named_unless_one_is_set():
     use = PageUse(0, 0.0, 0.0), PageUse(104_000, 7.2, 2.8)
     (advised,) = judge_pages(*use, 100, {}).warnings
     assert advised == (
@@ -60,11 +58,9 @@ def test_settings_are_named_unless_one_is_set() -> None:
 
 
 @pytest.mark.skipif(not has_glibc(), reason="the C library is not glibc")
-def test_pages_are_counted_where_memory_is_touched() -> None:
+def test_pages_are_counted_where_memory_is_touched():
     before = read_page_use()
     touched = bytearray(400 * 4096)
     after = read_page_use()
-    assert before is not None
-    assert after is not None
     assert len(touched) == 400 * 4096
     assert after.faults > before.faults

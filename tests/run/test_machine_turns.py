@@ -76,7 +76,7 @@ def unheard(holder: TurnHolder) -> None:
     raise AssertionError(holder)
 
 
-def test_the_second_run_waits_for_the_first(first: Run) -> None:
+def test_the_second_run_waits_for_the_first(first):
     second = Run("second")
     second.start()
     assert second.waiting.wait(PATIENCE)
@@ -87,7 +87,7 @@ def test_the_second_run_waits_for_the_first(first: Run) -> None:
     second.end()
 
 
-def test_a_run_that_had_its_turn_gets_in_line(first: Run) -> None:
+def test_a_run_that_had_its_turn_gets_in_line(first):
     second, again = Run("second"), Run("first")
     second.start()
     assert second.waiting.wait(PATIENCE)
@@ -101,7 +101,7 @@ def test_a_run_that_had_its_turn_gets_in_line(first: Run) -> None:
     again.end()
 
 
-def test_accelerators_share_a_turn_and_processors_do_not() -> None:
+def test_accelerators_share_a_turn_and_processors_do_not():
     one, two, host = Run("one", shared=True), Run("two", shared=True), Run("host")
     for run in (one, two):
         run.start()
@@ -115,10 +115,9 @@ def test_accelerators_share_a_turn_and_processors_do_not() -> None:
     host.end()
 
 
-def test_a_run_that_does_not_wait_is_marked(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_does_not_wait_is_marked(first, monkeypatch):
     monkeypatch.setenv(machine_turns.WAIT_VARIABLE, "0")
     with machine_turn("second", shared=False, on_wait=unheard) as beside:
-        assert beside is not None
         assert (beside.run_id, beside.pid) == ("first", os.getpid())
         condition = json.loads(json.dumps(condition_of(beside)))
         assert condition[BESIDE]["run_id"] == "first"
@@ -130,9 +129,7 @@ def test_a_run_that_does_not_wait_is_marked(first: Run, monkeypatch: pytest.Monk
     assert other_run_of({}) == ""
 
 
-def test_a_holder_names_since_when_it_measures_and_a_run_how_long_it_waited(
-    first: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_holder_names_since_when_it_measures_and_a_run_how_long_it_waited(first, monkeypatch):
     now = ["2026-01-01T00:00:01Z"]
     monkeypatch.setattr(machine_turns, "utc_now", lambda: now[0])
     second, third = Run("second"), Run("third")
@@ -153,24 +150,20 @@ def test_a_holder_names_since_when_it_measures_and_a_run_how_long_it_waited(
     assert 0 < seconds < PATIENCE
 
 
-def test_a_turn_ends_with_an_error() -> None:
+def test_a_turn_ends_with_an_error():
     with pytest.raises(KeyError), machine_turn("one", shared=False, on_wait=unheard):
         raise KeyError
     with machine_turn("two", shared=False, on_wait=unheard) as beside:
         assert beside is None
 
 
-def test_a_machine_without_a_place_for_the_file_has_no_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_without_a_place_for_the_file_has_no_turns(tmp_path, monkeypatch):
     monkeypatch.setenv(machine_turns.LOCK_VARIABLE, str(tmp_path / "absent" / "lock"))
     with machine_turn("one", shared=False, on_wait=unheard) as beside:
         assert beside is None
 
 
-def test_a_run_that_names_itself_a_moment_later_is_named(
-    lock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_names_itself_a_moment_later_is_named(lock, monkeypatch):
     """A run locks the file before it writes its name."""
     lock.write_text("", encoding="utf-8")
     named = json.dumps({"pid": 7, "run_id": "first", "since": "2026-01-01T00:00:01Z"})
@@ -194,9 +187,7 @@ def test_a_run_that_names_itself_a_moment_later_is_named(
     run.end()
 
 
-def test_a_file_without_a_name_is_of_another_run(
-    lock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_without_a_name_is_of_another_run(lock, monkeypatch):
     lock.write_text("{", encoding="utf-8")
     run = Run("second")
     with lock.open("r+b") as handle:
@@ -212,7 +203,7 @@ def test_a_file_without_a_name_is_of_another_run(
     run.end()
 
 
-def test_a_run_that_is_over_is_not_named(first: Run, lock: Path) -> None:
+def test_a_run_that_is_over_is_not_named(first, lock):
     assert "first" in lock.read_text(encoding="utf-8")
     first.end()
     assert lock.read_text(encoding="utf-8") == ""

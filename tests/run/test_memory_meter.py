@@ -30,9 +30,7 @@ class Host(HostMemory):
 @pytest.mark.parametrize(
     ("sampled", "peak", "average"), [(10, 20, 10.0), (21, 20, 20.0), (10, None, 10.0)]
 )
-def test_no_average_is_above_the_peak(
-    monkeypatch: pytest.MonkeyPatch, sampled: int, peak: int | None, average: float
-) -> None:
+def test_no_average_is_above_the_peak(monkeypatch, sampled, peak, average):
     monkeypatch.setattr(HostMemory, "start", lambda: Host(sampled, peak))
     meter = WorkerMeter()
     meter.sample(lambda: None)

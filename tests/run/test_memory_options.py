@@ -19,7 +19,7 @@ def weights(one: Case) -> float:
     return one.model.parameters * bytes_per_weight(one.precision)
 
 
-def test_a_narrower_precision_is_named_only_if_it_fits_and_the_engine_has_it() -> None:
+def test_a_narrower_precision_is_named_only_if_it_fits_and_the_engine_has_it():
     llama = case("llama-2-7b", sequence=16)
     fits_20 = lambda one: weights(one) <= 20 * GIB  # noqa: E731
     assert options_that_fit(llama, fits_20, lambda _: True) == [
@@ -31,7 +31,7 @@ def test_a_narrower_precision_is_named_only_if_it_fits_and_the_engine_has_it() -
     assert options_that_fit(case("mixtral-8x7b", sequence=16), fits_20, lambda _: True) == []
 
 
-def test_training_names_checkpointing_and_the_smaller_optimizer() -> None:
+def test_training_names_checkpointing_and_the_smaller_optimizer():
     trained = case("bert-base", Mode.TRAINING, "bf16", sequence=16)
     checkpointed = lambda one: bool(one.options.get("gradient_checkpointing"))  # noqa: E731
     assert options_that_fit(trained, checkpointed, lambda _: True) == ["--gradient-checkpointing"]
@@ -39,7 +39,7 @@ def test_training_names_checkpointing_and_the_smaller_optimizer() -> None:
     assert options_that_fit(trained, sgd, lambda _: True) == ["--optimizer sgd"]
 
 
-def test_a_shorter_sequence_is_named_with_its_length() -> None:
+def test_a_shorter_sequence_is_named_with_its_length():
     long = case("bert-base", precision="bf16", sequence=512)
     short = lambda one: (one.shapes.sequence or 0) <= 128  # noqa: E731
     assert options_that_fit(long, short, lambda _: True)[0] == "--sequence-lengths 128"

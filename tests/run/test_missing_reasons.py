@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fixed_machine import FOUND, models
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 from accelbench.core.columns import COLUMNS
 from accelbench.core.facts import new_run_id
 from accelbench.core.run_options import RunSettings
 from accelbench.core.vocabulary import Mode, Status, Timing
-from accelbench.engines.jax import JaxRuntime
 from accelbench.engines.pytorch import PytorchRuntime
 from accelbench.measure.summary import PERCENTILES, Resolution, fewest_samples, summarise
 from accelbench.run.conduct import lifecycle
@@ -34,19 +32,16 @@ def check(rows: list[Mapping[str, Any]]) -> None:
         assert "not known" not in row["nulls"].values(), row["model"]
 
 
-def test_every_null_of_a_scripted_run_is_explained(scripted: Scripted) -> None:
+def test_every_null_of_a_scripted_run_is_explained(scripted):
     scripted.script({"when": "step", "how": "raise", "batch": 4})
     rows = scripted.run()
     assert {row["status"] for row in rows} == {"ok", "failed"}
     check(rows)
-
-
-def test_every_null_of_a_refused_case_is_explained(scripted: Scripted) -> None:
     check(scripted.run(batches=(1,), runtimes=("scripted",), iterations=1, warmup=0))
 
 
 @pytest.mark.parametrize("names", [("bert-tiny", "gpt2-tiny"), ("vit-tiny",)])
-def test_every_null_of_real_runs_is_explained(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_every_null_of_real_runs_is_explained(tmp_path, names):
     request = Request(
         models(*names),
         hardware=("cpu",),
@@ -67,55 +62,28 @@ def test_every_null_of_real_runs_is_explained(tmp_path: Path, names: tuple[str, 
         assert ("loss_per_step" in row["nulls"]) == (row["mode"] == "inference")
 
 
-def test_whoever_left_a_column_empty_may_say_why() -> None:
+def test_why_a_column_is_empty():
     body = {"status": "ok", "mode": "training"}
     why = why_null(body, {"convergence": "the reference is too large"})
     assert why["convergence"] == "the reference is too large"
     assert why["ttft_ms"] == "nothing is generated"
-
-
-def test_what_failed_has_no_figures_and_says_so() -> None:
     why = why_null({"status": "failed", "mode": "inference"}, {})
     assert why["latency_p50_ms"] == "the case is failed: there is no figure"
-
-
-def test_a_percentile_says_what_it_needs() -> None:
     body = {"status": "ok", "mode": "inference", "sample_count": 30}
     assert why_null(body, {})["latency_p99_ms"] == "it needs 100 samples and has 30"
-
-
-def test_what_a_rag_model_did_is_not_denied() -> None:
     body = {"status": "ok", "mode": "inference", "architecture": "rag"}
     assert why_null(body, {})["embed_ms"] == "of a rag model only a whole request is split"
     assert why_null(body | {"architecture": "vision"}, {})["embed_ms"] == "nothing is retrieved"
-
-
-def test_a_runtime_that_keeps_something_to_itself_is_named_as_the_reason() -> None:
     requests = why_null({"status": "ok", "mode": "inference", "new_tokens": 8}, {})
     assert requests["ttft_ms"] == "the runtime does not tell the parts of a request"
     trained = why_null({"status": "ok", "mode": "training"}, {})
     assert trained["backward_ms"] == "the runtime does not tell it"
 
-
-def test_the_parts_of_a_step_that_is_one_program_are_said_to_be_fused(tmp_path: Path) -> None:
-    pytest.importorskip("jax")
-    request = Request(
-        models("bert-tiny"),
-        hardware=("cpu",),
-        runtimes=("jax",),
-        batch_sizes=(2,),
-        sequence_lengths=(8,),
-        modes=(Mode.TRAINING,),
-    )
-    runtimes = {"jax": JaxRuntime()}
-    plan = expand.plan_for(request, FOUND, runtimes)
-    settings = RunSettings(run_id=new_run_id(), threads=1, iterations=3, warmup=1, verify="off")
-    (row,) = lifecycle.start(PlannedRun(plan, settings, runtimes), tmp_path, Watcher(), {}).rows
-    assert (row["status"], row["compiled"]) == (Status.OK, True)
-    check([row])
+    whole = {"evidence": {"details": {"training": {"one_program": True}}}}
+    fused = why_null({"status": "ok", "mode": "training", **whole}, {})
     for part in ("forward_ms", "loss_ms", "backward_ms", "optimizer_ms"):
-        assert "fused into one program" in row["nulls"][part]
-    assert "fused" not in row["nulls"]["convergence"]
+        assert "fused into one program" in fused[part]
+    assert "fused" not in fused["convergence"]
 
 
 #: From how many independent samples on the interval of a percentile has an upper end.
@@ -124,7 +92,7 @@ OK = {"status": "ok", "sampling": {"step": {"timing": "each"}}}
 
 
 @pytest.mark.parametrize("n", [5, 10, 20, 50, 100, 400])
-def test_why_a_percentile_is_not_given_is_what_measuring_goes_by(n: int) -> None:
+def test_why_a_percentile_is_not_given_is_what_measuring_goes_by(n):
     figures = summarise([1e6 + i * 0.618 % 1 for i in range(n)], Resolution(Timing.EACH))
     said = why_null({**OK, **figures}, {})
     for name, q in PERCENTILES.items():

@@ -34,23 +34,17 @@ def lacks(*rows: dict[str, Any]) -> list[str]:
     return [one.name for one in lacking(NAMED, rows)]
 
 
-def test_each_of_what_was_named_needs_one_result_that_is_ok() -> None:
+def test_what_was_named_needs_a_result_that_is_ok():
     both = [row(), row(device="cuda:1")]
     assert lacks(*both) == []
     assert lacks(*both, row("unsupported"), row("failed")) == []
     assert lacks(row()) == ["cuda:1"]
-    assert lacks(row("failed"), row(device="cuda:1", runtime="jax")) == [
-        *("cuda", "pytorch"),
-    ]
+    assert lacks(row("failed"), row(device="cuda:1", runtime="jax")) == [*("cuda", "pytorch")]
     assert lacks() == ["cuda", "cuda:1", "pytorch", "amp-bf16"]
 
-
-def test_training_in_half_precision_is_stored_by_the_shorter_name() -> None:
     assert lacks(row(mode="training", precision="bf16"), row(device="cuda:1")) == []
     assert lacks(row(precision="bf16"), row(device="cuda:1", precision="bf16")) == ["amp-bf16"]
 
-
-def test_it_says_why_in_the_words_of_the_first_result() -> None:
     (one,) = lacking({"hardware": {"cuda": [["cuda", None]]}}, [
         row("unsupported", device=None, message="cuda is not present: the driver is too old",
             advice="Update it."),
@@ -59,8 +53,6 @@ def test_it_says_why_in_the_words_of_the_first_result() -> None:
         "on cuda: cuda is not present: the driver is too old. Update it."
     ]
 
-
-def test_an_engine_that_is_a_platform_is_to_be_named_as_one() -> None:
     (one,) = lacking({"hardware": {"cpu": [["cpu", "cpu"]]}, "runtime": ["openvino"]}, [
         row(device="cpu", hardware="cpu"),
     ])  # fmt: skip
@@ -68,8 +60,6 @@ def test_an_engine_that_is_a_platform_is_to_be_named_as_one() -> None:
     assert place.startswith("with openvino: it is a platform of its own")
     assert place.endswith("--hardware …,openvino")
 
-
-def test_names_without_results_for_one_reason_are_named_together() -> None:
     targets = [
         MissingTarget("hardware", "cpu", "it takes a batch of 1"),
         MissingTarget("precision", "int8", "it is not quantised"),
@@ -80,19 +70,17 @@ def test_names_without_results_for_one_reason_are_named_together() -> None:
         "in int8: it is not quantised",
     ]
 
-
-def test_what_was_only_to_be_calculated_lacks_nothing() -> None:
     simulated = {"conditions": {SIMULATION: {"device": "A card"}}}
     assert nothing_measured([row("ok", **simulated)]) == ""
     assert nothing_measured([row("unsupported", **simulated)]) == ""
     assert lacking({"hardware": {"cuda": [["cuda", "cuda:0"]]}}, [row("ok", **simulated)]) == []
     assert nothing_measured([row("ok", **simulated), row("unsupported")])
 
-
-def test_nothing_at_all() -> None:
     assert nothing_measured([row("failed"), row()]) == ""
     assert nothing_measured([row("skipped")]) == "Nothing was measured: why."
     assert "the plan has no such case" in nothing_measured([])
+    kept = named(Request((), hardware=("auto",)), [], {}, {})
+    assert kept == {"hardware": {}, "runtime": [], "precision": []}
 
 
 def device(ordinal: int) -> Device:
@@ -108,19 +96,14 @@ def device(ordinal: int) -> Device:
         ("tpu", [["tpu", None]]),
     ],
 )
-def test_places_are_those_of_the_results(typed: str, places: list[list[str | None]]) -> None:
+def test_places_are_those_of_the_results(typed, places):
     found = {"cuda": [device(0), device(1)], "tpu": [Absent("tpu", "none here", "buy one")]}
     request = Request((), hardware=(typed,), runtimes=("scripted",))
     kept = named(request, ["fp32"], found, {"scripted": ScriptedRuntime({})})
     assert kept == {"hardware": {typed: places}, "runtime": ["scripted"], "precision": ["fp32"]}
 
 
-def test_what_is_chosen_is_not_named() -> None:
-    kept = named(Request((), hardware=("auto",)), [], {}, {})
-    assert kept == {"hardware": {}, "runtime": [], "precision": []}
-
-
-def test_what_no_node_took_says_why_of_its_platform() -> None:
+def test_what_no_node_took_says_why_of_its_platform():
     """A unit that was given up has no device: "the plan has no such case" was said of it."""
     named = {"hardware": {"cpu": [["cpu", "cpu:0"]]}}
     row = {

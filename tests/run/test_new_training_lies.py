@@ -17,5 +17,5 @@ def cast_to_bf16(honest: Step, inputs: Mapping[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("options", [{}, {"optimizer": "sgd"}], ids=str)
-def test_products_in_bf16_in_timed_steps_are_not_fp32(options: dict[str, Any]) -> None:
+def test_products_in_bf16_in_timed_steps_are_not_fp32(options):
     assert measured(Lie(step=cast_to_bf16), case_of(**options))["reason"] == "wrong_steps"

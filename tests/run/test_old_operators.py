@@ -55,9 +55,7 @@ def old(path: Path, kind: str, *, slope: bool = True, opset: int = 6, **how: Any
         ("PRelu", {}, np.where(X > 0, X, X * W[:, None])),
     ],
 )
-def test_what_is_converted_means_what_it_meant(
-    tmp_path: Path, kind: str, how: dict[str, int], right: Array
-) -> None:
+def test_what_is_converted_means_what_it_meant(tmp_path, kind, how, right):
     made = converted(old(tmp_path / "old.onnx", kind, **how))
     assert [entry.version for entry in made.opset_import] == [7]
     session = onnxruntime.InferenceSession(
@@ -67,7 +65,7 @@ def test_what_is_converted_means_what_it_meant(
     assert np.allclose(found, right, atol=1e-6)
 
 
-def test_what_the_converter_would_change_is_refused(tmp_path: Path) -> None:
+def test_what_the_converter_would_change_is_refused(tmp_path):
     with pytest.raises(UnsupportedError, match="a PRelu of it works on"):
         converted(old(tmp_path / "old.onnx", "PRelu", slope=False))
     with pytest.raises(UnsupportedError, match="onnx cannot convert it to opset 7"):
@@ -76,7 +74,7 @@ def test_what_the_converter_would_change_is_refused(tmp_path: Path) -> None:
     assert converted(newer) == onnx.load(str(newer))
 
 
-def test_a_converted_graph_shows_nobody_to_be_wrong() -> None:
+def test_a_converted_graph_shows_nobody_to_be_wrong():
     case = Case(models("bert-tiny")[0], Target("openvino", "openvino"), "fp32", Shapes(1, 16))
     held = Verifications()
     told = {"error": 0.9, "tolerance": 2e-4, "errors": {"y": 0.9}, "wrong": "", "telling": True}
@@ -89,7 +87,7 @@ def test_a_converted_graph_shows_nobody_to_be_wrong() -> None:
     assert "which are right is not known" in verdict.why
 
 
-def test_no_other_reference_where_something_else_was_missing() -> None:
+def test_no_other_reference_where_something_else_was_missing():
     case = Case(models("bert-tiny")[0], Target("onnxruntime", "cpu"), "fp32", Shapes(1, 16))
     assert otherwise(case, NoReferenceError("no operator", "operator")) is None  # no file
     assert held_against(case) == ""

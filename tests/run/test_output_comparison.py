@@ -49,28 +49,26 @@ def asked(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("size", "draws"), [(1, 5), (15, 5), (16, 2), (1000, 2)])
-def test_few_values_are_drawn_more_often(tmp_path: Path, size: int, draws: int) -> None:
+def test_few_values_are_drawn_more_often(tmp_path, size, draws):
     session = Drawn(size, (0.0,) * 5)
-    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
+    left(session, 0, asked(tmp_path))
     assert len(session.seeds) == draws
     assert len(list(tmp_path.glob("*.npz"))) == draws
 
 
-def test_the_draw_that_is_furthest_from_fp64_says_how_far_a_reference_may_be(
-    tmp_path: Path,
-) -> None:
+def test_the_draw_that_is_furthest_from_fp64_says_how_far_a_reference_may_be(tmp_path):
     session = Drawn(1, (1e-7, 1e-7, 1e-2, 1e-7, 1e-7))
-    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
-    far = from_fp64(session, 0, asked(tmp_path))["error"]  # type: ignore[arg-type]
+    left(session, 0, asked(tmp_path))
+    far = from_fp64(session, 0, asked(tmp_path))["error"]
     session = Drawn(1, (1e-7,) * 5)
-    near = from_fp64(session, 0, asked(tmp_path))["error"]  # type: ignore[arg-type]
+    near = from_fp64(session, 0, asked(tmp_path))["error"]
     assert near < 1e-5 < 1e-3 < far
 
 
-def test_many_values_are_held_against_fp64_once(tmp_path: Path) -> None:
+def test_many_values_are_held_against_fp64_once(tmp_path):
     session = Drawn(1000, (1e-3, 1.0))
-    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
-    assert from_fp64(session, 0, asked(tmp_path))["error"] < 1e-2  # type: ignore[arg-type]
+    left(session, 0, asked(tmp_path))
+    assert from_fp64(session, 0, asked(tmp_path))["error"] < 1e-2
 
 
 class Noisy(Drawn):
@@ -83,7 +81,7 @@ class Noisy(Drawn):
         return {"y": found["y"] + rounding, "noise": noise}
 
 
-def test_a_reference_says_which_outputs_it_draws(tmp_path: Path) -> None:
+def test_a_reference_says_which_outputs_it_draws(tmp_path):
     session = Noisy(100, ())
-    left(session, 0, asked(tmp_path))  # type: ignore[arg-type]
-    assert drawn(session, 0, asked(tmp_path)) == {"drawn": ["noise"]}  # type: ignore[arg-type]
+    left(session, 0, asked(tmp_path))
+    assert drawn(session, 0, asked(tmp_path)) == {"drawn": ["noise"]}

@@ -11,17 +11,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lying import CPU, WORLD, Silent, uncounted
+from lying import CPU, WORLD, ask_bench, bench_of
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.errors import CaseError
 from accelbench.core.serial import case_to_json, device_to_json
-from accelbench.engines.python import PythonRuntime
+from accelbench.engines.python import PythonRuntime, session
 from accelbench.engines.python.session import PythonSession
+from accelbench.models.code_models import loading
 from accelbench.models.file_models.given_inputs import given_inputs
 from accelbench.models.inputs import settle
 from accelbench.models.selection import choose
-from accelbench.run.worker.worker import CaseBench
 from code_looked_at import look_here
 
 FUNCTIONS = Path(__file__).with_name("owned_functions.py")
@@ -38,9 +38,13 @@ def measured_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def measure(measured_file: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     look_here(monkeypatch)
+    # What goes on after a call is asked in `engines/test_python_answers.py`; it takes a second.
+    monkeypatch.setattr(session, "left_running", lambda: "")
+    # Resolving the paths of two thousand imported modules took half of a measurement.
+    monkeypatch.setattr(loading, "imported_below", lambda top: [measured_file.resolve()])
 
     def measured(name: str, inputs: tuple[str, ...] = ()) -> dict[str, Any]:
-        WORLD.__init__()  # type: ignore[misc]
+        WORLD.__init__()
         given = given_inputs(list(inputs)) if inputs else None
         (spec,) = choose([f"{measured_file}:{name}"], None, (), (), all_models=False, inputs=given)
         case = Case(spec, Target("python", "cpu"), "fp32", settle(spec, Shapes(1)))
@@ -49,14 +53,13 @@ def measure(measured_file: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             clock=lambda: WORLD.clock,
             open=lambda job: PythonSession(job, WORLD.clock),
         )
-        bench = CaseBench(runtime, Silent(), WORLD.clock, uncounted)  # type: ignore[arg-type]
+        bench = bench_of(runtime)
         asked = {"case": case_to_json(case)}
         job = {**asked, "device": device_to_json(CPU), "seed": 0, "threads": None}
-        bench.answer(
-            {"do": "open", "job": {**job, "weights": "random", "trust_remote_code": False}}
-        )
+        more = {"weights": "random", "trust_remote_code": False}
+        ask_bench(bench, {"do": "open", "job": {**job, **more}})
         rules = {"iterations": 40, "warmup": 5, "seconds": 10}
-        return dict(bench.answer({"do": "measure", **asked, "rules": rules, "alone": True}))
+        return ask_bench(bench, {"do": "measure", **asked, "rules": rules, "alone": True})
 
     return measured
 
@@ -69,35 +72,28 @@ def refused(measure: Any, *words: Any) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "found_in_lru",
-        "found_in_dict",
-        "array_in_dict",
-        "in_closure",
-        "on_itself",
-        "Remembers",
-    ],
+    ["found_in_lru", "found_in_dict", "array_in_dict", "in_closure", "on_itself", "Remembers"],
 )
-def test_an_answer_that_is_handed_out_again_is_refused(measure: Any, name: str) -> None:
+def test_an_answer_that_is_handed_out_again_is_refused(measure, name):
     assert refused(measure, name) == "cached"
 
 
 @pytest.mark.parametrize("name", ["copied_by_content", "copied_by_first_element"])
-def test_copies_of_what_is_kept_are_refused_with_an_example(measure: Any, name: str) -> None:
+def test_copies_of_what_is_kept_are_refused_with_an_example(measure, name):
     assert refused(measure, name) == "cached"
 
 
-def test_steps_that_leave_other_outputs_than_calls_are_refused(measure: Any) -> None:
+def test_steps_that_leave_other_outputs_than_calls_are_refused(measure):
     assert refused(measure, "computed_outside_of_blocks") == "wrong_steps"
 
 
 @pytest.mark.parametrize("name", ["copied_whatever_the_input", "copied_after_seven_calls"])
-def test_an_answer_that_ignores_other_numbers_is_named(measure: Any, name: str) -> None:
+def test_an_answer_that_ignores_other_numbers_is_named(measure, name):
     assert measure(name)["evidence"]["details"]["same_for_similar_inputs"]
 
 
 @pytest.mark.parametrize("name", ["by_content", "of_the_latest", "by_content_after_20_uses"])
-def test_a_cache_by_inputs_is_not_filled_before_it_is_looked_for(measure: Any, name: str) -> None:
+def test_a_cache_by_inputs_is_not_filled_before_it_is_looked_for(measure, name):
     assert refused(measure, name, X) == "cached"
 
 
@@ -115,7 +111,7 @@ def test_a_cache_by_inputs_is_not_filled_before_it_is_looked_for(measure: Any, n
         "late_error",
     ],
 )
-def test_late_values_are_evaluated_in_the_step(measure: Any, name: str) -> None:
+def test_late_values_are_evaluated_in_the_step(measure, name):
     found = measure(name)
     assert found["metrics"]["latency_mean_ms"] == pytest.approx(0.602)
     assert found["evidence"]["details"]["evaluated"]
@@ -125,7 +121,7 @@ def test_late_values_are_evaluated_in_the_step(measure: Any, name: str) -> None:
     "name",
     ["cached_attribute", "any_name", "hidden_future", "late_from_the_fourth_call_on", "forked"],
 )
-def test_what_is_not_finished_and_cannot_be_evaluated_is_refused(measure: Any, name: str) -> None:
+def test_what_is_not_finished_and_cannot_be_evaluated_is_refused(measure, name):
     assert refused(measure, name) == "unfinished"
 
 
@@ -139,16 +135,16 @@ def test_what_is_not_finished_and_cannot_be_evaluated_is_refused(measure: Any, n
         ("intercepted", "Intercepted"),
     ],
 )
-def test_an_object_whose_methods_may_compute_is_named(measure: Any, name: str, kind: str) -> None:
+def test_an_object_whose_methods_may_compute_is_named(measure, name, kind):
     assert measure(name)["evidence"]["details"]["holds_only_inputs"] == [kind]
 
 
-def test_a_default_that_is_computed_is_named(measure: Any) -> None:
+def test_a_default_that_is_computed_is_named(measure):
     details = measure("by_default")["evidence"]["details"]
     assert details["computed_when_read"] == ["defaultdict.default_factory"]
 
 
-def test_a_cache_that_is_only_a_part_of_a_call_is_named(measure: Any) -> None:
+def test_a_cache_that_is_only_a_part_of_a_call_is_named(measure):
     details = measure("copied_from_lru")["evidence"]["details"]
     assert details["found_in_caches"] == ["lru"]
 
@@ -172,13 +168,13 @@ def test_a_cache_that_is_only_a_part_of_a_call_is_named(measure: Any) -> None:
         "largest",
     ],
 )
-def test_an_honest_function_is_measured(measure: Any, name: str) -> None:
+def test_an_honest_function_is_measured(measure, name):
     details = measure(name)["evidence"]["details"]
     named = {key: details[key] for key in NAMED if details.get(key)}
     assert named == EXPECTED.get(name, {})
 
 
-def test_an_honest_function_with_drawn_inputs_is_measured(measure: Any) -> None:
+def test_an_honest_function_with_drawn_inputs_is_measured(measure):
     assert measure("product", X)["metrics"]["latency_mean_ms"] == pytest.approx(0.6)
 
 

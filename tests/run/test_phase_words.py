@@ -39,7 +39,7 @@ def named() -> set[str]:
     return found
 
 
-def test_every_phase_is_said_as_what_is_being_done() -> None:
+def test_every_phase_is_said_as_what_is_being_done():
     phases = named()
     assert {"prepare", "warm-up", "energy: idle", "accuracy", "loading", "verifying"} <= phases
     for phase in phases:

@@ -39,7 +39,7 @@ def altered(**changes: object) -> Runtime:
     return runtime
 
 
-def test_one_template_serves_a_launch_and_a_fresh_one_the_next(scripted: Scripted) -> None:
+def test_one_template_serves_a_launch_and_a_fresh_one_the_next(scripted):
     watcher = Watcher()
     rows = scripted.run("bert-tiny", "vit-tiny", batches=[1, 2], launches=3, watcher=watcher)
     assert [row["launch"] for row in rows] == [1] * 4 + [2] * 4 + [3] * 4
@@ -53,7 +53,7 @@ def test_one_template_serves_a_launch_and_a_fresh_one_the_next(scripted: Scripte
     assert not watcher.alive()
 
 
-def test_a_spawned_worker_does_the_same(scripted: Scripted) -> None:
+def test_a_spawned_worker_that_dies_or_hangs_is_ended(scripted):
     scripted.runtimes["scripted"] = altered(isolation="spawn")
     scripted.script({"how": "segv", "when": "step", "batch": 4})
     watcher = Watcher()
@@ -63,8 +63,6 @@ def test_a_spawned_worker_does_the_same(scripted: Scripted) -> None:
     assert len(watcher.processes) == 2  # no template
     assert not watcher.alive()
 
-
-def test_a_spawned_worker_that_hangs_is_ended(scripted: Scripted) -> None:
     scripted.runtimes["scripted"] = altered(isolation="spawn")
     scripted.script({"how": "hang", "when": "step", "batch": 4})
     watcher = Watcher()
@@ -74,9 +72,7 @@ def test_a_spawned_worker_that_hangs_is_ended(scripted: Scripted) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["fork", "spawn"])
-def test_an_engine_that_cannot_start_costs_only_its_own_cases(
-    scripted: Scripted, isolation: str
-) -> None:
+def test_an_engine_that_cannot_start_costs_only_its_own_cases(scripted, isolation):
     # Known to the conductor, but not registered: its process ends before it calls in.
     scripted.runtimes["second"] = altered(name="never-registered", isolation=isolation)
     planned = scripted.journey(batches=[1, 2], runtimes=["second", "scripted"])
@@ -92,7 +88,7 @@ def test_an_engine_that_cannot_start_costs_only_its_own_cases(
     assert not ended.nothing_could_start
 
 
-def test_where_nothing_at_all_could_start_the_run_says_so(scripted: Scripted) -> None:
+def test_where_nothing_at_all_could_start_the_run_says_so(scripted):
     scripted.runtimes["scripted"] = altered(name="never-registered")
     ended = scripted.start(scripted.journey(batches=[1]), Watcher())
     assert ended.nothing_could_start
@@ -115,16 +111,14 @@ def killer(wanted: Callable[[psutil.Process], bool]) -> Watcher:
     return Killer()
 
 
-def test_a_template_that_dies_idle_is_started_anew(scripted: Scripted) -> None:
+def test_a_template_that_dies_idle_is_started_anew(scripted):
     watcher = killer(lambda process: process.ppid() == os.getpid())
     rows = scripted.run("bert-tiny", "vit-tiny", "gpt2-tiny", batches=[1], watcher=watcher)
     assert [row["status"] for row in rows] == ["ok", "ok", "ok"]
     assert len(set().union(*watcher.templates)) == 2
 
 
-def test_a_template_that_dies_while_its_worker_measures_costs_that_case_alone(
-    scripted: Scripted,
-) -> None:
+def test_a_template_that_dies_while_its_worker_measures_costs_that_case_alone(scripted):
     killed: list[int] = []
 
     def kill_once(progress: Progress) -> None:
@@ -145,7 +139,7 @@ def test_a_template_that_dies_while_its_worker_measures_costs_that_case_alone(
     assert not watcher.alive()
 
 
-def test_forking_from_a_template_that_is_dead_starts_another(scripted: Scripted) -> None:
+def test_forking_from_a_template_that_is_dead_starts_another(scripted):
     made = WorkerPool()
     try:
         runtime = scripted.runtimes["scripted"]
@@ -162,9 +156,7 @@ def test_forking_from_a_template_that_is_dead_starts_another(scripted: Scripted)
     assert not children()
 
 
-def test_a_run_leaves_no_folder_behind(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_run_leaves_no_folder_behind(scripted, monkeypatch, tmp_path_factory):
     base = tmp_path_factory.mktemp("t")
     monkeypatch.setattr(tempfile, "tempdir", str(base))
     during: list[int] = []
@@ -183,8 +175,8 @@ def ended(process: psutil.Process) -> bool:
 
 @pytest.mark.parametrize("killed", ["conductor", "group", "conductor and remover"])
 def test_killing_the_conductor_ends_its_processes_and_leaves_no_folder(
-    killed: str, scripted: Scripted, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+    killed, scripted, tmp_path_factory
+):
     scripted.script(real=True, step_ns=5_000_000)
     base = tmp_path_factory.mktemp("t")
     environment = {**os.environ, "TMPDIR": str(base)}
@@ -196,7 +188,6 @@ def test_killing_the_conductor_ends_its_processes_and_leaves_no_folder(
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
-    assert conductor.stdout is not None
     try:
         assert conductor.stdout.readline()  # it has announced something: all of it is running
         family = psutil.Process(conductor.pid).children(recursive=True)

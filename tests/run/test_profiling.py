@@ -22,9 +22,7 @@ def profiles(scripted: Scripted, run_id: str) -> list[Mapping[str, Any]]:
     return [fact.body for fact in scripted.facts(run_id) if fact.kind == PROFILE]
 
 
-def test_every_good_case_is_profiled_once_after_all_of_them_are_measured(
-    scripted: Scripted,
-) -> None:
+def test_every_good_case_is_profiled_once_after_all_of_them_are_measured(scripted):
     scripted.script(operators=OPERATORS)
     ended = scripted.start(scripted.journey(batches=(1, 4), launches=2, profile=True), Watcher())
     facts = [f for f in scripted.facts(ended.run_id) if f.kind in (PROFILE, RESULT)]
@@ -39,7 +37,7 @@ def test_every_good_case_is_profiled_once_after_all_of_them_are_measured(
         assert one["result_id"] in {row["result_id"] for row in ended.rows if row["launch"] == 1}
 
 
-def test_what_is_measured_is_the_same_with_it_and_without(scripted: Scripted) -> None:
+def test_what_is_measured_is_the_same_with_it_and_without(scripted):
     scripted.script(operators=OPERATORS)
     without, with_it = (scripted.run(batches=(1, 4), profile=asked) for asked in (False, True))
     for one, other in zip(without, with_it, strict=True):
@@ -48,7 +46,7 @@ def test_what_is_measured_is_the_same_with_it_and_without(scripted: Scripted) ->
         assert {name: one[name] for name in kept} == {name: other[name] for name in kept}
 
 
-def test_a_profiler_that_fails_says_so_and_costs_no_result(scripted: Scripted) -> None:
+def test_a_profiler_that_fails_says_so_and_costs_no_result(scripted):
     fault = {"how": "segv", "when": "profile", "batch": 4}
     scripted.script(fault, operators=OPERATORS)
     ended = scripted.start(scripted.journey(batches=(1, 4, 16), profile=True), Watcher())
@@ -59,31 +57,27 @@ def test_a_profiler_that_fails_says_so_and_costs_no_result(scripted: Scripted) -
     assert ended.tally.all_fine
 
 
-def test_an_engine_that_cannot_say_gives_its_reason(scripted: Scripted) -> None:
+def test_an_engine_that_cannot_say_gives_its_reason(scripted):
     ended = scripted.start(scripted.journey(batches=(1,), profile=True), Watcher())
     [one] = ended.profiles
     assert one["why_not"] == "the script names no operators"
 
 
-def test_what_was_not_measured_has_no_profile(scripted: Scripted) -> None:
+def test_what_was_not_measured_or_asked_for_has_no_profile(scripted):
     scripted.script({"how": "raise", "when": "step", "batch": 4}, operators=OPERATORS)
     ended = scripted.start(scripted.journey(batches=(1, 4), profile=True), Watcher())
     assert [one["batch_size"] for one in ended.profiles] == [1]
-
-
-def test_nobody_is_profiled_unasked(scripted: Scripted) -> None:
     scripted.script(operators=OPERATORS)
     ended = scripted.start(scripted.journey(batches=(1,)), Watcher())
     assert not ended.profiles
     assert not profiles(scripted, ended.run_id)
 
 
-def test_the_engines_own_record_is_handed_over_while_it_is_there(scripted: Scripted) -> None:
+def test_the_engines_own_record_is_handed_over_while_it_is_there(scripted):
     scripted.script(operators=OPERATORS)
     taken = []
 
     def keep(body: Mapping[str, Any], record: Path | None) -> None:
-        assert record is not None
         taken.append((body["batch_size"], record.name, record.read_text()))
 
     planned = scripted.journey(batches=(1, 4), profile=True)
@@ -91,7 +85,7 @@ def test_the_engines_own_record_is_handed_over_while_it_is_there(scripted: Scrip
     assert taken == [(1, "trace.json", "[]"), (4, "trace.json", "[]")]
 
 
-def test_a_resumed_run_profiles_what_is_left(scripted: Scripted) -> None:
+def test_a_resumed_run_profiles_what_is_left(scripted):
     scripted.script(operators=OPERATORS)
     planned = scripted.journey(batches=(1, 4), profile=True)
 

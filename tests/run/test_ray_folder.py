@@ -22,7 +22,7 @@ def permissions(folder: Path) -> int:
     return folder.stat().st_mode & 0o777
 
 
-def test_it_is_made_private_and_what_was_open_is_closed(own: Path) -> None:
+def test_it_is_made_private_and_what_was_open_is_closed(own):
     assert ray_folder() == own / "ray"
     assert permissions(own) == 0o700
     own.chmod(0o777)  # as Ray leaves its own
@@ -30,7 +30,7 @@ def test_it_is_made_private_and_what_was_open_is_closed(own: Path) -> None:
     assert permissions(own) == 0o700
 
 
-def test_a_link_that_somebody_has_put_there_is_refused(own: Path, tmp_path: Path) -> None:
+def test_a_link_that_somebody_has_put_there_is_refused(own, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o755)
     own.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(SurroundingsError, match="is no folder of this user's"):
@@ -38,7 +38,7 @@ def test_a_link_that_somebody_has_put_there_is_refused(own: Path, tmp_path: Path
     assert permissions(tmp_path / "elsewhere") == 0o755
 
 
-def test_another_user_s_folder_is_refused(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_user_s_folder_is_refused(own, monkeypatch):
     own.mkdir()
     owner = own.stat().st_uid
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
@@ -47,7 +47,7 @@ def test_another_user_s_folder_is_refused(own: Path, monkeypatch: pytest.MonkeyP
         ray_folder()
 
 
-def test_the_folder_that_a_head_of_another_user_names_is_private_too(tmp_path: Path) -> None:
+def test_the_folder_that_a_head_of_another_user_names_is_private_too(tmp_path):
     session = tmp_path / "accelbench-ray-4711" / "ray" / "session_2026"
     session.mkdir(parents=True)
     keep_private(str(session))

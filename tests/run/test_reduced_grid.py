@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from grids import Row, hold_nulls, said
+from grids import Row, asked, hold_nulls, said
 
 from accelbench.evidence.launches import launches_of
 from accelbench.models.find import find
@@ -74,8 +74,8 @@ class Grid:
         return [row for row in self.rows if row["runtime"] == runtime]
 
     def behind(self, precision: str, model: str, hardware: str) -> list[Row]:
-        asked = (precision, model, hardware)
-        return [r for r in self.rows if (r["precision"], r["model"], r["hardware"]) == asked]
+        cell = (precision, model, hardware)
+        return [r for r in self.rows if (r["precision"], r["model"], r["hardware"]) == cell]
 
     def cells(self) -> Iterator[tuple[Any, list[Row]]]:
         """Each cell of a model, with the results behind it."""
@@ -108,7 +108,7 @@ def grid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         codes=[code for code, _ in runs],
         rows=[row for _, document in runs for row in document["results"]],
         matrices={
-            precision: said(folder, f"matrix --precision {precision}", 60)[1]
+            precision: asked(folder, f"matrix --precision {precision}")
             for precision in ("fp32", *NARROW)
         },
     )
@@ -124,18 +124,18 @@ def npu(grid: Grid) -> list[Row]:
     return rows
 
 
-def test_the_models_are_of_as_many_architectures() -> None:
+def test_the_models_are_of_as_many_architectures():
     assert len({find(model).architecture for model in MODELS}) == len(MODELS)
 
 
-def test_the_commands_end_well_and_leave_out_no_cell(grid: Grid) -> None:
+def test_the_commands_end_well_and_leave_out_no_cell(grid):
     failed = [row["message"] for row in grid.rows if row["status"] == "failed"]
     # 3: what was named and nobody can run, such as fp32 on QNN's NPU.
     assert (set(grid.codes) <= {0, 3}, failed) == (True, [])
-    asked = [(model, name, "fp32") for model in grid.models for name in (*RUNTIMES, "qnn")]
-    asked += [(grid.narrowed, name, p) for name in (*RUNTIMES, "qnn") for p in NARROW]
+    cells = [(model, name, "fp32") for model in grid.models for name in (*RUNTIMES, "qnn")]
+    cells += [(grid.narrowed, name, p) for name in (*RUNTIMES, "qnn") for p in NARROW]
     got = Counter((row["model"], row["runtime"], row["precision"]) for row in grid.rows)
-    assert got == Counter(asked)
+    assert got == Counter(cells)
 
 
 def held(row: Row) -> None:
@@ -158,19 +158,19 @@ def held(row: Row) -> None:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_every_cell_is_verified_or_refused_for_the_known_reason(grid: Grid, runtime: str) -> None:
+def test_every_cell_is_verified_or_refused_for_the_known_reason(grid, runtime):
     for row in grid.of(runtime):
         held(row)
 
 
-def test_so_is_every_cell_of_the_npu_or_its_emulation(npu: list[Row]) -> None:
+def test_so_is_every_cell_of_the_npu_or_its_emulation(npu):
     for row in npu:
         held(row)
     assert len({row["emulated"] for row in npu}) == 1
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_every_model_is_verified_on_every_runtime(grid: Grid, runtime: str) -> None:
+def test_every_model_is_verified_on_every_runtime(grid, runtime):
     """Refusals counted as misses: of fp32, which every runtime has, there is none."""
     whole = [row for row in grid.of(runtime) if row["precision"] == "fp32"]
     verified = [row for row in whole if row["verification"] in VERIFIED]
@@ -178,7 +178,7 @@ def test_every_model_is_verified_on_every_runtime(grid: Grid, runtime: str) -> N
     assert {row["model"] for row in verified} == set(grid.models)
 
 
-def test_every_runtime_that_has_a_narrow_precision_has_a_verified_cell(grid: Grid) -> None:
+def test_every_runtime_that_has_a_narrow_precision_has_a_verified_cell(grid):
     for runtime, precision in (
         *(("pytorch", one) for one in NARROW),
         ("onnxruntime", "int8"),
@@ -188,7 +188,7 @@ def test_every_runtime_that_has_a_narrow_precision_has_a_verified_cell(grid: Gri
         assert row["verification"] == "ok", (runtime, precision, row["message"])
 
 
-def test_what_ran_says_where(grid: Grid) -> None:
+def test_what_ran_says_where(grid):
     for row in grid.rows:
         if row["status"] != "ok":
             continue
@@ -200,7 +200,7 @@ def test_what_ran_says_where(grid: Grid) -> None:
         assert evidence["details"][key] in named, (row["model"], row["runtime"])
 
 
-def test_int8_says_by_which_quantiser_and_how_it_was_calibrated(grid: Grid) -> None:
+def test_int8_says_by_which_quantiser_and_how_it_was_calibrated(grid):
     quantisers = {
         row["runtime"]: row["evidence"]["details"]["quantiser"]
         for row in grid.rows
@@ -215,19 +215,19 @@ def test_int8_says_by_which_quantiser_and_how_it_was_calibrated(grid: Grid) -> N
         assert (quantisers[runtime]["calibration"] is None) == (runtime == "pytorch")
 
 
-def test_every_null_has_its_reason(grid: Grid) -> None:
+def test_every_null_has_its_reason(grid):
     hold_nulls(grid.rows)
 
 
 class TestMatrix:
     """No cell says more than the results behind it."""
 
-    def test_every_model_that_was_measured_has_its_line(self, grid: Grid) -> None:
+    def test_every_model_that_was_measured_has_its_line(self, grid):
         assert set(grid.matrices["fp32"]["models"]) == set(grid.models)
         for precision in NARROW:
             assert set(grid.matrices[precision]["models"]) == {grid.narrowed}
 
-    def test_what_is_rated_was_verified_by_the_runtime_that_is_named(self, grid: Grid) -> None:
+    def test_what_is_rated_was_verified_by_the_runtime_that_is_named(self, grid):
         rated = 0
         for cell, rows in grid.cells():
             good = {r["runtime"]: r for r in rows if r["status"] == "ok" and not r["emulated"]}
@@ -248,9 +248,7 @@ class TestMatrix:
         # cpu and openvino of every model in fp32 and of one in int8, the CPU's of two more.
         assert rated >= 2 * len(grid.models) + 4
 
-    def test_its_speed_is_that_of_the_fastest_against_the_fastest_on_the_cpu(
-        self, grid: Grid
-    ) -> None:
+    def test_its_speed_is_that_of_the_fastest_against_the_fastest_on_the_cpu(self, grid):
         compared = 0
         for precision, found in grid.matrices.items():
             for model, line in found["models"].items():
@@ -267,7 +265,7 @@ class TestMatrix:
                     compared += 1
         assert compared >= 2 * len(grid.models) + 4
 
-    def test_what_was_refused_is_incompatible_and_says_why(self, grid: Grid) -> None:
+    def test_what_was_refused_is_incompatible_and_says_why(self, grid):
         for cell, rows in grid.cells():
             refused = [row for row in rows if row["reason"] in ("precision", "precision_upcast")]
             if not rows or refused != rows:
@@ -277,14 +275,14 @@ class TestMatrix:
             assert cell["reason_token"] in {row["reason"] for row in refused}
             assert any(row["message"] in cell["reason"] for row in refused)
 
-    def test_what_nobody_ran_is_not_rated(self, grid: Grid) -> None:
+    def test_what_nobody_ran_is_not_rated(self, grid):
         for cell, rows in grid.cells():
             if not rows:
                 assert cell["availability"] in ("not available", "not measured")
                 assert cell["performance_rating"] == "n/a"
                 assert cell["reason"]
 
-    def test_what_was_emulated_is_right_and_not_rated(self, grid: Grid, npu: list[Row]) -> None:
+    def test_what_was_emulated_is_right_and_not_rated(self, grid, npu):
         if not npu[0]["emulated"]:
             pytest.skip("here is the NPU itself: its times mean something, and are rated")
         good = [row for row in npu if row["status"] == "ok"]

@@ -76,11 +76,8 @@ class Conducted:
     ],
 )
 def test_a_reference_computes_a_few_items_or_all_that_are_cheap(
-    monkeypatch: pytest.MonkeyPatch,
-    item_seconds: float | None,
-    batches: tuple[int, ...],
-    items: int,
-) -> None:
+    monkeypatch, item_seconds, batches, items
+):
     conducted = Conducted(monkeypatch, item_seconds)
     assert conducted.items(*batches) == list(range(items))
     assert conducted.asked == [list(range(items))]
@@ -88,8 +85,8 @@ def test_a_reference_computes_a_few_items_or_all_that_are_cheap(
 
 @pytest.mark.parametrize(("all_seconds", "spare_ms"), [(0.001, 5), (0.2, 10), (10.0, 50)])
 def test_a_second_run_may_take_a_part_of_what_the_reference_takes(
-    all_seconds: float, spare_ms: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    all_seconds, spare_ms, monkeypatch
+):
     conducted = Conducted(monkeypatch)
     conducted.items(64)
     counted = SimpleNamespace(flops=2e10 * all_seconds / 2)
@@ -98,7 +95,7 @@ def test_a_second_run_may_take_a_part_of_what_the_reference_takes(
     assert request["spare_ns"] == pytest.approx(spare_ms * 1e6)
 
 
-def test_a_larger_batch_that_comes_later_has_enough_items(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_larger_batch_that_comes_later_has_enough_items(monkeypatch):
     conducted = Conducted(monkeypatch)
     assert len(conducted.items(1)) == 1
     assert len(conducted.items(64)) == ITEMS
@@ -110,9 +107,7 @@ def test_a_larger_batch_that_comes_later_has_enough_items(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("closer", "word"), [({**WRONG, "doubted": []}, FAILED), ({**RIGHT, "doubted": []}, OK)]
 )
-def test_items_in_doubt_are_settled_by_the_reference(
-    closer: Mapping[str, Any], word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_items_in_doubt_are_settled_by_the_reference(closer, word, monkeypatch):
     conducted, asked = Conducted(monkeypatch), list[Mapping[str, Any]]()
 
     def ask(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,9 +123,7 @@ def test_items_in_doubt_are_settled_by_the_reference(
     assert (later["items"], later["doubted"], later["folder"]) == ([0, 1, 2], False, "folder 0")
 
 
-def test_doubts_that_the_reference_cannot_settle_leave_a_case_unverified(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_doubts_that_the_reference_cannot_settle_leave_a_case_unverified(monkeypatch):
     conducted = Conducted(monkeypatch)
     conducted.held.gather(conducted.context, planned_of(64), [64])
     conducted.refuses = True
@@ -139,7 +132,7 @@ def test_doubts_that_the_reference_cannot_settle_leave_a_case_unverified(
     assert set(verdict.reasons) == {"verification_error", "verification_tolerance"}
 
 
-def test_without_doubt_nothing_more_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_doubt_nothing_more_is_asked(monkeypatch):
     conducted = Conducted(monkeypatch)
     verdict = conducted.settled({**RIGHT, "doubted": []}, lambda _: pytest.fail("asked"))
     assert verdict.word == OK

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from fixed_machine import CPU, models
-from scripted_runs import Scripted
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.columns import BY_NAME
@@ -44,17 +43,12 @@ def body(
     )
 
 
-def test_every_key_is_a_column_or_the_samples() -> None:
+def test_rows_are_columns_with_fitting_values(scripted):
     assert not set(body()) - set(BY_NAME) - {"samples", "sampling"}
-
-
-def test_every_value_fits_its_column() -> None:
     fitted = fit(body())
     assert not fitted.rest
     assert fitted.row["warnings"] == ["from the loop"]
 
-
-def test_a_whole_run_gives_only_registry_names_and_fitting_values(scripted: Scripted) -> None:
     for row in scripted.run(batches=[1, 2]):
         assert not set(row) - set(BY_NAME) - {"samples", "sampling"}
         assert not fit(row).rest
@@ -63,8 +57,6 @@ def test_a_whole_run_gives_only_registry_names_and_fitting_values(scripted: Scri
         assert row["started_at"] < row["finished_at"]
         assert row["environment"]["governor"]
 
-
-def test_a_result_that_is_not_ok_has_no_samples_and_no_figures() -> None:
     failed = Outcome(Status.FAILED, "crash", "it crashed", "try again")
     row = body(failed)
     assert (row["status"], row["reason"], row["advice"]) == ("failed", "crash", "try again")
@@ -74,20 +66,24 @@ def test_a_result_that_is_not_ok_has_no_samples_and_no_figures() -> None:
     assert not [n for n in row if n.startswith("latency")]
 
 
-def test_the_identity_of_a_case_is_stable() -> None:
+def test_a_case_s_identity_knows_no_machine():
     # Changing it cuts every line of history: raise IDENTITY_VERSION and this value together.
     assert CASE.case_id == GOLDEN
 
-
-GOLDEN = "0d3f00fd46f59165"
-
-
-def test_the_identity_of_a_case_knows_no_machine() -> None:
     here = replace(CASE, target=replace(CASE.target, device="1"))
     assert here.case_id == CASE.case_id
     other = Device("cpu", "another processor", count=64)
     assert body(device=other)["case_id"] == body()["case_id"]
     assert body(device=other)["series_key"] != body()["series_key"]
+
+    def asked(device: str | None) -> str:
+        return replace(CASE, target=Target("openvino", "openvino", device)).case_id
+
+    assert len({asked("cpu"), asked("gpu"), asked("npu"), asked(None)}) == 4
+    assert asked("1") == asked("0") == asked(None)
+
+
+GOLDEN = "0d3f00fd46f59165"
 
 
 @pytest.mark.parametrize(
@@ -102,11 +98,11 @@ def test_the_identity_of_a_case_knows_no_machine() -> None:
         {"scenario": "server"},
     ],
 )
-def test_what_is_asked_changes_the_identity(change: dict[str, Any]) -> None:
+def test_what_is_asked_changes_the_identity(change):
     assert replace(CASE, **change).case_id != CASE.case_id
 
 
-def test_what_a_runtime_compiles_unasked_is_compiled_and_the_same_question() -> None:
+def test_what_a_runtime_compiles_unasked_is_compiled_and_the_same_question():
     asked = replace(CASE, options={"compile": True})
     found = {}
     for compiles in (False, True):
@@ -120,15 +116,13 @@ def test_what_a_runtime_compiles_unasked_is_compiled_and_the_same_question() -> 
     assert found == {key: any(key) for key in found}
 
 
-def test_the_series_changes_with_the_threads_the_engine_used() -> None:
+def test_the_series_changes_with_the_threads():
     other = {**OK, "evidence": {**OK["evidence"], "details": {"threads": 4}}}
     row = body(Outcome(Status.OK, measurement=other, opened={"threads": 4}))
     assert (body()["threads"], row["threads"]) == (2, 4)
     assert row["series_key"] != body()["series_key"]
     assert row["case_id"] == body()["case_id"]
 
-
-def test_threads_that_the_engine_does_not_tell_are_those_asked_for() -> None:
     silent = {**OK, "evidence": {"devices": ["cpu:0"]}}
     assert (
         body(
@@ -138,8 +132,6 @@ def test_threads_that_the_engine_does_not_tell_are_those_asked_for() -> None:
     )
     assert body(Outcome(Status.OK, measurement=silent))["threads"] is None
 
-
-def test_a_failure_stays_on_its_line_of_history_once_the_engine_was_open() -> None:
     opened = {"threads": 2}
     failed = body(Outcome(Status.FAILED, "crash", "m", "a", opened=opened))
     assert failed["series_key"] == body()["series_key"]
@@ -147,23 +139,29 @@ def test_a_failure_stays_on_its_line_of_history_once_the_engine_was_open() -> No
     assert refused["series_key"] is None
 
 
-def test_a_kind_of_unit_is_asked_for_but_an_ordinal_is_not() -> None:
-    def asked(device: str | None) -> str:
-        return replace(CASE, target=Target("openvino", "openvino", device)).case_id
-
-    assert len({asked("cpu"), asked("gpu"), asked("npu"), asked(None)}) == 4
-    assert asked("1") == asked("0") == asked(None)
-
-
-def test_weights_from_the_hub_are_named_by_their_id() -> None:
+def test_weights_times_shapes_and_the_self_check_of_a_row():
     assert (
         body(asked=LaunchFacts("run", 0, job=JobSettings(weights="hub")))["weights"]
         == CASE.model.hub_ids[0]
     )
     assert body(asked=LaunchFacts("run", 0, job=JobSettings(weights="/w")))["weights"] == "/w"
 
+    opened = {"timings": {"build": 5_000_000}, "weights_digest": "abc"}
+    row = body(Outcome(Status.OK, measurement=OK, opened=opened))
+    assert row["build_ms"] == 5.0
+    assert row["load_ms"] is None
+    assert row["weights_digest"] == "abc"
 
-def test_a_result_id_is_of_run_case_device_launch_and_arm() -> None:
+    import json
+
+    assert json.loads(body()["input_shape"]) == {"input_ids": [8, 128], "attention_mask": [8, 128]}
+
+    refused = body(Outcome(Status.FAILED, "not_real", "it ignores its inputs"))
+    broken = body(Outcome(Status.FAILED, "exception", "it broke"))
+    assert (refused["self_check"], broken["self_check"]) == ("failed", "not_done")
+
+
+def test_a_result_id_is_of_run_case_device_launch_and_arm():
     planned = Planned(CASE, CPU)
     ids = {
         identity_of(asked, planned)
@@ -179,26 +177,3 @@ def test_a_result_id_is_of_run_case_device_launch_and_arm() -> None:
         LaunchFacts("r", 0, job=JobSettings(seed=9)), planned
     )
     assert body()["result_id"] == identity_of(LaunchFacts("run", 0), planned)
-
-
-def test_opening_times_are_told_in_milliseconds_or_not_at_all() -> None:
-    opened = {"timings": {"build": 5_000_000}, "weights_digest": "abc"}
-    row = body(Outcome(Status.OK, measurement=OK, opened=opened))
-    assert row["build_ms"] == 5.0
-    assert row["load_ms"] is None
-    assert row["weights_digest"] == "abc"
-
-
-def test_input_shapes_are_filled_in() -> None:
-    import json
-
-    assert json.loads(body()["input_shape"]) == {
-        "input_ids": [8, 128],
-        "attention_mask": [8, 128],
-    }
-
-
-def test_a_model_that_is_not_real_has_failed_its_self_check() -> None:
-    refused = body(Outcome(Status.FAILED, "not_real", "it ignores its inputs"))
-    broken = body(Outcome(Status.FAILED, "exception", "it broke"))
-    assert (refused["self_check"], broken["self_check"]) == ("failed", "not_done")

@@ -7,12 +7,11 @@ import signal
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fixed_machine import FOUND
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 from accelbench.core.errors import StoreError, SurroundingsError
 from accelbench.core.facts import RESULT, RUN_FINISHED, RUN_RESUMED, RUN_STARTED, Fact
@@ -53,7 +52,7 @@ def result_ids(facts: list[Fact]) -> list[str]:
 
 @pytest.mark.parametrize("phase", ["starting", "loading", "steady state", "announcing"])
 @pytest.mark.parametrize("nth", [1, 2])
-def test_ctrl_c_ends_cleanly_and_resume_completes(scripted: Scripted, phase: str, nth: int) -> None:
+def test_ctrl_c_ends_cleanly_and_resume_completes(scripted, phase, nth):
     planned = scripted.journey("bert-tiny", "vit-tiny", batches=[1])
     watcher = Interrupter(nth, phase)
     ended = scripted.start(planned, watcher)
@@ -83,7 +82,7 @@ def test_ctrl_c_ends_cleanly_and_resume_completes(scripted: Scripted, phase: str
     assert scripted.facts(run_id)[-1].body["counts"] == {"ok": 2}
 
 
-def test_a_resumed_run_asks_for_the_same(scripted: Scripted) -> None:
+def test_a_resumed_run_asks_for_the_same(scripted):
     planned = scripted.journey(
         *("bert-tiny", "vit-tiny"), batches=[1, 2], launches=2, seed=5, iterations=7, warmup=2
     )
@@ -99,7 +98,7 @@ def test_a_resumed_run_asks_for_the_same(scripted: Scripted) -> None:
     assert [r["case_id"] for r in resumed.rows] == [r["case_id"] for r in whole]
 
 
-def test_resuming_a_finished_run_measures_nothing_and_says_so(scripted: Scripted) -> None:
+def test_a_finished_run_is_not_measured_again(scripted):
     ended = scripted.start(scripted.journey(batches=[1]), Watcher())
     before = (scripted.journals / f"{ended.run_id}.jsonl").read_bytes()
     watcher = Watcher()
@@ -111,8 +110,6 @@ def test_resuming_a_finished_run_measures_nothing_and_says_so(scripted: Scripted
     assert again.tally.counts == {"ok": 1}
     assert (scripted.journals / f"{ended.run_id}.jsonl").read_bytes() == before
 
-
-def test_a_run_killed_after_its_last_result_only_gets_its_end(scripted: Scripted) -> None:
     ended = scripted.start(scripted.journey(batches=[1]), Watcher())
     path = scripted.journals / f"{ended.run_id}.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -126,13 +123,13 @@ def test_a_run_killed_after_its_last_result_only_gets_its_end(scripted: Scripted
     assert lifecycle.last_unfinished(scripted.journals) is None
 
 
-def test_an_unknown_run_is_refused(scripted: Scripted) -> None:
+def test_an_unknown_run_is_refused(scripted):
     with pytest.raises(SurroundingsError, match="no journal of run"):
         lifecycle.resume("20200101-000000-0123456789", scripted.journals, Watcher(), {}, FOUND)
     assert not scripted.journals.exists() or not list(scripted.journals.iterdir())
 
 
-def test_a_run_of_another_machine_is_refused(scripted: Scripted) -> None:
+def test_a_run_of_another_machine_or_identity_is_refused(scripted, monkeypatch):
     ended = scripted.start(
         scripted.journey("bert-tiny", "vit-tiny", batches=[1]), Interrupter(2, "steady state")
     )
@@ -142,18 +139,6 @@ def test_a_run_of_another_machine_is_refused(scripted: Scripted) -> None:
         lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, other)
     assert scripted.facts(ended.run_id) == facts
 
-
-def test_a_plan_that_this_version_cannot_read_is_refused(scripted: Scripted) -> None:
-    with Journal.create(scripted.journals, "r") as journal:
-        body = {"run_id": "r", "accelbench": "9.9", "plan": [{"new": 1}], "settings": {}}
-        journal.append(Fact(RUN_STARTED, "r", body))
-    with pytest.raises(StoreError, match=r"accelbench 9\.9"):
-        lifecycle.resume("r", scripted.journals, Watcher(), {}, FOUND)
-
-
-def test_a_run_whose_cases_had_other_identities_is_refused_not_measured_twice(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
     ended = scripted.start(
         scripted.journey("bert-tiny", "vit-tiny", batches=[1]), Interrupter(2, "steady state")
     )
@@ -164,14 +149,22 @@ def test_a_run_whose_cases_had_other_identities_is_refused_not_measured_twice(
     assert scripted.facts(ended.run_id) == facts
 
 
-def test_a_journal_without_a_beginning_is_refused(scripted: Scripted) -> None:
+def test_a_plan_that_this_version_cannot_read_is_refused(scripted):
+    with Journal.create(scripted.journals, "r") as journal:
+        body = {"run_id": "r", "accelbench": "9.9", "plan": [{"new": 1}], "settings": {}}
+        journal.append(Fact(RUN_STARTED, "r", body))
+    with pytest.raises(StoreError, match=r"accelbench 9\.9"):
+        lifecycle.resume("r", scripted.journals, Watcher(), {}, FOUND)
+
+
+def test_a_journal_without_a_beginning_is_refused(scripted):
     Journal.create(scripted.journals, "r").close()
     assert lifecycle.last_unfinished(scripted.journals) is None
     with pytest.raises(StoreError, match="what was planned"):
         lifecycle.resume("r", scripted.journals, Watcher(), {}, FOUND)
 
 
-def test_the_last_run_to_resume_is_not_one_that_goes_on(scripted: Scripted) -> None:
+def test_the_last_run_to_resume_is_not_one_that_goes_on(scripted):
     cut_off = scripted.start(
         scripted.journey(batches=[1, 2]), Interrupter(2, "steady state")
     ).run_id
@@ -183,9 +176,7 @@ def test_the_last_run_to_resume_is_not_one_that_goes_on(scripted: Scripted) -> N
     assert set(found) == {cut_off}
 
 
-def test_an_error_of_the_journal_ends_the_run_and_leaves_it_resumable(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_the_journal_ends_the_run_and_leaves_it_resumable(scripted, monkeypatch):
     real, count = Journal.append, 0
 
     def failing(journal: Journal, fact: Fact) -> None:
@@ -209,7 +200,7 @@ def test_an_error_of_the_journal_ends_the_run_and_leaves_it_resumable(
     assert [row["status"] for row in resumed.rows] == ["ok"] * 3
 
 
-def test_two_processes_cannot_resume_one_run(scripted: Scripted) -> None:
+def test_two_processes_cannot_resume_one_run(scripted):
     ended = scripted.start(scripted.journey(batches=[1, 2]), Interrupter(2, "steady state"))
     with (
         Journal.resume(scripted.journals, ended.run_id),
@@ -218,7 +209,7 @@ def test_two_processes_cannot_resume_one_run(scripted: Scripted) -> None:
         lifecycle.resume(ended.run_id, scripted.journals, Watcher(), {}, FOUND)
 
 
-def test_signals_are_held_back_and_then_heard() -> None:
+def test_signals_and_errors_are_held_back_and_then_heard():
     reached = []
 
     def interrupted() -> None:
@@ -231,14 +222,12 @@ def test_signals_are_held_back_and_then_heard() -> None:
     assert reached
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
-
-def test_holding_back_hands_an_error_on() -> None:
     with pytest.raises(ValueError, match="inside"), process_control.undisturbed():
         raise ValueError("inside")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_run_without_cases_ends_at_once(scripted: Scripted, tmp_path: Path) -> None:
+def test_a_run_without_cases_ends_at_once(scripted, tmp_path):
     planned = scripted.journey(batches=[1])
     empty = replace(planned, plan=replace(planned.plan, cases=()))
     ended = scripted.start(empty, Watcher())

@@ -78,48 +78,17 @@ class Asked:
         return self.held.reconsider(self.context, planned, judged)
 
 
-def test_what_the_references_own_rounding_explains_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_rounding_explains_is_neither_wrong_nor_asked_twice(monkeypatch):
     asked = Asked(monkeypatch, rounding=1e-4)
     verdict = asked.verdict(3e-4)
     assert (verdict.word, verdict.error, verdict.tolerance) == (OK, 3e-4, 4e-4)
     assert asked.held.known(asked.context, Planned(case_of(), CPU)) == verdict
-
-
-def test_four_roundings_are_just_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Asked(monkeypatch, rounding=1e-4).verdict(4e-4).word == OK
     assert Asked(monkeypatch, rounding=1e-4).verdict(4.1e-4).word == FAILED
-
-
-def test_no_rounding_explains_what_might_be_another_precision(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     asked = Asked(monkeypatch, rounding=0.2)
     assert asked.verdict(9e-3).tolerance == pytest.approx(0.01)
     assert asked.verdict(1.1e-2).word == NOT_DONE
 
-
-@pytest.mark.parametrize("rounding", [1e-7, 0.7e-4, None])
-def test_what_it_does_not_explain_stays_wrong(
-    monkeypatch: pytest.MonkeyPatch, rounding: float | None
-) -> None:
-    verdict = Asked(monkeypatch, rounding).verdict(3e-4)
-    assert (verdict.word, verdict.tolerance) == (FAILED, 2e-4)
-
-
-@pytest.mark.parametrize(
-    ("error", "tolerance", "precision"),
-    [(1e-5, 2e-4, "fp32"), (0.7, 0.5, "bf16")],
-)
-def test_nobody_asks_where_rounding_would_change_nothing(
-    monkeypatch: pytest.MonkeyPatch, error: float, tolerance: float, precision: str
-) -> None:
-    asked = Asked(monkeypatch, rounding=1.0)
-    verdict = asked.verdict(error, tolerance, precision)
-    assert verdict.word == (OK if error <= tolerance else FAILED)
-    assert not asked.asked
-
-
-def test_a_reference_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(monkeypatch, rounding=1e-4)
     asked.verdict(3e-4)
     asked.verdict(9e-4)
@@ -127,13 +96,29 @@ def test_a_reference_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked.asked == ["fp64"]
 
 
+@pytest.mark.parametrize("rounding", [1e-7, 0.7e-4, None])
+def test_what_it_does_not_explain_stays_wrong(monkeypatch, rounding):
+    verdict = Asked(monkeypatch, rounding).verdict(3e-4)
+    assert (verdict.word, verdict.tolerance) == (FAILED, 2e-4)
+
+
+@pytest.mark.parametrize(
+    ("error", "tolerance", "precision"), [(1e-5, 2e-4, "fp32"), (0.7, 0.5, "bf16")]
+)
+def test_nobody_asks_where_rounding_would_change_nothing(monkeypatch, error, tolerance, precision):
+    asked = Asked(monkeypatch, rounding=1.0)
+    verdict = asked.verdict(error, tolerance, precision)
+    assert verdict.word == (OK if error <= tolerance else FAILED)
+    assert not asked.asked
+
+
 class TestUndetermined:
     """What rounding alone moves further than is allowed."""
 
     @pytest.mark.parametrize(("moved", "error"), [(0.28, 0.31), (0.005, 0.019), (0.7, 1.3)])
     def test_an_engine_that_is_off_by_roundings_is_neither_wrong_nor_right(
-        self, monkeypatch: pytest.MonkeyPatch, moved: float, error: float
-    ) -> None:
+        self, monkeypatch, moved, error
+    ):
         verdict = Asked(monkeypatch, moved).verdict(error, z=1e-6)
         assert (verdict.word, verdict.error) == (NOT_DONE, None)
         assert f"rounding to fp32 alone moves the reference's output y by {moved:.2g}" in (
@@ -145,20 +130,15 @@ class TestUndetermined:
         ("moved", "error"), [(0.28, 0.7), (0.005, 0.021), (0.2, 0.51), (0.7, 1.5), (1e-4, 0.011)]
     )
     def test_one_that_is_off_by_more_is_wrong_however_badly_conditioned_the_model(
-        self, monkeypatch: pytest.MonkeyPatch, moved: float, error: float
-    ) -> None:
+        self, monkeypatch, moved, error
+    ):
         verdict = Asked(monkeypatch, moved).verdict(error)
         assert (verdict.word, verdict.error) == (FAILED, error)
 
-    def test_an_output_that_is_determined_is_wrong_beside_one_that_is_not(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_fp64_says_of_outputs(self, monkeypatch):
         assert Asked(monkeypatch, 0.28).verdict(0.3, z=0.01).word == FAILED
         assert Asked(monkeypatch, 0.28).verdict(0.3, unknown=0.01).word == FAILED
 
-    def test_where_fp64_says_nothing_the_last_places_of_the_inputs_do(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
         asked = Asked(monkeypatch, None, last_places=0.3)
         verdict = asked.verdict(0.31)
         assert asked.asked == ["fp64", "last_places"]
@@ -166,9 +146,7 @@ class TestUndetermined:
         assert verdict.why.startswith("one unit in the last place of its inputs alone moves")
         assert Asked(monkeypatch, None).verdict(0.31).word == FAILED
 
-    def test_a_narrow_type_is_held_against_its_own_rounding(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_narrow_type_is_held_against_its_own_rounding(self, monkeypatch):
         asked = Asked(monkeypatch, None, narrow=0.8)
         verdict = asked.verdict(0.9, tolerance=0.5, precision="bf16")
         assert verdict.word == NOT_DONE
@@ -179,13 +157,13 @@ class TestUndetermined:
         assert not asked.asked
         assert Asked(monkeypatch, None, narrow=0.3).verdict(0.7, 0.5, "bf16").word == FAILED
 
-    def test_what_is_no_number_is_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_is_no_number_is_wrong(self, monkeypatch):
         nan: Any = None
         assert Asked(monkeypatch, 0.28).verdict(nan).word == FAILED
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "mamba-tiny", "resnet-tiny", "t5-tiny"])
-def test_the_reference_in_fp64_is_the_same_model_and_not_the_same_bits(name: str) -> None:
+def test_the_reference_in_fp64_is_the_same_model_and_not_the_same_bits(name):
     (spec,) = models(name)
     case = Case(spec, Target("pytorch", "cpu"), "fp32", Shapes(1, 16))
     session = PytorchRuntime().open(Job(case, CPU))
@@ -200,7 +178,7 @@ def test_the_reference_in_fp64_is_the_same_model_and_not_the_same_bits(name: str
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "resnet-tiny", "gpt2-tiny", "clip-tiny"])
-def test_what_rounding_costs_grows_with_what_it_takes_away(name: str) -> None:
+def test_what_rounding_costs_grows_with_what_it_takes_away(name):
     (spec,) = models(name)
     case = Case(spec, Target("pytorch", "cpu"), "fp32", settle(spec, Shapes(1)))
     session = PytorchRuntime().open(Job(case, CPU))
@@ -218,9 +196,7 @@ def test_what_rounding_costs_grows_with_what_it_takes_away(name: str) -> None:
     assert agree(again, right, other, "fp32").error == 0.0
 
 
-def test_outputs_that_the_reference_draws_anew_each_time_say_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_outputs_that_the_reference_draws_anew_each_time_say_nothing(monkeypatch):
     """Dropout that is left on, or a second output that is noise."""
     verdict = Asked(monkeypatch, 0.0, "y").verdict(0.7)
     assert verdict.word == NOT_DONE

@@ -51,7 +51,7 @@ def exactly(step: float) -> SecondsRange:
     return SecondsRange(step, step, step)
 
 
-def test_a_sure_step_gives_its_steps() -> None:
+def test_a_forecast_lies_within_rules_timeout_and_budget():
     # One first, two to warm up, ten samples, one for memory: 14 of two seconds.
     taken = seconds(cases("bert-tiny"), exactly(2.0))
     assert taken.low == pytest.approx(28 + run_forecast.START_SECONDS, rel=1e-3)
@@ -61,15 +61,11 @@ def test_a_sure_step_gives_its_steps() -> None:
         3 * 28 + run_forecast.START_SECONDS, rel=1e-3
     )
 
-
-def test_a_case_takes_no_longer_than_its_timeout_and_a_run_than_its_budget() -> None:
     long = exactly(100.0)
     timed_out = seconds(cases("bert-tiny"), long, timeout=60.0)
     assert timed_out.high == pytest.approx(60 + run_forecast.START_SECONDS, rel=1e-3)
     assert seconds(cases("bert-tiny"), long, budget=30.0).high == 30.0
 
-
-def test_the_rules_stop_between_the_first_look_and_the_time_limit() -> None:
     least, most = sampling_limits(0.01, None, None)
     assert least == pytest.approx(0.2 + 30 * 0.01)  # two windows of 100 ms, 30 samples
     assert most == pytest.approx(2.0 + 10.0)
@@ -77,8 +73,33 @@ def test_the_rules_stop_between_the_first_look_and_the_time_limit() -> None:
     assert slow == slowest == pytest.approx(3 * 4.0 + 5 * 4.0)  # steps too long for a choice
     assert sampling_limits(0.5, 8, 1) == (pytest.approx(4.5), pytest.approx(4.5))
 
+    short = exactly(0.001)
+    names = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
+    how = RunSettings(run_id="r", verify="off")
 
-def test_what_one_model_is_off_by_adds_up_and_what_several_are_off_by_partly_cancels() -> None:
+    def width(plan: Plan) -> float:
+        taken = run_seconds([(plan, how)], forecast(plan, short))
+        start = run_forecast.START_SECONDS
+        return math.log((taken.high - start) / (taken.low - start))
+
+    assert width(cases(*names)) == pytest.approx(width(cases("bert-tiny")), rel=0.03)
+
+    plan, how = cases("bert-tiny"), RunSettings(run_id="r", verify="off")
+    known = forecast(plan, exactly(0.001))
+    quiet = PlanForecast(known.cases, SamplingEnds(0.0, 0.05, 0.1))
+    noisy = PlanForecast(known.cases, SamplingEnds(0.9, 0.95, 1.0))
+    assert run_seconds([(plan, how)], quiet).high < 8.0
+    assert run_seconds([(plan, how)], noisy).low > 12.0
+
+    plan, how = cases("bert-tiny", batches=(1, 2, 4)), RunSettings(run_id="r", **FIXED)
+    known = forecast(plan, exactly(0.01), opening=exactly(20.0), again=exactly(3.0))
+    taken = run_seconds([(plan, how)], known)
+    assert taken.low == pytest.approx(run_forecast.START_SECONDS + 26 + 3 * 0.19, rel=0.01)
+    assumed = run_seconds([(plan, how)], forecast(plan, exactly(0.01), opening=None, again=None))
+    assert assumed.high < 13.0
+
+
+def test_what_one_model_is_off_by_adds_up_and_what_several_are_off_by_partly_cancels():
     factor = 2.0
     step = SecondsRange(2.0 / factor, 2.0, 2.0 * factor)
 
@@ -95,38 +116,7 @@ def test_what_one_model_is_off_by_adds_up_and_what_several_are_off_by_partly_can
     assert width(several) == pytest.approx(alone / 2, rel=0.1)  # of four: a half
 
 
-def test_how_noisy_the_machine_is_counts_for_all_cases_together() -> None:
-    short = exactly(0.001)
-    names = ("bert-tiny", "vit-tiny", "resnet-tiny", "gpt2-tiny")
-    how = RunSettings(run_id="r", verify="off")
-
-    def width(plan: Plan) -> float:
-        taken = run_seconds([(plan, how)], forecast(plan, short))
-        start = run_forecast.START_SECONDS
-        return math.log((taken.high - start) / (taken.low - start))
-
-    assert width(cases(*names)) == pytest.approx(width(cases("bert-tiny")), rel=0.03)
-
-
-def test_earlier_results_say_where_sampling_ends() -> None:
-    plan, how = cases("bert-tiny"), RunSettings(run_id="r", verify="off")
-    known = forecast(plan, exactly(0.001))
-    quiet = PlanForecast(known.cases, SamplingEnds(0.0, 0.05, 0.1))
-    noisy = PlanForecast(known.cases, SamplingEnds(0.9, 0.95, 1.0))
-    assert run_seconds([(plan, how)], quiet).high < 8.0
-    assert run_seconds([(plan, how)], noisy).low > 12.0
-
-
-def test_opening_is_what_was_measured_else_what_weights_say() -> None:
-    plan, how = cases("bert-tiny", batches=(1, 2, 4)), RunSettings(run_id="r", **FIXED)
-    known = forecast(plan, exactly(0.01), opening=exactly(20.0), again=exactly(3.0))
-    taken = run_seconds([(plan, how)], known)
-    assert taken.low == pytest.approx(run_forecast.START_SECONDS + 26 + 3 * 0.19, rel=0.01)
-    assumed = run_seconds([(plan, how)], forecast(plan, exactly(0.01), opening=None, again=None))
-    assert assumed.high < 13.0
-
-
-def test_cases_without_a_prediction_rest_on_their_operations() -> None:
+def test_cases_without_a_prediction_rest_on_their_operations():
     plan = cases("bert-tiny", "bert-base")
     known = forecast(plan, exactly(0.01))
     some = PlanForecast(dict(list(known.cases.items())[:1]), learned_from=9)

@@ -25,24 +25,18 @@ def planned(
     return [one.case for one in plan.cases], plan.notes
 
 
-def test_an_option_is_set_where_it_was_set_for(scripted: Scripted) -> None:
+def test_an_option_is_a_question_of_the_runtime_it_was_set_for(scripted):
     (first, second), notes = planned(scripted, {"scripted": {"pace": "fast"}})
     assert first.options == {"threads": 1, "pace": "fast"}
     assert second.options == {"threads": 1}
     assert "pace=fast" in str(first)
     assert not notes
 
-
-def test_another_value_is_another_question_and_the_default_is_none(scripted: Scripted) -> None:
     plain, fast, slow = (
         planned(scripted, options)[0][0].case_id
         for options in ({}, {"scripted": {"pace": "fast"}}, {"scripted": {"pace": "slow"}})
     )
     assert plain == slow != fast
 
-
-def test_options_of_a_runtime_that_is_not_asked_are_said_to_change_nothing(
-    scripted: Scripted,
-) -> None:
     _, notes = planned(scripted, {"elsewhere": {"pace": "fast"}})
     assert notes == ("The options for elsewhere change nothing: it is no runtime of this run.",)

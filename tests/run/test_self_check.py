@@ -62,7 +62,7 @@ def checked(machine: Any) -> Any:
     return self_check(machine, CASE)
 
 
-def test_a_real_model_passes() -> None:
+def test_a_real_model_passes_and_chance_is_none():
     found = checked(Machine())
     assert (found.repeatable, found.inputs_matter, found.weights_matter) == (True, True, True)
     assert found.ok
@@ -70,9 +70,25 @@ def test_a_real_model_passes() -> None:
     assert found.warnings() == []
     found.refuse("it")
 
+    found = checked(Replayed(1.0, "inputs", "weights"))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, False, False)
+    with pytest.raises(CaseError, match="its inputs and weights"):
+        found.refuse("it")
+    unknown = checked(Drawing(1.0, "inputs", "weights"))
+    assert (unknown.inputs_matter, unknown.weights_matter, unknown.verdict) == (
+        None,
+        None,
+        "failed",
+    )
+
+    found = checked(Drawing(1e-6))
+    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
+    assert found.verdict == "failed"
+    found.refuse("it")
+
 
 @pytest.mark.parametrize("ignored", [("inputs",), ("weights",), ("inputs", "weights")])
-def test_a_model_that_ignores_something_is_not_real(ignored: tuple[str, ...]) -> None:
+def test_a_model_that_ignores_something_is_not_real(ignored):
     found = checked(Machine(*ignored))
     assert not found.ok
     with pytest.raises(CaseError, match=f"do not depend on its {' and '.join(ignored)}") as error:
@@ -80,22 +96,36 @@ def test_a_model_that_ignores_something_is_not_real(ignored: tuple[str, ...]) ->
     assert error.value.reason == "not_real"
 
 
-def test_a_model_that_gives_something_else_the_second_time_is_told() -> None:
+def test_a_model_that_gives_something_else_the_second_time_is_told():
     found = checked(Machine(drifts=True))
     assert not found.repeatable
     assert found.ok
     assert "second time" in found.warnings()[0]
 
 
-def test_weights_that_cannot_be_changed_are_not_judged() -> None:
+def test_what_nothing_can_be_told_of_is_not_judged():
     machine = Machine("weights")
     only = SimpleNamespace(prepare=machine.prepare, outputs=machine.outputs)
     found = checked(only)
     assert found.weights_matter is None
     assert found.ok
 
+    found = checked(Overflowing())
+    assert (found.inputs_matter, found.weights_matter) == (None, None)
+    assert found.verdict == "not_done"
+    found.refuse("it")
 
-def test_the_digest_is_of_names_shapes_and_bits() -> None:
+    how = Training("classification", (InputSpec("labels", ("batch",), "int64", high=2),))
+    fixed = InputSpec("x", ("batch", 4), constant=1.0)
+    model = replace(CASE.model, inputs=(fixed,), training=how)
+    case = replace(CASE, model=model, mode=Mode.TRAINING)
+    machine: Any = Machine("inputs")
+    assert self_check(machine, case).inputs_matter is None
+    varied = replace(model, inputs=(fixed, InputSpec("y", ("batch", 4))))
+    assert self_check(machine, replace(case, model=varied)).inputs_matter is False
+
+
+def test_the_digest_is_of_names_shapes_and_bits():
     one = {"a": np.zeros((2, 3), np.float32)}
     assert outputs_digest(one) == outputs_digest({"a": np.zeros((2, 3), np.float32)})
     others = [
@@ -107,7 +137,7 @@ def test_the_digest_is_of_names_shapes_and_bits() -> None:
     assert outputs_digest(one) not in {outputs_digest(other) for other in others}
 
 
-def test_a_real_session_is_real_and_has_its_weights_back() -> None:
+def test_a_real_session_is_real_and_has_its_weights_back():
     session = PytorchRuntime().open(Job(CASE, Device("cpu", "host"), JobSettings(threads=1)))
     try:
         before = session.outputs(session.prepare(CASE))
@@ -119,7 +149,7 @@ def test_a_real_session_is_real_and_has_its_weights_back() -> None:
     assert found.outputs_digest == outputs_digest(before) == outputs_digest(after)
 
 
-def test_launches_that_differ_are_told_apart() -> None:
+def test_launches_that_differ_are_told_apart():
     repeats = Repeats()
     rows: list[dict[str, Any]] = [
         {"case_id": "c", "device_fingerprint": "d", "launch": n, "outputs_digest": digest}
@@ -140,13 +170,6 @@ class Overflowing(Machine):
 
     def outputs(self, inputs: float) -> Mapping[str, Any]:
         return {"y": np.full(3, np.nan)}
-
-
-def test_of_outputs_that_are_no_numbers_nothing_is_said() -> None:
-    found = checked(Overflowing())
-    assert (found.inputs_matter, found.weights_matter) == (None, None)
-    assert found.verdict == "not_done"
-    found.refuse("it")
 
 
 class Drawing(Machine):
@@ -177,28 +200,8 @@ class Replayed(Drawing):
         return super().outputs(inputs)
 
 
-def test_random_numbers_are_no_model() -> None:
-    found = checked(Replayed(1.0, "inputs", "weights"))
-    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, False, False)
-    with pytest.raises(CaseError, match="its inputs and weights"):
-        found.refuse("it")
-    unknown = checked(Drawing(1.0, "inputs", "weights"))
-    assert (unknown.inputs_matter, unknown.weights_matter, unknown.verdict) == (
-        None,
-        None,
-        "failed",
-    )
-
-
-def test_a_real_model_may_differ_a_little_from_run_to_run() -> None:
-    found = checked(Drawing(1e-6))
-    assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
-    assert found.verdict == "failed"
-    found.refuse("it")
-
-
 @pytest.mark.parametrize("noise", [0.3, 100.0])
-def test_a_real_model_may_differ_much_from_run_to_run(noise: float) -> None:
+def test_a_real_model_may_differ_much_from_run_to_run(noise):
     """As dropout that is left on makes it, or a mask that is drawn."""
     found = checked(Replayed(noise))
     assert (found.repeatable, found.inputs_matter, found.weights_matter) == (False, True, True)
@@ -208,7 +211,7 @@ def test_a_real_model_may_differ_much_from_run_to_run(noise: float) -> None:
 
 
 @pytest.mark.parametrize("kind", [bool, np.complex64])
-def test_outputs_may_be_of_any_kind(kind: Any) -> None:
+def test_outputs_may_be_of_any_kind(kind):
     class Other(Machine):
         def outputs(self, inputs: float) -> Mapping[str, Any]:
             draw = np.random.default_rng(int(100 * inputs * self._weight))
@@ -226,18 +229,18 @@ class Counting(Machine):
         return super().outputs(inputs)
 
 
-def test_what_timed_steps_left_to_the_last_bit_is_a_second_run() -> None:
+def test_what_timed_steps_left_to_the_last_bit_is_a_second_run():
     left = sketch({"y": np.full(3, 3.0)})
     machine, again, off = Counting(), Counting(), Counting(drifts=True)
     for one, kept in ((machine, left), (again, None), (off, left)):
-        found = self_check(one, CASE, left=kept)  # type: ignore[arg-type]
+        found = self_check(one, CASE, left=kept)
         assert found.repeatable is (one is not off)
     assert (machine.runs, again.runs) == (3, 4)
     assert off.runs == 4  # it differs: the second run is one
 
 
 @pytest.mark.parametrize("seed", [0, 0x5EED, -1])
-def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed: int) -> None:
+def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed):
     machine, seeds = Machine(), []
 
     def prepare(case: Case, seed: int | None = None) -> float:
@@ -245,25 +248,14 @@ def test_other_inputs_are_of_another_seed_than_the_jobs_own(seed: int) -> None:
         return Machine.prepare(machine, case, seed)
 
     only = SimpleNamespace(prepare=prepare, outputs=machine.outputs)
-    self_check(only, CASE, seed)  # type: ignore[arg-type]
+    self_check(only, CASE, seed)
     drawn = [one for one in seeds if one is not None]
     assert drawn
     assert seed not in drawn
 
 
-def test_labels_are_no_inputs_that_an_output_could_depend_on() -> None:
-    how = Training("classification", (InputSpec("labels", ("batch",), "int64", high=2),))
-    fixed = InputSpec("x", ("batch", 4), constant=1.0)
-    model = replace(CASE.model, inputs=(fixed,), training=how)
-    case = replace(CASE, model=model, mode=Mode.TRAINING)
-    machine: Any = Machine("inputs")
-    assert self_check(machine, case).inputs_matter is None
-    varied = replace(model, inputs=(fixed, InputSpec("y", ("batch", 4))))
-    assert self_check(machine, replace(case, model=varied)).inputs_matter is False
-
-
 @pytest.mark.parametrize("name", WEIGHED)
-def test_outputs_of_other_weights_are_never_verified(name: str) -> None:
+def test_outputs_of_other_weights_are_never_verified(name):
     """What opens a file is not asked with other weights: that it is verified has to be enough."""
     spec = find(name)
     shapes = settle(spec, Shapes(2, steps=2 if spec.steps else None))

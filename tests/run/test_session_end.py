@@ -47,7 +47,6 @@ def start(tmp_path: Path, ray: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
             [sys.executable, "-c", f"{code}; time.sleep(600)", f"--x={ray / SESSION}/sockets"],
             stdout=subprocess.PIPE,
         )
-        assert process.stdout is not None
         process.stdout.readline()
         began.append(process)
         there = psutil.Process(process.pid)
@@ -61,11 +60,10 @@ def start(tmp_path: Path, ray: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     for process in began:
         process.kill()
         process.wait()
-        assert process.stdout is not None
         process.stdout.close()
 
 
-def test_logs_go_with_the_fleet(start: Start, ray: Path) -> None:
+def test_logs_go_with_the_fleet(start, ray):
     node = start()
     stopped = stop()
     assert (stopped.processes, stopped.logs, stopped.failed) == (1, (), False)
@@ -74,19 +72,13 @@ def test_logs_go_with_the_fleet(start: Start, ray: Path) -> None:
     assert not record_path().exists()
 
 
-def test_logs_are_kept_where_that_is_asked_for(
-    start: Start, ray: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_logs_are_left_where_they_are_asked_for_or_needed(start, ray, capsys):
     start()
     fleet.stop(keep_logs=True)
     logs = ray / SESSION / "logs"
     assert capsys.readouterr().out == f"Ended 1 process.\nRay's logs are in {logs}.\n"
     assert (logs / "raylet.out").is_file()
 
-
-def test_logs_of_a_node_that_failed_are_left_and_named(
-    start: Start, ray: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     start()
     failed = start()
     failed.kill()
@@ -97,7 +89,7 @@ def test_logs_of_a_node_that_failed_are_left_and_named(
     assert (ray / SESSION / "logs" / "raylet.out").is_file()
 
 
-def test_logs_that_another_node_of_the_machine_writes_are_left(start: Start, ray: Path) -> None:
+def test_logs_that_another_node_of_the_machine_writes_are_left(start, ray):
     start()
     other = start(recorded=False)
     stopped = stop()
@@ -105,7 +97,7 @@ def test_logs_that_another_node_of_the_machine_writes_are_left(start: Start, ray
     assert other.is_running()
 
 
-def test_a_record_of_before_has_no_session(start: Start, ray: Path) -> None:
+def test_a_record_of_before_has_no_session(start, ray):
     start()
     entries = json.loads(record_path().read_text())
     del entries[0]["session"]

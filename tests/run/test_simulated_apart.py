@@ -46,7 +46,18 @@ def measured(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["provenance"] == "measured"]
 
 
-def test_what_is_here_is_asked_the_same_question_beside_it() -> None:
+def test_nobody_calculates_unasked(scripted):
+    made = lifecycle.PlannedRun(planned(), RunSettings(run_id="20260101-000000-nobody"), RUNTIMES)
+    (row,) = lifecycle.start(made, scripted.journals, Watcher(), {}).rows
+    assert (row["status"], row["reason"]) == ("unsupported", "hardware_absent")
+
+    config = BenchmarkConfig(
+        model_name="bert-tiny", device_prefer="cuda:a100-80gb", batch_sizes=[1], verbose=False
+    )
+    (one,) = running._plan(config, FOUND, RUNTIMES).cases
+    assert one.roofline is None
+    assert one.refusal.reason == "hardware_absent"
+
     # A browser cannot generate token by token: beside a real one all take a forward pass as well.
     alone = planned("gpt2-tiny", hardware=("cpu",)).cases
     beside = planned("gpt2-tiny", hardware=("cpu", "webgpu:rtx-4060"))
@@ -57,7 +68,7 @@ def test_what_is_here_is_asked_the_same_question_beside_it() -> None:
     assert any(note.startswith("Simulated: browser") for note in beside.notes)
 
 
-def test_the_matrix_is_the_same_with_and_without_it(rows: list[Row]) -> None:
+def test_views_leave_it_out(rows):
     # One of a CPU as well: it must be no yardstick.
     imagined = [
         {**row, "hardware": "cpu", "throughput": 1e9} for row in rows if row not in measured(rows)
@@ -66,14 +77,10 @@ def test_the_matrix_is_the_same_with_and_without_it(rows: list[Row]) -> None:
     assert found == matrix(measured(rows))
     assert found.models[0].cells["cuda"].token == "never_measured"
 
-
-def test_the_aggregate_leaves_it_out_and_counts_it(rows: list[Row]) -> None:
     document = aggregate(AggregateRows(rows))
     assert document["entries"] == aggregate(AggregateRows(measured(rows)))["entries"]
     assert document["left_out"] == {"simulated": 2}
 
-
-def test_two_frameworks_are_compared_without_it(rows: list[Row]) -> None:
     here, away = measured(rows)[0], rows[-1]
     pair = [{**here, "runtime": "pytorch"}, {**away, "runtime": "jax", "hardware": "cpu"}]
     alike = [{**row, "batch_size": 1, "precision": "fp32"} for row in pair]
@@ -81,13 +88,9 @@ def test_two_frameworks_are_compared_without_it(rows: list[Row]) -> None:
     real = [alike[0], {**alike[0], "runtime": "jax"}]
     assert len(list(compared(real, ("pytorch", "jax")))) == 1
 
-
-def test_it_is_not_counted_among_what_could_not_be_verified(rows: list[Row]) -> None:
     assert trust(rows) == trust(measured(rows))
     assert trust([row for row in rows if row["provenance"] == "simulated"]) == []
 
-
-def test_a_line_and_the_table_say_that_it_is_simulated(rows: list[Row]) -> None:
     (line,) = case_line(rows[-1])
     assert "pytorch/cuda:a100-80gb fp32 simulated batch 4" in line
     assert "from the document of NVIDIA A100-SXM4-80GB, not measured" in line
@@ -98,8 +101,14 @@ def test_a_line_and_the_table_say_that_it_is_simulated(rows: list[Row]) -> None:
     assert stream.getvalue().count("simulated") == 2
     assert stream.getvalue().count("a limit") == 2
 
+    away = [row for row in rows if row["provenance"] == "simulated"]
+    nothing = [{**row, "reason": NO_WORKER} for row in measured(rows)]
+    assert RunResult("r", LaunchTally(), [*nothing, *away]).nothing_could_start
+    assert not RunResult("r", LaunchTally(), rows).nothing_could_start
+    assert not RunResult("r", LaunchTally(), away).nothing_could_start
 
-def test_several_launches_do_not_repeat_a_calculation(scripted: Scripted) -> None:
+
+def test_it_takes_no_time_no_profile_and_is_not_repeated(scripted):
     watcher = Watcher()
     ended = run(scripted, planned(**BOTH), watcher, launches=3)
     by_hardware = [row["hardware"] for row in ended.rows]
@@ -107,10 +116,19 @@ def test_several_launches_do_not_repeat_a_calculation(scripted: Scripted) -> Non
     assert [number for _, number in watcher.started_cases] == list(range(1, 9))
     assert not any("gave other outputs" in w for row in ended.rows for w in row["warnings"] or ())
 
+    settings = RunSettings(run_id="r")
+    assert run_forecast.seconds(planned(**BOTH), settings) == run_forecast.seconds(
+        planned(**{**BOTH, "hardware": ("cpu",)}), settings
+    )
+    assert run_forecast.seconds(planned(), settings) == (0.0, 0.0)
 
-def test_the_shares_of_a_budget_are_those_of_what_is_measured(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    scripted.script(operators={"MatMul": 1.0})
+    ended = run(scripted, planned(**BOTH), profile=True)
+    profiles = [f.body for f in scripted.facts(ended.run_id) if f.kind == PROFILE]
+    assert [one["hardware"] for one in profiles] == ["cpu", "cpu"]
+
+
+def test_the_shares_of_a_budget_are_those_of_what_is_measured(scripted, monkeypatch):
     shared: list[int] = []
 
     class Watched(Budget):
@@ -123,22 +141,7 @@ def test_the_shares_of_a_budget_are_those_of_what_is_measured(
     assert shared == [4]
 
 
-def test_it_takes_no_part_of_the_estimated_time() -> None:
-    settings = RunSettings(run_id="r")
-    assert run_forecast.seconds(planned(**BOTH), settings) == run_forecast.seconds(
-        planned(**{**BOTH, "hardware": ("cpu",)}), settings
-    )
-    assert run_forecast.seconds(planned(), settings) == (0.0, 0.0)
-
-
-def test_it_has_no_profile(scripted: Scripted) -> None:
-    scripted.script(operators={"MatMul": 1.0})
-    ended = run(scripted, planned(**BOTH), profile=True)
-    profiles = [f.body for f in scripted.facts(ended.run_id) if f.kind == PROFILE]
-    assert [one["hardware"] for one in profiles] == ["cpu", "cpu"]
-
-
-def test_it_neither_succeeds_nor_fails(scripted: Scripted) -> None:
+def test_it_neither_succeeds_nor_fails(scripted):
     fits = run(scripted, planned(**BOTH))
     assert fits.tally.counts == {"ok": 2, "simulated": 2}
     assert fits.tally.all_fine
@@ -153,15 +156,7 @@ def test_it_neither_succeeds_nor_fails(scripted: Scripted) -> None:
     assert not failed.tally.all_fine
 
 
-def test_where_no_worker_starts_it_is_no_start(rows: list[Row]) -> None:
-    away = [row for row in rows if row["provenance"] == "simulated"]
-    nothing = [{**row, "reason": NO_WORKER} for row in measured(rows)]
-    assert RunResult("r", LaunchTally(), [*nothing, *away]).nothing_could_start
-    assert not RunResult("r", LaunchTally(), rows).nothing_could_start
-    assert not RunResult("r", LaunchTally(), away).nothing_could_start
-
-
-def test_a_run_that_was_cut_off_goes_on_with_it(scripted: Scripted) -> None:
+def test_a_run_that_was_cut_off_goes_on_with_it(scripted):
     class Impatient(Watcher):
         def case_finished(self, row: Row) -> None:
             super().case_finished(row)
@@ -179,19 +174,3 @@ def test_a_run_that_was_cut_off_goes_on_with_it(scripted: Scripted) -> None:
     assert ended.rows[1]["latency_mean_ms"] == pytest.approx(ended.rows[1]["flops"] / 8.1e12 * 1e3)
     again = lifecycle.resume(cut.run_id, scripted.journals, Watcher(), {}, FOUND)
     assert again.tally.counts == {"simulated": 2}
-
-
-def test_where_nobody_may_calculate_it_is_absent(scripted: Scripted) -> None:
-    made = lifecycle.PlannedRun(planned(), RunSettings(run_id="20260101-000000-nobody"), RUNTIMES)
-    (row,) = lifecycle.start(made, scripted.journals, Watcher(), {}).rows
-    assert (row["status"], row["reason"]) == ("unsupported", "hardware_absent")
-
-
-def test_the_python_api_never_simulates() -> None:
-    config = BenchmarkConfig(
-        model_name="bert-tiny", device_prefer="cuda:a100-80gb", batch_sizes=[1], verbose=False
-    )
-    (one,) = running._plan(config, FOUND, RUNTIMES).cases
-    assert one.roofline is None
-    assert one.refusal is not None
-    assert one.refusal.reason == "hardware_absent"

@@ -42,12 +42,12 @@ def rows(models: Sequence[str], tmp_path_factory: pytest.TempPathFactory) -> Row
     return list(document["results"])
 
 
-def test_the_small_set_has_every_key_model_and_every_architecture() -> None:
+def test_the_small_set_has_every_key_model_and_every_architecture():
     assert {find(name).small_variant for name in KEY_MODELS} <= set(SMALL)
     assert {find(name).architecture for name in SMALL} == set(ARCHITECTURES)
 
 
-def test_every_case_is_ok_in_both_modes(models: Sequence[str], rows: Rows) -> None:
+def test_every_case_is_ok_in_both_modes(models, rows):
     assert {(row["model"], row["mode"]) for row in rows if row["status"] == "ok"} == {
         (name, mode) for name in models for mode in ("inference", "training")
     }
@@ -56,7 +56,7 @@ def test_every_case_is_ok_in_both_modes(models: Sequence[str], rows: Rows) -> No
     }
 
 
-def test_what_generates_has_its_token_times(models: Sequence[str], rows: Rows) -> None:
+def test_every_case_is_whole(models, rows):
     generated = [row for row in rows if row["new_tokens"]]
     makers = {name for name in models if find(name).generation}
     assert makers
@@ -66,21 +66,14 @@ def test_what_generates_has_its_token_times(models: Sequence[str], rows: Rows) -
         assert row["tpot_ms"] > 0, row["model"]
         assert row["tokens_per_second"] > 0, row["model"]
 
-
-def test_what_is_trained_has_its_parts_and_its_losses(rows: Rows) -> None:
     for row in rows:
         if row["mode"] == "training":
             parts = [row[f"{part}_ms"] for part in ("forward", "loss", "backward", "optimizer")]
             assert min(parts) > 0, row["model"]
             assert len(row["loss_per_step"]) >= 4, row["model"]
 
-
-def test_every_model_is_real_and_says_how_much_memory_was_expected(rows: Rows) -> None:
     for row in rows:
         assert row["self_check"] == "ok", row["model"]
         assert row["memory_estimate_mb"] > 0, row["model"]
         assert row["flops"] > 0, row["model"]
-
-
-def test_every_null_has_its_reason(rows: Rows) -> None:
     hold_nulls(rows)

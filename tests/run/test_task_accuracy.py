@@ -67,7 +67,7 @@ def itself(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"scores": inputs["x"]}
 
 
-def test_each_sample_counts_once_however_batches_fall(tmp_path: Path) -> None:
+def test_each_sample_counts_once_however_batches_fall(tmp_path):
     x = np.random.default_rng(0).standard_normal((11, 4)).astype(np.float32)
     labels = np.random.default_rng(1).integers(0, 4, 11)
     answer = told(tmp_path, itself, x=x, labels=labels)
@@ -78,7 +78,7 @@ def test_each_sample_counts_once_however_batches_fall(tmp_path: Path) -> None:
     assert answer["details"]["batch_size"] == 4
 
 
-def test_samples_of_one_class_are_said_to_be(tmp_path: Path) -> None:
+def test_samples_of_one_class_are_said_to_be(tmp_path):
     answer = told(
         tmp_path, itself, x=np.eye(4, dtype=np.float32)[[0] * 9 + [1]], labels=[0] * 9 + [1]
     )
@@ -88,7 +88,7 @@ def test_samples_of_one_class_are_said_to_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("following", [False, True])
-def test_perplexity_is_of_the_tokens_that_come_next(tmp_path: Path, following: bool) -> None:
+def test_perplexity_is_of_the_tokens_that_come_next(tmp_path, following):
     random = np.random.default_rng(3)
     table = random.standard_normal((7, 7))
     ids = random.integers(0, 7, (6, 5))
@@ -115,7 +115,7 @@ def test_perplexity_is_of_the_tokens_that_come_next(tmp_path: Path, following: b
     assert answer["details"]["tokens"] == tokens
 
 
-def test_labelled_sound_is_counted_as_numpy_counts_it(tmp_path: Path) -> None:
+def test_labelled_sound_is_counted_as_numpy_counts_it(tmp_path):
     rate, samples = 4000, 800
     times = np.arange(samples) / rate
     waves = np.stack([np.sin(2 * np.pi * hertz * times) for hertz in (250, 1000)], axis=1)
@@ -140,7 +140,7 @@ def test_labelled_sound_is_counted_as_numpy_counts_it(tmp_path: Path) -> None:
     assert any(note.startswith("Sounds as wave:4000 says") for note in answer["notes"])
 
 
-def test_labels_that_are_no_tokens_of_the_model_are_refused(tmp_path: Path) -> None:
+def test_labels_that_are_no_tokens_of_the_model_are_refused(tmp_path):
     def uniform(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"y": np.zeros((4, 5, 7), np.float32)}
 
@@ -160,16 +160,14 @@ def test_labels_that_are_no_tokens_of_the_model_are_refused(tmp_path: Path) -> N
         (itself, "perplexity", "Perplexity needs a label a token"),
     ],
 )
-def test_what_cannot_be_decided_is_said_and_not_guessed(
-    tmp_path: Path, answers: Answers, accuracy: str, why: str
-) -> None:
+def test_what_cannot_be_decided_is_said_and_not_guessed(tmp_path, answers, accuracy, why):
     x = np.eye(4, dtype=np.float32)
     answer = told(tmp_path, answers, accuracy=accuracy, x=x, labels=np.arange(4))
     assert why in answer["why"]
     assert answer["wanted"]
 
 
-def test_an_output_called_logits_is_meant_where_there_are_others(tmp_path: Path) -> None:
+def test_an_output_called_logits_is_meant_where_there_are_others(tmp_path):
     x = np.eye(4, dtype=np.float32)
     answer = told(
         tmp_path, lambda i: {"other": -i["x"], "logits": i["x"]}, x=x, labels=np.arange(4)
@@ -177,7 +175,7 @@ def test_an_output_called_logits_is_meant_where_there_are_others(tmp_path: Path)
     assert (answer["columns"]["accuracy"], answer["details"]["output"]) == (1.0, "logits")
 
 
-def test_a_session_that_draws_its_own_inputs_has_no_accuracy(tmp_path: Path) -> None:
+def test_what_has_no_accuracy_says_why(tmp_path):
     path = tmp_path / "d.npz"
     np.savez(path, x=np.eye(4, dtype=np.float32), labels=np.arange(4))
     settings, case = JobSettings(data=str(path)), asked()
@@ -190,15 +188,11 @@ def test_a_session_that_draws_its_own_inputs_has_no_accuracy(tmp_path: Path) -> 
     assert "onnxruntime draws its inputs by itself" in answer["why"]
     assert "columns" not in answer
 
-
-def test_a_folder_without_labels_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("some words")
     settings = JobSettings(data=str(tmp_path))
     session = cast("Session", object())
     assert task_accuracy(session, asked(), settings) == {"why": NO_LABELS}
 
-
-def test_why_accuracy_is_not_asked_for() -> None:
     case, data = asked(), JobSettings(data="d.npz")
     assert passed_over(case, data) == "its weights are random: --weights names others"
     assert passed_over(case, JobSettings(data="d.npz", weights="hub")) == ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -171,11 +171,11 @@ def looked_at(runtime: Any, said_ns: float | None = None) -> None:
 
 
 @pytest.mark.parametrize("work_ns", [2e4, 3e5, 5e6, 2e8])
-def test_an_honest_runtime_passes(work_ns: float) -> None:
+def test_an_honest_runtime_passes(work_ns):
     looked_at(Honest(work_ns))
 
 
-def test_a_look_costs_ten_long_steps_or_a_third_of_a_second_of_short_ones() -> None:
+def test_a_look_costs_ten_long_steps_or_a_third_of_a_second_of_short_ones():
     long, short = Honest(LONGEST_STEP_NS - LAUNCH_NS), Honest(3e5)
     looked_at(long)
     looked_at(short)
@@ -184,13 +184,13 @@ def test_a_look_costs_ten_long_steps_or_a_third_of_a_second_of_short_ones() -> N
 
 
 @pytest.mark.parametrize("work_ns", [3e5, 4.5e5, 1e6, 1.9e6, 5e6, 3e8])
-def test_a_step_that_is_only_queued_is_caught(work_ns: float) -> None:
+def test_a_step_that_is_only_queued_is_caught(work_ns):
     with pytest.raises(CaseError, match="still waited for") as caught:
         looked_at(Unsynchronised(work_ns), LAUNCH_NS)
     assert caught.value.reason == "unsynchronised"
 
 
-def test_a_device_that_has_caught_up_once_is_caught_the_next_time() -> None:
+def test_a_device_that_has_caught_up_once_is_caught_the_next_time():
     """The process was kept waiting, and meanwhile what was pending got done."""
     liar = Unsynchronised(3e5)
     sample, blocks = liar.sample, iter([False] * 4 + [True] + [False] * 100)
@@ -201,12 +201,12 @@ def test_a_device_that_has_caught_up_once_is_caught_the_next_time() -> None:
             liar.clock.advance(1e9)
         return block
 
-    liar.sample = late  # type: ignore[method-assign]
+    liar.sample = late
     with pytest.raises(CaseError, match="still waited for"):
         looked_at(liar, LAUNCH_NS)
 
 
-def test_an_idle_wait_that_was_struck_excuses_nobody() -> None:
+def test_an_idle_wait_that_was_struck_excuses_nobody():
     liar = Unsynchronised(3e5)
     outputs, count = liar.outputs, iter(range(10**6))
 
@@ -214,22 +214,22 @@ def test_an_idle_wait_that_was_struck_excuses_nobody() -> None:
         liar.clock.advance(1e9 if next(count) % 4 == 2 else 0)
         return outputs(inputs)
 
-    liar.outputs = late  # type: ignore[method-assign]
+    liar.outputs = late
     with pytest.raises(CaseError, match="still waited for"):
         looked_at(liar, LAUNCH_NS)
 
 
 @pytest.mark.parametrize("work_ns", [3e5, 4.5e5, 1e6, 1.9e6, 5e6, 3e8])
-def test_remembered_outputs_are_caught(work_ns: float) -> None:
+def test_remembered_outputs_are_caught(work_ns):
     liar = Caching(work_ns)
-    self_check(liar, case_of())  # type: ignore[arg-type]
+    self_check(liar, case_of())
     with pytest.raises(CaseError, match="remembered, not computed") as caught:
         looked_at(liar, LAUNCH_NS)
     assert caught.value.reason == "cached"
 
 
 @pytest.mark.parametrize("which", ["first", "again"])
-def test_a_cache_is_caught_on_a_machine_that_others_load(which: str) -> None:
+def test_a_cache_is_caught_on_a_machine_that_others_load(which):
     liar = Caching(3e5)
     struck(liar, every=4, at=0 if which == "first" else 1)
     with pytest.raises(CaseError, match="remembered, not computed"):
@@ -250,33 +250,16 @@ def struck(runtime: Honest, every: int, at: int, by_ns: float = 2e7) -> None:
         step(inputs)
         runtime.clock.advance(by_ns if next(count) % every == at else 0)
 
-    runtime.step = slow  # type: ignore[method-assign]
+    runtime.step = slow
 
 
-def test_a_slow_first_look_is_no_cache() -> None:
-    """Cold memory, late allocations: it has taken three times as long."""
+def test_a_first_look_that_was_slow_or_struck_is_no_cache():
+    # Cold memory, late allocations: it has taken three times as long.
     slow = Honest(3 * WORK_NS)
     uncached(slow)
-
-
-def test_a_turn_that_was_used_up_by_making_inputs_is_no_cache() -> None:
     uncached(Preempted())
 
-
-def test_bringing_inputs_takes_a_millisecond_and_five_nanoseconds_a_byte() -> None:
-    """What a question leaves beyond that counts as part of its step."""
-    hidden_ns, step_ns = 5e6, 2e6
-    session = Honest()
-    asked: Any = SimpleNamespace(session=session, behind=session, hidden_ns=hidden_ns)
-    single: Any = SimpleNamespace(step=lambda _: step_ns)
-    case = case_of(64)
-    brought_ns = 1e6 + 5.0 * input_bytes(case.model, case.shapes, mode=case.mode)
-    trials = CacheTrials(asked, case, Fewest(), single, None, None)
-    assert trials.time_control_step() == step_ns + hidden_ns - brought_ns
-
-
-def test_first_looks_that_were_struck_are_no_cache() -> None:
-    """Fifteen in a row, while every later look went undisturbed."""
+    # Fifteen in a row, while every later look went undisturbed.
     unlucky = Honest(3e5)
     prepare, step, looks, fresh = unlucky.prepare, unlucky.step, [], []
 
@@ -291,9 +274,21 @@ def test_first_looks_that_were_struck_are_no_cache() -> None:
             fresh.clear()
             unlucky.clock.advance(2e7 if len(looks) <= 15 else 0)
 
-    unlucky.prepare, unlucky.step = anew, slow  # type: ignore[method-assign]
+    unlucky.prepare, unlucky.step = anew, slow
     uncached(unlucky, Fewest())
     assert len(looks) == 16
+
+
+def test_bringing_inputs_takes_a_millisecond_and_five_nanoseconds_a_byte():
+    """What a question leaves beyond that counts as part of its step."""
+    hidden_ns, step_ns = 5e6, 2e6
+    session = Honest()
+    asked: Any = SimpleNamespace(session=session, behind=session, hidden_ns=hidden_ns)
+    single: Any = SimpleNamespace(step=lambda _: step_ns)
+    case = case_of(64)
+    brought_ns = 1e6 + 5.0 * input_bytes(case.model, case.shapes, mode=case.mode)
+    trials = CacheTrials(asked, case, Fewest(), single, None, None)
+    assert trials.time_control_step() == step_ns + hidden_ns - brought_ns
 
 
 @pytest.mark.parametrize(
@@ -304,7 +299,7 @@ def test_first_looks_that_were_struck_are_no_cache() -> None:
         pytest.param([9e8] * 5 + [0] * 60, id="a machine that was slower"),
     ],
 )
-def test_what_disturbs_some_looks_accuses_nobody(strikes: list[float]) -> None:
+def test_what_disturbs_some_looks_accuses_nobody(strikes):
     """What noise does to most waits it does not do to each, and to none beside them."""
     disturbed = Honest()
     outputs = disturbed.outputs
@@ -314,8 +309,8 @@ def test_what_disturbs_some_looks_accuses_nobody(strikes: list[float]) -> None:
         disturbed.clock.advance(next(left, 0))
         return outputs(inputs)
 
-    disturbed.outputs = late  # type: ignore[method-assign]
-    refuse_unsynchronised(disturbed, case_of(), disturbed.clock, WORK_NS)  # type: ignore[arg-type]
+    disturbed.outputs = late
+    refuse_unsynchronised(disturbed, case_of(), disturbed.clock, WORK_NS)
 
 
 def at_batches(runtime: Honest, said_ns: Mapping[int, float]) -> list[int]:
@@ -323,23 +318,18 @@ def at_batches(runtime: Honest, said_ns: Mapping[int, float]) -> list[int]:
     watch, found = TimingWatch(Device("cuda", "a card"), runtime.clock), []
     for batch, said in said_ns.items():
         before = runtime.runs
-        watch.look(runtime, case_of(batch), said)  # type: ignore[arg-type]
+        watch.look(runtime, case_of(batch), said)
         found += [batch] if runtime.runs > before else []
     return found
 
 
-def test_a_step_that_leaves_out_what_its_outputs_do_is_caught() -> None:
+def test_times_that_do_not_grow_with_the_batch():
     with pytest.raises(CaseError, match=r"from a batch of 1 to one of 32 .* from 5.05 to 160") as e:
         at_batches(Skipping(), {1: WORK_NS, 32: WORK_NS})
     assert e.value.reason == "work_skipped"
-
-
-def test_a_time_that_does_not_grow_is_none_of_a_liar_where_that_of_outputs_does_not() -> None:
-    """A device that is not full does eight items in the time of one."""
+    # A device that is not full does eight items in the time of one.
     assert at_batches(Honest(), {1: WORK_NS, 128: WORK_NS}) == [1, 128]
 
-
-def test_outputs_may_take_long_to_fetch() -> None:
     class Fetched(Honest):
         def outputs(self, inputs: Any) -> Mapping[str, Any]:
             super().outputs(inputs)
@@ -349,20 +339,18 @@ def test_outputs_may_take_long_to_fetch() -> None:
 
     assert at_batches(Fetched(3e5), {1: 3e5, 256: 3e5}) == [1, 256]
 
-
-def test_a_runtime_is_looked_at_again_where_the_batch_has_become_much_larger() -> None:
     assert at_batches(Honest(), dict.fromkeys((1, 4, 8, 32, 64), WORK_NS)) == [1, 8, 64]
     assert at_batches(Honest(), {1: WORK_NS, 8: 4e7}) == [1]  # not where it would take long
 
 
-def test_every_case_has_to_be_plausible() -> None:
+def test_every_case_has_to_be_plausible():
     watch, honest = TimingWatch(CPU, VirtualClock()), Honest()
-    watch.look(honest, case_of(64), WORK_NS)  # type: ignore[arg-type]
+    watch.look(honest, case_of(64), WORK_NS)
     with pytest.raises(CaseError, match="operations a second"):
-        watch.look(honest, case_of(128), 100.0)  # type: ignore[arg-type]
+        watch.look(honest, case_of(128), 100.0)
 
 
-def test_more_operations_than_a_device_can_do_are_caught() -> None:
+def test_more_operations_than_a_device_can_do_are_caught():
     large = case_of(batch=128)
     refuse_implausible(large, CPU, 1e9)
     with pytest.raises(CaseError, match="operations a second") as caught:
@@ -371,14 +359,14 @@ def test_more_operations_than_a_device_can_do_are_caught() -> None:
 
 
 @pytest.mark.parametrize("hardware", ["cpu", "cuda", "qnn", "webgpu"])
-def test_no_device_of_today_is_called_a_liar(hardware: str) -> None:
+def test_no_device_of_today_is_called_a_liar(hardware):
     """A B200 does 4.5e15 in dense bf16, a core of Zen 5 0.3e12 in fp32."""
     device = Device(hardware, "the fastest", count=1)
     assert fastest(device, "bf16") > (4.5e15 if hardware != "cpu" else 4e12)
     assert fastest(device, "fp32") > 0.3e12
 
 
-def test_what_takes_long_is_not_run_again() -> None:
+def test_what_takes_long_is_not_run_again():
     class Untouchable(Honest):
         def sample(self, inputs: Any, n: int, timing: Timing) -> Block:
             raise AssertionError("a long step was repeated")
@@ -387,12 +375,12 @@ def test_what_takes_long_is_not_run_again() -> None:
 
 
 @pytest.mark.parametrize("liar", [Constant, Early])
-def test_outputs_that_are_not_of_these_inputs_are_caught(liar: Callable[[], Any]) -> None:
+def test_outputs_that_are_not_of_these_inputs_are_caught(liar):
     checked = self_check(liar(), case_of())
     assert not checked.ok or not checked.repeatable
 
 
-def test_a_silent_downgrade_is_caught() -> None:
+def test_a_silent_downgrade_is_caught():
     honest, liar = Honest(), Downgraded()
     inputs, others = honest.prepare(case_of(), 1), honest.prepare(case_of(), 2)
     right, other = (pick(honest.outputs(one), 0) for one in (inputs, others))

@@ -45,7 +45,7 @@ def in_blocks(lazy: Lazy) -> Lie:
         lie.kept["left"] -= 1
         if lie.kept["left"] <= 0 or lie.kept["steps"] <= 12:
             return honest(inputs)
-        lazy(honest.__self__, inputs)  # type: ignore[attr-defined]
+        lazy(honest.__self__, inputs)
         return None
 
     lie.sample, lie.step = sample, step
@@ -74,7 +74,7 @@ def replayed() -> Lie:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("options", [{}, {"optimizer": "sgd"}, {"pure": True}], ids=str)
-def test_an_honest_training_is_verified(precision: str, options: dict[str, Any]) -> None:
+def test_an_honest_training_is_verified(precision, options):
     if precision == "fp16" and options.get("pure"):
         return  # AdamW gives NaN from the second step on
     found = measured(Lie(), case_of(precision, **options))
@@ -84,14 +84,14 @@ def test_an_honest_training_is_verified(precision: str, options: dict[str, Any])
 
 @pytest.mark.parametrize("options", [{}, {"optimizer": "sgd"}], ids=str)
 @pytest.mark.parametrize("name", LAZY)
-def test_steps_that_leave_out_a_part_after_a_while(name: str, options: dict[str, Any]) -> None:
+def test_steps_that_leave_out_a_part_after_a_while(name, options):
     last_honest = 50 if options else 12
     lie = stepping(LAZY[name], lambda number: number > last_honest)
     assert measured(lie, case_of(**options))["reason"] == "wrong_steps"
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_steps_that_train_a_part_of_the_weights(name: str) -> None:
+def test_steps_that_train_a_part_of_the_weights(name):
     assert measured(stepping(MORE[name], lambda number: number > 12))["reason"] == "wrong_steps"
 
 
@@ -115,7 +115,7 @@ def gradients_of_the_step_before() -> Lie:
     lie = Lie()
 
     def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
-        train = honest.__self__  # type: ignore[attr-defined]
+        train = honest.__self__
         lie.kept["steps"] = lie.kept.get("steps", 0) + 1
         if lie.kept["steps"] <= 12 or lie.kept["steps"] % 2:
             train._gradients(inputs, unmarked)
@@ -132,13 +132,13 @@ def gradients_of_the_step_before() -> Lie:
 
 
 @pytest.mark.parametrize("lie", [alternating_halves, gradients_of_the_step_before])
-def test_steps_in_turns(lie: Callable[[], Lie]) -> None:
+def test_steps_in_turns(lie):
     found = measured(lie())
     assert found["reason"] == "wrong_steps" or found["steps_verified"] == "not_done"
 
 
 @pytest.mark.parametrize("name", ["no_backward", "half_of_the_batch"])
-def test_training_that_is_honest_only_after_the_measurement_is_named(name: str) -> None:
+def test_training_that_is_honest_only_after_the_measurement_is_named(name):
     """It cannot be told from a machine that became slower."""
     found = measured(stepping(LAZY[name], lambda number: 5 < number <= 64))
     assert (found["reason"], found["steps_verified"]) == ("ok", "not_done")
@@ -146,13 +146,13 @@ def test_training_that_is_honest_only_after_the_measurement_is_named(name: str) 
 
 
 @pytest.mark.parametrize("name", LAZY)
-def test_steps_that_leave_out_a_part_from_the_start(name: str) -> None:
+def test_steps_that_leave_out_a_part_from_the_start(name):
     assert measured(stepping(LAZY[name], lambda _: True))["reason"] == "wrong_steps"
 
 
 @pytest.mark.parametrize("name", LAZY)
 @pytest.mark.parametrize("odd", [0, 1])
-def test_every_second_step(name: str, odd: int) -> None:
+def test_every_second_step(name, odd):
     found = measured(stepping(LAZY[name], lambda number: number > 12 and number % 2 == odd))
     assert found["reason"] == "wrong_steps" or found["steps_verified"] == "not_done"
     if name in ("forward_only", "no_optimizer"):
@@ -160,7 +160,7 @@ def test_every_second_step(name: str, odd: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["forward_only", "no_backward", "half_of_the_batch"])
-def test_all_steps_of_a_block_but_the_last(name: str) -> None:
+def test_all_steps_of_a_block_but_the_last(name):
     assert measured(in_blocks(LAZY[name]))["reason"] in {
         "work_skipped",
         "wrong_steps",
@@ -168,11 +168,11 @@ def test_all_steps_of_a_block_but_the_last(name: str) -> None:
     }
 
 
-def test_a_curve_that_was_learned_by_heart() -> None:
+def test_a_curve_that_was_learned_by_heart():
     assert measured(replayed())["reason"] == "wrong_steps"
 
 
-def test_the_loss_of_another_step_than_the_one_that_trained() -> None:
+def test_the_loss_of_another_step_than_the_one_that_trained():
     def halved(block: Block) -> Block:
         return replace(block, losses=[loss / 2 for loss in block.losses])
 
@@ -187,7 +187,7 @@ class OneBatch(Trainer):
         return super().prepare(case, 0)
 
 
-def test_a_loader_that_gives_one_batch_for_every_seed() -> None:
+def test_a_loader_that_gives_one_batch_for_every_seed():
     assert measured(Lie(), kind=OneBatch)["reason"] == "not_real"
 
 
@@ -197,21 +197,21 @@ def test_a_loader_that_gives_one_batch_for_every_seed() -> None:
 class Closed(Trainer):
     """A session of another package: it trains, and shows nothing of it."""
 
-    weight_values = preview_step = None  # type: ignore[assignment]
+    weight_values = preview_step = None
 
 
-def test_a_session_that_shows_no_weights_is_labelled() -> None:
+def test_a_session_that_shows_no_weights_is_labelled():
     found = measured(Lie(), kind=Closed)
     assert (found["reason"], found["steps_verified"]) == ("ok", "not_done")
     assert NO_PROBE in found["warnings"]
 
 
-def test_steps_that_overflow_change_nothing_and_are_no_lie() -> None:
+def test_steps_that_overflow_change_nothing_and_are_no_lie():
     """fp16's scaler leaves out a step whose gradients are infinite, and counts it."""
     lie = Lie()
 
     def step(honest: Step, inputs: Mapping[str, Any]) -> Any:
-        train = honest.__self__  # type: ignore[attr-defined]
+        train = honest.__self__
         lie.kept["steps"] = lie.kept.get("steps", 0) + 1
         if lie.kept["steps"] == 1:
             with torch.no_grad():
@@ -226,11 +226,11 @@ def test_steps_that_overflow_change_nothing_and_are_no_lie() -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
-def test_a_preview_changes_nothing(precision: str) -> None:
+def test_a_preview_changes_nothing(precision):
     case = case_of(precision)
     curves, weights = [], []
     for looks in (False, True):
-        WORLD.__init__()  # type: ignore[misc]
+        WORLD.__init__()
         session = Here(Job(case, CPU, JobSettings(seed=3, threads=1)), Lie())
         assert isinstance(session, TrainingProbe)
         inputs = session.prepare(case)
@@ -250,7 +250,7 @@ def test_a_preview_changes_nothing(precision: str) -> None:
         np.testing.assert_array_equal(values, weights[1][name])
 
 
-def test_of_a_large_model_the_loss_alone_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_large_model_the_loss_alone_is_foreseen(monkeypatch):
     from accelbench.engines.pytorch.procedures import train
 
     monkeypatch.setattr(train, "_MOST_COPIED", 0)
@@ -260,7 +260,7 @@ def test_of_a_large_model_the_loss_alone_is_foreseen(monkeypatch: pytest.MonkeyP
     assert measured(lie)["reason"] == "wrong_steps"
 
 
-def test_looking_at_weights_takes_a_hundredth_of_the_time() -> None:
+def test_looking_at_weights_takes_a_hundredth_of_the_time():
     asked: list[int] = []
 
     class Slow(Trainer):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fixed_machine import CPU, models
-from scripted_runs import Scripted, Watcher
+from scripted_runs import Watcher
 
 from accelbench.core.case import Case, Shapes, Target
 from accelbench.core.facts import new_run_id
@@ -47,7 +47,7 @@ def judged(**changed: Any) -> Verdict:
     return Verifications().judge(planned_of(), {**TOLD, **changed})
 
 
-def test_what_agrees_has_its_error_beside_what_is_allowed() -> None:
+def test_what_agrees_has_its_error_beside_what_is_allowed():
     verdict = judged()
     assert verdict.columns == {
         "verification": "ok",
@@ -65,19 +65,17 @@ def test_what_agrees_has_its_error_beside_what_is_allowed() -> None:
         ({"wrong": "the output y is missing", "error": None, "errors": {}}, "y is missing"),
     ],
 )
-def test_what_does_not_agree_says_by_how_much(changed: Mapping[str, Any], words: str) -> None:
+def test_what_does_not_agree_says_by_how_much(changed, words):
     verdict = judged(**changed)
     assert verdict.word == "failed"
     assert words in verdict.why
 
 
-def test_outputs_that_no_input_moves_prove_nothing() -> None:
+def test_outputs_of_no_input_or_another_way_prove_nothing():
     verdict = judged(telling=False)
     assert verdict.word == "not_done"
     assert set(verdict.reasons) == {"verification_error", "verification_tolerance"}
 
-
-def test_outputs_of_one_way_do_not_verify_a_model_that_has_another() -> None:
     verdict = Verifications().judge(planned_of(), TOLD, "model.py, line 9")
     assert verdict.word == "not_done"
     assert "model.py, line 9" in verdict.why
@@ -85,15 +83,13 @@ def test_outputs_of_one_way_do_not_verify_a_model_that_has_another() -> None:
     assert Verifications().judge(planned_of(), wrong, "model.py, line 9").word == "failed"
 
 
-def test_a_case_is_verified_once_and_every_batch_and_precision_by_itself() -> None:
+def test_a_verdict_is_of_one_batch_precision_and_device():
     cells, worse = Verifications(), {**TOLD, "error": 0.4}
     first = cells.judge(planned_of(batch=1), TOLD)
     assert cells.judge(planned_of(batch=1), worse) is first
     assert cells.judge(planned_of(batch=8), worse).error == 0.4
     assert cells.judge(planned_of("fp16"), worse).error == 0.4
 
-
-def test_one_device_says_nothing_of_another() -> None:
     cells, first, second = Verifications(), Device("cuda", "a", 0), Device("cuda", "b", 1)
     cells.judge(planned_of(device=first), TOLD)
     context: Any = SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
@@ -101,7 +97,7 @@ def test_one_device_says_nothing_of_another() -> None:
     assert cells.known(context, planned_of(device=second)) is None
 
 
-def test_what_is_wrong_at_one_batch_is_tried_at_no_other_unless_each_is_another_graph() -> None:
+def test_what_is_wrong_at_one_batch_is_tried_at_no_other_unless_each_is_another_graph():
     cells, context = Verifications(), SimpleNamespace(settings=RunSettings(run_id="x"), runtimes={})
     wrong = cells.judge(planned_of(batch=1), {**TOLD, "error": 0.9})
     assert cells.known(context, planned_of(batch=8)) is wrong
@@ -127,7 +123,7 @@ def run_of(folder: Path, *cases: Case, **settings: Any) -> tuple[list[Mapping[st
     return rows, watcher
 
 
-def test_a_real_cell_is_verified_and_the_reference_is_its_own(tmp_path: Path) -> None:
+def test_a_real_cell_is_verified_and_the_reference_is_its_own(tmp_path):
     cases = [case_of("fp32"), case_of("bf16"), case_of("bf16", batch=2)]
     rows, watcher = run_of(tmp_path, *cases)
     own, first, second = rows
@@ -142,7 +138,7 @@ def test_a_real_cell_is_verified_and_the_reference_is_its_own(tmp_path: Path) ->
     assert watcher.notes.count("verifying") == 2
 
 
-def test_only_verifying_times_nothing(tmp_path: Path) -> None:
+def test_only_verifying_times_nothing(tmp_path):
     ((row,), watcher) = run_of(tmp_path, case_of(), verify="only")
     assert (row["status"], row["verification"]) == ("ok", "ok")
     assert row.get("latency_mean_ms") is None
@@ -151,14 +147,14 @@ def test_only_verifying_times_nothing(tmp_path: Path) -> None:
     assert row["weights_digest"]
 
 
-def test_only_measuring_looks_at_no_reference(tmp_path: Path) -> None:
+def test_only_measuring_looks_at_no_reference(tmp_path):
     ((row,), watcher) = run_of(tmp_path, case_of(), verify="off")
     assert (row["status"], row["verification"]) == ("ok", "not_done")
     assert row["nulls"]["verification_error"] == "it was not asked for"
     assert "reference" not in watcher.notes
 
 
-def test_without_a_reference_a_case_stands_unless_one_is_required(scripted: Scripted) -> None:
+def test_without_a_reference_a_case_stands_unless_one_is_required(scripted):
     (row,) = scripted.run(batches=[1])
     assert (row["status"], row["verification"]) == ("ok", "not_done")
     assert "follows a script" in row["nulls"]["verification_error"]
@@ -176,7 +172,7 @@ def test_without_a_reference_a_case_stands_unless_one_is_required(scripted: Scri
     assert row.get("latency_mean_ms") is None
 
 
-def test_a_runtime_that_computes_something_else_is_caught(scripted: Scripted) -> None:
+def test_a_runtime_that_computes_something_else_is_caught(scripted):
     """The scripted runtime's outputs are nobody's: beside the real model they are wrong."""
     scripted.runtimes |= {"scripted": Pretending(), "pytorch": PytorchRuntime()}
     rows = scripted.run(batches=[1, 4])

@@ -58,13 +58,13 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_only_drawn_weights_of_inference_are_spilled_and_only_where_the_rest_fits(
-    cache: Path, weights: str, mode: Mode, need: int, room: int | None, spilled: bool
-) -> None:
+    cache, weights, mode, need, room, spilled
+):
     found = spill_to(case_of(mode=mode), weights, need, room)
     assert found == (cache if spilled else None)
 
 
-def test_a_disk_without_room_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_room_takes_nothing(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * HEAVY))
     assert spill_to(case_of(), "random", HEAVY, 10 * MB, files=1) is not None
     assert spill_to(case_of(), "random", HEAVY, 10 * MB, files=2) is None
@@ -87,14 +87,14 @@ def run_of(folder: Path, case: Case, **settings: Any) -> Mapping[str, Any]:
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_a_case_that_fits_is_verified_against_a_reference_that_does_not(tmp_path: Path) -> None:
+def test_a_case_that_fits_is_verified_against_a_reference_that_does_not(tmp_path):
     row = run_of(tmp_path, case_of("bf16"))
     assert (row["status"], row["verification"]) == ("ok", "ok"), row
     assert 1e-4 < row["verification_error"] < 0.05
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_what_does_not_fit_is_never_timed_from_the_disk(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_never_timed_from_the_disk(tmp_path):
     row = run_of(tmp_path, case_of("fp32"))
     assert (row["status"], row["reason"]) == ("out_of_memory", "out_of_memory_estimated")
     row = run_of(tmp_path, case_of("fp32"), verify="only")
@@ -103,9 +103,7 @@ def test_what_does_not_fit_is_never_timed_from_the_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_an_artefact_of_weights_that_do_not_fit_is_made_and_verified(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_artefact_of_weights_that_do_not_fit_is_made_and_verified(tmp_path, cache, monkeypatch):
     pytest.importorskip("onnxruntime")
     monkeypatch.setattr(artifacts, "_WITHOUT_WEIGHTS", MB)
     row = run_of(tmp_path, case_of("fp32", "onnxruntime"), verify="only")

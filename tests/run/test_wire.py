@@ -33,7 +33,7 @@ def frame(message: object) -> bytes:
     return struct.pack("!I", len(data)) + data
 
 
-def test_a_frame_may_be_split_at_every_byte() -> None:
+def test_a_frame_may_be_split_at_every_byte():
     messages = [{"a": 1}, {}, {"text": "µ · ✓", "list": [1, 2.5, None]}]
     data = b"".join(map(frame, messages))
     for cut in range(len(data) + 1):
@@ -64,7 +64,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.text(), json_values))
-def test_what_is_sent_is_what_is_received(message: dict[str, object]) -> None:
+def test_what_is_sent_is_what_is_received(message):
     a, b = socket.socketpair()
     sender, receiver = Channel(a), Channel(b)
     sender.send(message)
@@ -73,7 +73,7 @@ def test_what_is_sent_is_what_is_received(message: dict[str, object]) -> None:
     receiver.close()
 
 
-def test_a_large_frame_comes_through_whole() -> None:
+def test_a_large_frame_comes_through_whole():
     a, b = socket.socketpair()
     sender, receiver = Channel(a), Channel(b)
     samples = list(range(300_000))
@@ -86,7 +86,7 @@ def test_a_large_frame_comes_through_whole() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1, 2}])
-def test_what_json_does_not_hold_is_refused_before_a_byte_has_left(value: object) -> None:
+def test_what_json_does_not_hold_is_refused_before_a_byte_has_left(value):
     a, b = socket.socketpair()
     sender, receiver = Channel(a), Channel(b)
     with pytest.raises((ValueError, TypeError)):
@@ -97,7 +97,7 @@ def test_what_json_does_not_hold_is_refused_before_a_byte_has_left(value: object
     receiver.close()
 
 
-def test_a_peer_that_is_gone_is_told_from_one_that_is_silent() -> None:
+def test_a_peer_that_is_gone_is_told_from_one_that_is_silent():
     ours, channel = pair()
     with pytest.raises(TimeoutError):
         channel.receive(0.01)
@@ -119,7 +119,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Switchboard:
     return made
 
 
-def test_a_caller_with_the_token_and_the_name_is_let_in(board: Switchboard) -> None:
+def test_a_caller_with_the_token_and_the_name_is_let_in(board):
     child = call("worker-1")
     channel = board.accept("worker-1", 5, lambda: True)
     child.send({"hello": 1})
@@ -141,7 +141,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("kind", STRANGERS)
-def test_strangers_are_hung_up_on(board: Switchboard, kind: str) -> None:
+def test_strangers_are_hung_up_on(board, kind):
     stranger = socket.socket(socket.AF_UNIX)
     stranger.connect(board.address)
     stranger.sendall(STRANGERS[kind])
@@ -157,7 +157,7 @@ def test_strangers_are_hung_up_on(board: Switchboard, kind: str) -> None:
         one.close()
 
 
-def test_our_own_process_under_another_name_is_hung_up_on(board: Switchboard) -> None:
+def test_our_own_process_under_another_name_is_hung_up_on(board):
     late = call("worker-1")
     child = call("worker-2")
     channel = board.accept("worker-2", 5, lambda: True)
@@ -167,13 +167,13 @@ def test_our_own_process_under_another_name_is_hung_up_on(board: Switchboard) ->
         one.close()
 
 
-def test_a_process_that_ended_without_a_call_is_not_waited_for(board: Switchboard) -> None:
+def test_a_process_that_ended_without_a_call_is_not_waited_for(board):
     with pytest.raises(ClosedError, match="before it called"):
         board.accept("worker-1", 60, lambda: False)
     board.close()
 
 
-def test_waiting_has_an_end(board: Switchboard) -> None:
+def test_waiting_has_an_end(board):
     with pytest.raises(TimeoutError):
         board.accept("worker-1", 0.01, lambda: True)
     board.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -46,11 +45,11 @@ def in_format(kind: str) -> Recipe:
         *(in_format(kind) for kind in FORMATS if kind != "onnx"),
     ],
 )
-def test_what_makes_another_artefact_has_another_key(other: Recipe) -> None:
+def test_what_makes_another_artefact_has_another_key(other):
     assert other.key != BASE.key
 
 
-def test_what_makes_the_same_artefact_has_the_same_key() -> None:
+def test_what_makes_the_same_artefact_has_the_same_key():
     same = [
         recipe(batch=8),  # any batch fits
         replace(BASE, case=replace(BASE.case, target=Target("openvino", "openvino"))),
@@ -64,14 +63,14 @@ def test_what_makes_the_same_artefact_has_the_same_key() -> None:
     assert replace(BASE, workarounds=both).key == replace(BASE, workarounds=both[::-1]).key
 
 
-def test_a_fixed_batch_is_part_of_the_key() -> None:
+def test_a_fixed_batch_is_part_of_the_key():
     assert recipe(batch=1, static=True).key != recipe(batch=8, static=True).key
     fixed = replace(BASE, workarounds=("fixed_batch",))
     assert fixed.static
     assert fixed.key != replace(fixed, case=recipe(batch=8).case).key
 
 
-def test_other_packages_make_another_artefact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_packages_make_another_artefact(monkeypatch):
     before, quantised = BASE.key, in_format("onnx-int8").key
     real = recipes.version
     newer = {"onnxruntime": "99"}
@@ -80,7 +79,7 @@ def test_other_packages_make_another_artefact(monkeypatch: pytest.MonkeyPatch) -
     assert in_format("onnx-int8").key != quantised
 
 
-def test_new_weights_in_a_folder_are_seen(tmp_path: Path) -> None:
+def test_new_weights_in_a_folder_are_seen(tmp_path):
     (tmp_path / "sub").mkdir()
     file = tmp_path / "sub" / "model.safetensors"
     file.write_bytes(b"1234")
@@ -93,9 +92,7 @@ def test_new_weights_in_a_folder_are_seen(tmp_path: Path) -> None:
     assert len({before, touched, local.key, BASE.key}) == 4
 
 
-def test_another_commit_of_the_hub_is_another_artefact(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_commit_of_the_hub_is_another_artefact(tmp_path, monkeypatch):
     constants = pytest.importorskip("huggingface_hub").constants
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     hub = replace(BASE, weights="hub")
@@ -141,7 +138,7 @@ manifests = st.builds(
 
 
 @given(manifests)
-def test_a_manifest_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, one: Manifest):
+def test_a_manifest_comes_back_as_it_was(tmp_path_factory, one):
     folder = tmp_path_factory.mktemp("manifest")
     one.save(folder)
     assert load(folder) == one

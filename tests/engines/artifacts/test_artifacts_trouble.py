@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,7 +30,7 @@ def raised(cache: Cache, kind: str = "onnx") -> CaseError:
     return error.value
 
 
-def test_a_cache_that_is_a_file_cannot_be_written(tmp_path: Path) -> None:
+def test_a_cache_that_is_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     error = raised(Cache(tmp_path / "file", cap=2**20))
     assert error.reason == "cache_unwritable"
@@ -39,9 +38,7 @@ def test_a_cache_that_is_a_file_cannot_be_written(tmp_path: Path) -> None:
     assert "ACCELBENCH_CACHE" in error.advice
 
 
-def test_a_folder_that_may_not_be_written_is_said_to_be_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_may_not_be_written_is_said_to_be_so(tmp_path, monkeypatch):
     """Root may write everywhere, so the refusal is made up."""
 
     def refused(*_: Any, **__: Any) -> None:
@@ -51,7 +48,7 @@ def test_a_folder_that_may_not_be_written_is_said_to_be_so(
     assert raised(Cache(tmp_path, cap=2**20)).reason == "cache_unwritable"
 
 
-def test_a_full_disk_is_no_failed_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_no_failed_export(tmp_path, monkeypatch):
     import torch
 
     def full(*_: Any, **__: Any) -> None:
@@ -63,9 +60,7 @@ def test_a_full_disk_is_no_failed_export(tmp_path: Path, monkeypatch: pytest.Mon
     assert list((tmp_path / "artifacts").iterdir()) == []
 
 
-def test_a_full_disk_is_no_failed_conversion(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_no_failed_conversion(tmp_path, monkeypatch):
     def full(*_: Any) -> None:
         raise RuntimeError("serialize: No space left on device")
 
@@ -73,18 +68,15 @@ def test_a_full_disk_is_no_failed_conversion(
     assert raised(Cache(tmp_path, cap=2**40), "ir").reason == "disk_full"
 
 
-def test_an_engine_that_only_says_that_writing_failed_is_understood(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_only_says_that_writing_failed_is_understood(tmp_path, monkeypatch):
     error = RuntimeError("basic_ios::clear: iostream error")
     monkeypatch.setattr(trouble.shutil, "disk_usage", lambda _: SimpleNamespace(free=4096))
     assert place_trouble(error, tmp_path, need=4096) is None
     found = place_trouble(error, tmp_path, need=5000)
-    assert found is not None
     assert found.reason == "disk_full"
 
 
-def test_what_else_goes_wrong_stays_what_it_is(tmp_path: Path) -> None:
+def test_what_else_goes_wrong_stays_what_it_is(tmp_path):
     for other in (
         ValueError("no operator for it"),
         FileNotFoundError(errno.ENOENT, "gone", str(tmp_path / "a")),
@@ -95,11 +87,9 @@ def test_what_else_goes_wrong_stays_what_it_is(tmp_path: Path) -> None:
     outer = RuntimeError("the exporter failed")
     outer.__cause__ = inner
     found = place_trouble(outer, tmp_path)
-    assert found is not None
     assert found.reason == "disk_full"
 
 
-def test_no_workaround_is_tried_against_a_full_disk(tmp_path: Path) -> None:
+def test_no_workaround_is_tried_against_a_full_disk(tmp_path):
     found = place_trouble(OSError(errno.ENOSPC, "full"), tmp_path)
-    assert found is not None
     assert next_for(CASE.model, f"{found.reason}: {found.message}", ()) is None

@@ -20,7 +20,7 @@ MODELS = ["bert-tiny", "resnet-tiny", "gpt2-tiny", "t5-tiny"]
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("batch", [1, 2, 5])
-def test_another_batch_than_was_traced_gives_pytorchs_numbers(model: str, batch: int) -> None:
+def test_another_batch_than_was_traced_gives_pytorchs_numbers(model, batch):
     arrays = inputs_of(model, batch)
     right, found = by_torch(model, arrays), by_engine(made(model), arrays)
     assert list(found) == list(right)
@@ -30,7 +30,7 @@ def test_another_batch_than_was_traced_gives_pytorchs_numbers(model: str, batch:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_weight_is_stored_once(model: str) -> None:
+def test_every_weight_is_stored_once(model):
     kept = made(model)
     bytes_ = 4 * case_of(model).model.parameters
     size = (kept.folder / WEIGHTS).stat().st_size
@@ -39,7 +39,7 @@ def test_every_weight_is_stored_once(model: str) -> None:
     assert (kept.folder / GRAPH).stat().st_size < 2**20
 
 
-def test_the_manifest_says_what_goes_in_and_comes_out() -> None:
+def test_the_manifest_says_what_goes_in_and_comes_out():
     manifest = made("bert-tiny").manifest
     ids = next(one for one in manifest.inputs if one.name == "input_ids")
     assert (ids.file_name, ids.dtype, list(ids.shape)) == ("input_ids", "int64", ["batch", 16])
@@ -50,7 +50,7 @@ def test_the_manifest_says_what_goes_in_and_comes_out() -> None:
     assert manifest.seconds["onnx"] > 0
 
 
-def test_an_output_that_is_called_like_an_input_has_another_name_in_the_file() -> None:
+def test_an_output_that_is_called_like_an_input_has_another_name_in_the_file():
     (one,) = made("unet-tiny").manifest.outputs
     assert (one.name, one.file_name) == ("sample", "sample_out")
     graph = onnx.load(str(made("unet-tiny").folder / GRAPH), load_external_data=False).graph
@@ -58,7 +58,7 @@ def test_an_output_that_is_called_like_an_input_has_another_name_in_the_file() -
     assert len(names) == len(set(names))
 
 
-def test_a_static_artefact_has_its_batch_in_the_file() -> None:
+def test_a_static_artefact_has_its_batch_in_the_file():
     kept = made("resnet-tiny", static=True)
     assert kept.manifest.batch == 2
     assert kept.manifest.inputs[0].shape[0] == 2
@@ -69,7 +69,7 @@ def test_a_static_artefact_has_its_batch_in_the_file() -> None:
         by_engine(kept, inputs_of("resnet-tiny", 3))
 
 
-def test_a_workaround_is_written_down_and_changes_no_number() -> None:
+def test_a_workaround_is_written_down_and_changes_no_number():
     kept = made("bert-tiny", workarounds=("eager_attention",))
     assert list(kept.manifest.workarounds) == ["eager_attention"]
     arrays = inputs_of("bert-tiny")
@@ -79,20 +79,20 @@ def test_a_workaround_is_written_down_and_changes_no_number() -> None:
         np.testing.assert_allclose(plain[name], other[name], atol=1e-5)
 
 
-def test_another_seed_is_another_model() -> None:
+def test_another_seed_is_another_model():
     recipe = Recipe(case_of("resnet-tiny"), ArtifactFormat("onnx"), seed=1)
     other = make(recipe, kept_artefacts())
     assert other.manifest.weights_digest != made("resnet-tiny").manifest.weights_digest
 
 
-def test_what_is_there_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_there_is_not_made_again(monkeypatch):
     kept = made("resnet-tiny")
     monkeypatch.setattr(exporting, "export", None)
     again = make(Recipe(case_of("resnet-tiny", batch=7), ArtifactFormat("onnx")), kept_artefacts())
     assert again.folder == kept.folder
 
 
-def test_an_exporter_that_fails_is_an_error_of_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exporter_that_fails_is_an_error_of_the_case(monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("Exporting the operator 'aten::diff' is not supported\nmore")
 

@@ -32,7 +32,7 @@ def run(model: onnx.ModelProto) -> np.ndarray:
     return found
 
 
-def test_what_is_written_twice_is_kept_once() -> None:
+def test_what_is_written_twice_is_kept_once():
     cast = helper.make_node("Cast", ["x"], ["c"], name="same", to=TensorProto.FLOAT)
     total = helper.make_node("Add", ["c", "c"], ["y"])
     model = graph_of([cast, cast, total], {})
@@ -43,7 +43,7 @@ def test_what_is_written_twice_is_kept_once() -> None:
     assert once(model) == 0
 
 
-def test_constants_are_renamed_for_whoever_reads_them_branches_too() -> None:
+def test_constants_are_renamed_for_whoever_reads_them_branches_too():
     branch = [
         helper.make_graph([helper.make_node(op, ["x", "k"], [op])], op, [], [
             helper.make_tensor_value_info(op, TensorProto.FLOAT, [4])
@@ -57,7 +57,7 @@ def test_constants_are_renamed_for_whoever_reads_them_branches_too() -> None:
     np.testing.assert_array_equal(run(model), [0, 3, 6, 9])
 
 
-def test_a_graph_that_was_folded_is_folded_again() -> None:
+def test_a_graph_that_was_folded_is_folded_again():
     """For one batch size ONNX Runtime writes names of its own, which it would make again."""
     # At one item products become Gemm, with the shapes that it names; at two they do not.
     case = case_of("bert-tiny", batch=1)
@@ -68,7 +68,7 @@ def test_a_graph_that_was_folded_is_folded_again() -> None:
         np.testing.assert_allclose(found[name], right, atol=0.02)
 
 
-def test_a_detector_in_fp16_is_a_valid_graph() -> None:
+def test_a_detector_in_fp16_is_a_valid_graph():
     kept = made("detr-tiny", "onnx-fp16")
     model = onnx.load(str(kept.folder / kept.manifest.file))
     names = [node.name for node in model.graph.node if node.name]

@@ -42,7 +42,7 @@ def computed(model: Path, into: Path) -> Any:
     return np.load(into)
 
 
-def test_quantising_draws_no_bars(capfd: pytest.CaptureFixture[str]) -> None:
+def test_quantising_draws_no_bars(capfd):
     # On a seed of its own: what is in the cache prints nothing whoever draws.
     kept = make(
         Recipe(case_of("resnet-tiny"), ArtifactFormat("ir-int8"), seed=41), kept_artefacts()
@@ -51,9 +51,7 @@ def test_quantising_draws_no_bars(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out == ""
 
 
-def test_what_nncf_cannot_do_is_said_with_its_cause(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_nncf_cannot_do_is_said_with_its_cause(capfd, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         print("Statistics collection 100%")
         raise RuntimeError("Exception from src/x.cpp:1:\nno such shape")
@@ -65,9 +63,7 @@ def test_what_nncf_cannot_do_is_said_with_its_cause(
     assert capfd.readouterr().out == ""
 
 
-def test_a_large_graph_is_read_and_computes_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_graph_is_read_and_computes_the_same(tmp_path, monkeypatch):
     """Converting would hold its weights twice in memory; reading leaves them in their file."""
     found = []
     for least in (2**60, 1):
@@ -80,7 +76,7 @@ def test_a_large_graph_is_read_and_computes_the_same(
     assert np.allclose(*found, atol=1e-5)
 
 
-def test_a_graph_of_which_nothing_is_quantised_is_no_int8() -> None:
+def test_a_graph_of_which_nothing_is_quantised_is_no_int8():
     """A graph whose products lie in a loop came out as it went in, and its time was int8's."""
     with pytest.raises(CaseError, match=r"nncf quantised nothing of loop\.onnx") as refused:
         intermediate.refuse_unquantised("loop.onnx", ["Parameter", "Loop", "Result"])

@@ -39,7 +39,7 @@ def scanned(length: int, seed: int = 0) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 16, 33])
-def test_the_scan_by_doubling_is_transformers_own(length: int) -> None:
+def test_the_scan_by_doubling_is_transformers_own(length):
     fed = scanned(length)
     own = modeling_mamba.mamba_selective_scan(**fed, delta_softplus=True)
     theirs = own[0] if isinstance(own, tuple) else own
@@ -49,14 +49,14 @@ def test_the_scan_by_doubling_is_transformers_own(length: int) -> None:
 
 
 @pytest.mark.parametrize("without", ["D", "z", "delta_bias"])
-def test_the_scan_does_without_what_may_be_missing(without: str) -> None:
+def test_the_scan_does_without_what_may_be_missing(without):
     fed = {**scanned(9), without: None}
     own = modeling_mamba.mamba_selective_scan(**fed, delta_softplus=False)
     theirs = own[0] if isinstance(own, tuple) else own
     torch.testing.assert_close(selective_scan(**fed), theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_doubling_is_the_recurrence() -> None:
+def test_doubling_is_the_recurrence():
     draw = torch.Generator().manual_seed(3)
     decay, step = (torch.rand(2, 3, 11, 4, generator=draw, dtype=torch.float64) for _ in "ab")
     read = torch.rand(2, 11, 4, generator=draw, dtype=torch.float64)
@@ -69,12 +69,12 @@ def test_doubling_is_the_recurrence() -> None:
 
 @pytest.mark.parametrize("size", [(64, 64), (30, 64), (64, 30), (33, 57), (100, 7), (1, 99)])
 @pytest.mark.parametrize("grid", [(8, 8), (8, 16), (15, 9)])
-def test_unpadding_is_transformers_own(size: tuple[int, int], grid: tuple[int, int]) -> None:
+def test_unpadding_is_transformers_own(size, grid):
     tensor = torch.arange(2.0 * grid[0] * grid[1]).reshape(2, *grid)
     assert torch.equal(unpadded(tensor, size), modeling_llava_next.unpad_image(tensor, size))
 
 
-def test_a_product_is_the_einsum_that_it_stands_for() -> None:
+def test_a_product_is_the_einsum_that_it_stands_for():
     draw = torch.Generator().manual_seed(1)
     rows, texts = torch.randn(3, 8, generator=draw), torch.randn(3, 5, 8, generator=draw)
     einsum = contracted(torch.einsum)
@@ -85,7 +85,7 @@ def test_a_product_is_the_einsum_that_it_stands_for() -> None:
 
 @pytest.mark.parametrize("shape", [(6,), (5, 6)])
 @pytest.mark.parametrize("learnt", [True, False])
-def test_a_layer_norm_written_out_is_torch_s(shape: tuple[int, ...], learnt: bool) -> None:
+def test_a_layer_norm_written_out_is_torch_s(shape, learnt):
     draw = torch.Generator().manual_seed(4)
     values = 3 + 5 * torch.randn(2, 5, 6, generator=draw)
     more = [torch.randn(*shape, generator=draw) for _ in "wb"] if learnt else [None, None]
@@ -94,7 +94,7 @@ def test_a_layer_norm_written_out_is_torch_s(shape: tuple[int, ...], learnt: boo
 
 
 @pytest.mark.parametrize("places", [(), (0, 1, 2), (3, 7, 9), tuple(range(12))])
-def test_placing_rows_is_masked_scatter(places: tuple[int, ...]) -> None:
+def test_placing_rows_is_masked_scatter(places):
     draw = torch.Generator().manual_seed(2)
     tokens = torch.randn(2, 6, 4, generator=draw)
     here = torch.zeros(12, dtype=torch.bool)
@@ -104,7 +104,7 @@ def test_placing_rows_is_masked_scatter(places: tuple[int, ...]) -> None:
     assert torch.equal(placed(tokens, mask, rows), tokens.masked_scatter(mask, rows))
 
 
-def test_token_types_are_zeros_and_no_table() -> None:
+def test_token_types_are_zeros_and_no_table():
     from transformers import BertConfig, BertModel
 
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -117,7 +117,7 @@ def test_token_types_are_zeros_and_no_table() -> None:
     assert [name for name, _ in model.named_buffers() if "token_type" in name]
 
 
-def test_patches_are_undone_whatever_happens() -> None:
+def test_patches_are_undone_whatever_happens():
     places = [
         (masking_utils, "find_packed_sequence_indices", "no_packed_sequences"),
         (modeling_mamba, "mamba_selective_scan", "scan_by_doubling"),

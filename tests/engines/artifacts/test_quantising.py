@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ def constants_of(model: Any) -> dict[str, Any]:
     return {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
 
 
-def test_masks_are_softened_and_nothing_else() -> None:
+def test_masks_are_softened_and_nothing_else():
     lowest = np.finfo(np.float32).min
     attribute = numpy_helper.from_array(np.array([-np.inf], np.float32), "c")
     model = model_of(
@@ -63,7 +62,7 @@ def test_masks_are_softened_and_nothing_else() -> None:
     assert quantising.soften(model) == 0
 
 
-def test_what_becomes_an_index_or_a_size_is_spared() -> None:
+def test_what_becomes_an_index_or_a_size_is_spared():
     model = model_of(
         [
             helper.make_node("MatMul", ["x", "w"], ["h"], "product"),
@@ -80,7 +79,7 @@ def test_what_becomes_an_index_or_a_size_is_spared() -> None:
     assert sorted(quantising.spared(model)) == ["Mul_2", "log", "scales"]
 
 
-def test_products_of_two_computed_values_are_attention() -> None:
+def test_products_of_two_computed_values_are_attention():
     products = [
         helper.make_node("MatMul", ["x", "w"], ["a"], "weighted"),
         helper.make_node("MatMul", ["w", "x"], ["b"], "weighted too"),
@@ -97,7 +96,7 @@ def test_products_of_two_computed_values_are_attention() -> None:
     assert list(choice.without) == ["scores"]
 
 
-def test_weights_that_are_picked_and_turned_are_weights_still() -> None:
+def test_weights_that_are_picked_and_turned_are_weights_still():
     model = model_of(
         [
             helper.make_node("Gather", ["experts", "which"], ["picked"], "pick"),
@@ -111,7 +110,7 @@ def test_weights_that_are_picked_and_turned_are_weights_still() -> None:
     assert quantising.attention(model) == ["scores"]
 
 
-def test_a_bias_is_nobody_elses() -> None:
+def test_a_bias_is_nobody_elses():
     model = model_of(
         [
             helper.make_node("Gemm", ["x", "w", "zero"], ["a"], "one"),
@@ -132,7 +131,7 @@ def test_a_bias_is_nobody_elses() -> None:
     assert all(constants_of(model)[name].shape == (3,) for name in biases)
 
 
-def test_constant_weights_of_gemms_are_stored_with_output_channels_first() -> None:
+def test_constant_weights_of_gemms_are_stored_with_output_channels_first():
     """Chromium's WebNN builds no graph whose scales are along the second axis."""
     weights = np.arange(6, dtype=np.float32).reshape(2, 3)
     model = model_of(
@@ -153,7 +152,7 @@ def test_constant_weights_of_gemms_are_stored_with_output_channels_first() -> No
     assert [(held.name, held.i) for held in first.attribute] == [("transB", 1)]
 
 
-def test_folding_computes_what_depends_on_nothing(tmp_path: Path) -> None:
+def test_folding_computes_what_depends_on_nothing(tmp_path):
     model = model_of(
         [
             helper.make_node("Transpose", ["w"], ["t"], "turn"),
@@ -176,7 +175,7 @@ def recipe(model: str = "resnet-tiny", seed: int = 0, kind: str = "onnx-int8") -
     return Recipe(case_of(model), ArtifactFormat(kind), seed=seed)
 
 
-def test_calibration_is_seeded_and_never_with_what_is_measured() -> None:
+def test_calibration_is_seeded_and_never_with_what_is_measured():
     manifest = made("resnet-tiny").manifest
     first, again = (list(calibration(recipe(), manifest)) for _ in "ab")
     assert len(first) == CALIBRATION_BATCHES
@@ -192,7 +191,7 @@ def test_calibration_is_seeded_and_never_with_what_is_measured() -> None:
     assert usual[3] not in unlucky
 
 
-def test_a_fixed_batch_is_calibrated_at_that_batch() -> None:
+def test_a_fixed_batch_is_calibrated_at_that_batch():
     batch = next(calibration(recipe(), made("resnet-tiny", static=True).manifest))
     assert batch["pixel_values"].shape[0] == 2
 
@@ -206,9 +205,7 @@ def test_a_fixed_batch_is_calibrated_at_that_batch() -> None:
         ("bert-tiny", "onnx-qnn-int8", False),
     ],
 )
-def test_a_quantised_model_is_near_its_own_and_says_how_it_was_made(
-    model: str, kind: str, whole: bool
-) -> None:
+def test_a_quantised_model_is_near_its_own_and_says_how_it_was_made(model, kind, whole):
     kept = made(model, kind, static="qnn" in kind)
     arrays, others = inputs_of(model), inputs_of(model, seed=6)
     right, found = by_engine(made(model), arrays), by_engine(kept, arrays)
@@ -217,7 +214,6 @@ def test_a_quantised_model_is_near_its_own_and_says_how_it_was_made(
         error = np.sqrt(np.mean((found[name] - right[name]) ** 2))
         assert 0 < error < 0.15 * np.sqrt(np.mean((moved[name] - right[name]) ** 2))
     said = kept.manifest.quantiser
-    assert said is not None
     assert said["quantised"] == ("everything" if whole else "products with weights")
     assert said["calibration"]["source"] == "seeded"
     assert said["calibration"]["batches"] == CALIBRATION_BATCHES
@@ -227,7 +223,7 @@ def test_a_quantised_model_is_near_its_own_and_says_how_it_was_made(
     assert not left
 
 
-def test_weights_are_in_eight_bits() -> None:
+def test_weights_are_in_eight_bits():
     kept = made("resnet-tiny", "onnx-int8")
     model = onnx.load(str(kept.folder / kept.manifest.file))
     tensors = constants_of(model).values()
@@ -237,7 +233,7 @@ def test_weights_are_in_eight_bits() -> None:
     assert floats < 0.05 * int8
 
 
-def test_half_precision_keeps_its_doors_in_fp32() -> None:
+def test_half_precision_keeps_its_doors_in_fp32():
     kept = made("resnet-tiny", "onnx-fp16")
     model = onnx.load(str(kept.folder / kept.manifest.file))
     doors = [*model.graph.input, *model.graph.output]
@@ -249,7 +245,7 @@ def test_half_precision_keeps_its_doors_in_fp32() -> None:
     assert np.abs(right["logits"] - found["logits"]).max() < 0.02 * np.abs(right["logits"]).max()
 
 
-def test_a_tool_that_fails_is_an_error_of_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_fails_is_an_error_of_the_case(monkeypatch):
     def fail(*_: object) -> None:
         raise ValueError("this graph is too strange\nat length")
 

@@ -14,7 +14,7 @@ from kept_artefacts import kept_artefacts
 
 
 @pytest.mark.parametrize("model", ["resnet-tiny", "distilbert-tiny"])
-def test_its_sizes_are_numbers_and_every_engine_may_optimise_it_again(model: str) -> None:
+def test_its_sizes_are_numbers_and_every_engine_may_optimise_it_again(model):
     """DistilBERT's was opened by no browser: ONNX Runtime makes the names it made before."""
     recipe = Recipe(case_of(model, batch=1), ArtifactFormat("onnx-folded", static=True))
     path = str(make(recipe, kept_artefacts()).folder / "model.onnx")

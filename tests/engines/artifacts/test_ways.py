@@ -68,7 +68,7 @@ _OTHER_WAYS: dict[str, _Forward] = {
 
 
 @pytest.mark.parametrize("name", _OTHER_WAYS)
-def test_inputs_that_take_another_way_are_found(name: str) -> None:
+def test_inputs_that_take_another_way_are_found(name):
     found = _dependence(_OTHER_WAYS[name])
     assert found.varies
     assert found.place.startswith("test_ways.py, line ")
@@ -103,19 +103,19 @@ _ONE_WAY: dict[str, _Forward] = {
 
 
 @pytest.mark.parametrize("name", _ONE_WAY)
-def test_models_with_one_way_are_found_to_have_one(name: str) -> None:
+def test_models_with_one_way_are_found_to_have_one(name):
     found = _dependence(_ONE_WAY[name])
     assert not found.varies
     assert not found.is_undetermined
 
 
-def test_a_way_that_no_draw_takes_is_undetermined() -> None:
+def test_a_way_that_no_draw_takes_is_undetermined():
     found = _dependence(lambda m, x: m.a(x) if bool(x[0, 0] < 9) else m.b(x))
     assert found.is_undetermined
     assert found.draws == 32
 
 
-def test_a_model_that_cannot_be_followed_is_undetermined() -> None:
+def test_a_model_that_cannot_be_followed_is_undetermined():
     found = _dependence(
         lambda m, x: torch.cond(x[0, 0] > 0, lambda y: m.a(y), lambda y: m.b(y), (x,))
     )
@@ -123,7 +123,7 @@ def test_a_model_that_cannot_be_followed_is_undetermined() -> None:
 
 
 @pytest.mark.parametrize("name", ["clip-tiny", "bert-tiny"])
-def test_models_of_the_catalogue_have_one_way(name: str) -> None:
+def test_models_of_the_catalogue_have_one_way(name):
     assert made(name).manifest.other_way == ""
 
 
@@ -153,9 +153,7 @@ def _recipe(tmp_path: Any, limit: float) -> Recipe:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_model_whose_way_varies_is_not_exported(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_a_model_whose_way_varies_is_not_exported(tmp_path, monkeypatch, seed):
     look_here(monkeypatch)
     with pytest.raises(UnsupportedError) as refused:
         make(replace(_recipe(tmp_path, 0.0), seed=seed), kept_artefacts())
@@ -163,9 +161,7 @@ def test_a_model_whose_way_varies_is_not_exported(
     assert "chooses.py, line 9" in refused.value.message
 
 
-def test_a_graph_without_the_rare_way_names_the_line(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_without_the_rare_way_names_the_line(tmp_path, monkeypatch):
     look_here(monkeypatch)
     kept = make(_recipe(tmp_path, 9.0), kept_artefacts())
     assert kept.manifest.other_way == "chooses.py, line 9"

@@ -11,7 +11,6 @@ from accelbench.core.model import FileFormat, ModelFile
 from accelbench.engines.artifacts.exporting import _REPLACED, _SET, _ZEROS
 from accelbench.engines.artifacts.workarounds import (
     WORKAROUNDS,
-    Workaround,
     at_once,
     find,
     fixes_batch,
@@ -25,7 +24,7 @@ BERT, MAMBA, NEXT, XCLIP = (
 
 
 @pytest.mark.parametrize("one", WORKAROUNDS, ids=lambda one: one.name)
-def test_every_entry_says_what_and_why(one: Workaround) -> None:
+def test_every_entry_says_what_and_why(one):
     assert len(one.what) > 15
     assert len(one.why) > 30
     assert re.fullmatch(r"[a-z_]+", one.name)
@@ -36,13 +35,13 @@ def test_every_entry_says_what_and_why(one: Workaround) -> None:
     assert (one.name in {*_SET, _ZEROS, *_REPLACED}) == (one.acts == "module")
 
 
-def test_names_are_unique_and_no_patch_is_without_an_entry() -> None:
+def test_names_are_unique_and_no_patch_is_without_an_entry():
     names = [one.name for one in WORKAROUNDS]
     assert len(names) == len(set(names))
     assert {*_SET, _ZEROS, *_REPLACED} <= set(names)
 
 
-def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long() -> None:
+def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long():
     names = [one.name for one in WORKAROUNDS]
     assert names.index("no_packed_sequences") < names.index("fixed_batch")
     assert names.index("image_sizes_as_numbers") < names.index("fixed_batch")
@@ -65,14 +64,13 @@ def test_the_cheapest_come_before_what_fixes_the_batch_and_what_takes_long() -> 
         (BERT, "export_failed: anything at all", "graph_exporter"),
     ],
 )
-def test_a_known_failure_has_its_entry(model, failure: str, first: str) -> None:
+def test_a_known_failure_has_its_entry(model, failure, first):
     found = next_for(model, failure, ())
-    assert found is not None
     assert found.startswith(first)
 
 
 @pytest.mark.parametrize("form", FileFormat.known())
-def test_of_files_those_that_are_made_anew_alone_have_workarounds(form: FileFormat) -> None:
+def test_of_files_those_that_are_made_anew_alone_have_workarounds(form):
     """An ncnn network whose outputs were wrong was said to be no `onnx.ModelProto`."""
     file = ModelFile(form, "net", "digest", "stamp", "fp32", ())
     mine = dataclasses.replace(BERT, builder=f"file:{form}", file=file)
@@ -80,7 +78,7 @@ def test_of_files_those_that_are_made_anew_alone_have_workarounds(form: FileForm
     assert (found == "fixed_batch") is (form in {FileFormat.ONNX, FileFormat.PT2})
 
 
-def test_an_entry_is_for_its_models_alone() -> None:
+def test_an_entry_is_for_its_models_alone():
     assert next_for(BERT, "export_failed: __round__", ()) == "graph_exporter"
     assert (
         next_for(BERT, "fallback: 1 of 9 operators on the CPU (Einsum × 1, NonZero × 1)", ())
@@ -92,7 +90,7 @@ def test_an_entry_is_for_its_models_alone() -> None:
     assert at_once(find_model("llava-next-7b")) == ("image_sizes_as_numbers",)
 
 
-def test_nothing_is_tried_twice_and_it_ends() -> None:
+def test_nothing_is_tried_twice_and_it_ends():
     applied: list[str] = []
     while (name := next_for(BERT, "wrong_outputs: far off", applied)) is not None:
         assert name not in applied
@@ -101,12 +99,12 @@ def test_nothing_is_tried_twice_and_it_ends() -> None:
     assert next_for(BERT, "package_missing: no torch", ()) is None
 
 
-def test_what_is_applied_at_once_is_tried_after_no_failure() -> None:
+def test_what_is_applied_at_once_is_tried_after_no_failure():
     for failure in ("export_failed: x", "wrong_outputs: y", ""):
         assert next_for(MAMBA, failure, ()) != "scan_by_doubling"
 
 
-def test_whether_a_batch_is_fixed() -> None:
+def test_whether_a_batch_is_fixed():
     assert not fixes_batch(())
     assert not fixes_batch(["eager_attention", "graph_exporter"])
     assert fixes_batch(["eager_attention", "fixed_batch"])

@@ -18,7 +18,7 @@ Members = Mapping[str, bytes | tarfile.TarInfo]
 def tar(members: Members, kind: str = "w", mode: int = 0o644) -> bytes:
     """An archive; a member is its content, or a link or a folder as it is."""
     made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode=kind) as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=made, mode=kind) as archive:
         for name, content in members.items():
             if isinstance(content, tarfile.TarInfo):
                 archive.addfile(content)

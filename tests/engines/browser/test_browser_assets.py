@@ -49,7 +49,7 @@ def refused(call: Callable[[], object]) -> str:
 # -- what is kept
 
 
-def test_only_what_is_named_is_kept(tmp_path: Path, registry: Registry) -> None:
+def test_only_what_is_named_is_kept(tmp_path, registry):
     folder = fetch(registry.package, tmp_path, registry.pack)
     assert folder == tmp_path / "browser" / "engine-1.2.3"
     assert contents(tmp_path / "browser") == {
@@ -58,7 +58,7 @@ def test_only_what_is_named_is_kept(tmp_path: Path, registry: Registry) -> None:
     }
 
 
-def test_what_is_there_is_not_fetched_again(tmp_path: Path, registry: Registry) -> None:
+def test_what_is_there_is_not_fetched_again(tmp_path, registry):
     folder = fetch(registry.package, tmp_path, registry.pack)
     before = {path: path.stat().st_mtime_ns for path in [folder, *folder.iterdir()]}
     assert fetch(registry.package, tmp_path, registry.pack) == folder
@@ -66,14 +66,14 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path, registry: Registry) 
     assert {path: path.stat().st_mtime_ns for path in [folder, *folder.iterdir()]} == before
 
 
-def test_another_version_has_a_folder_of_its_own(tmp_path: Path, registry: Registry) -> None:
+def test_another_version_has_a_folder_of_its_own(tmp_path, registry):
     fetch(registry.package, tmp_path, registry.pack)
     fetch(replace(registry.package, version="1.2.4"), tmp_path, registry.pack)
     names = sorted(path.name for path in (tmp_path / "browser").iterdir())
     assert names == ["engine-1.2.3", "engine-1.2.4"]
 
 
-def test_what_is_another_is_refused_whole(tmp_path: Path, registry: Registry) -> None:
+def test_what_is_another_is_refused_whole(tmp_path, registry):
     said = refused(lambda: fetch(registry.forged, tmp_path, registry.pack))
     assert "@some/engine@1.2.3 is not what was asked for" in said
     assert "sha512" in said
@@ -83,13 +83,13 @@ def test_what_is_another_is_refused_whole(tmp_path: Path, registry: Registry) ->
     fetch(registry.package, tmp_path, registry.pack)
 
 
-def test_one_byte_more_is_another(tmp_path: Path, registry: Registry) -> None:
+def test_one_byte_more_is_another(tmp_path, registry):
     registry.archive += b"\0"
     refused(lambda: fetch(registry.package, tmp_path, registry.pack))
     assert list((tmp_path / "browser").iterdir()) == []
 
 
-def test_what_breaks_off_leaves_nothing(tmp_path: Path, registry: Registry) -> None:
+def test_what_breaks_off_leaves_nothing(tmp_path, registry):
     def broken() -> None:
         raise KeyboardInterrupt
 
@@ -111,7 +111,7 @@ fetch(Package("@some/engine", "1.2.3", "", {}, ""), Path(sys.argv[1]), pack)
 """
 
 
-def test_a_killed_download_leaves_nothing_behind(tmp_path: Path, registry: Registry) -> None:
+def test_a_killed_download_leaves_nothing_behind(tmp_path, registry):
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60, check=False)
     assert done.returncode == 9
     end = time.monotonic() + 20  # a small process that outlives it removes the folder
@@ -122,14 +122,14 @@ def test_a_killed_download_leaves_nothing_behind(tmp_path: Path, registry: Regis
     assert list((tmp_path / "browser").iterdir()) == [folder]
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path, registry: Registry) -> None:
+def test_a_place_that_cannot_be_written_is_said(tmp_path, registry):
     (tmp_path / "browser").write_text("a file where a folder should be")
     said = refused(lambda: fetch(registry.package, tmp_path, registry.pack))
     assert "could not be written into" in said
     assert "ACCELBENCH_CACHE" in said
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, registry: Registry) -> None:
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, registry):
     def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -147,7 +147,7 @@ def compressed(members: Any, mode: int = 0o644) -> bytes:
     return found
 
 
-def test_compressed_files_and_archives_are_unpacked_into_one_folder(tmp_path: Path) -> None:
+def test_compressed_files_and_archives_are_unpacked_into_one_folder(tmp_path):
     members = {
         "chromium.br": brotli.compress(b"\x7fELF program", quality=1),
         "swift.tar.br": compressed({"libvk.so": b"vk", "vk_icd.json": b"{}"}, 0o755),
@@ -172,7 +172,7 @@ def test_compressed_files_and_archives_are_unpacked_into_one_folder(tmp_path: Pa
         assert (modes["plain.mjs"], modes["c.txt"]) == (0o644, 0o644)
 
 
-def test_no_mode_of_an_archive_is_dangerous(tmp_path: Path) -> None:
+def test_no_mode_of_an_archive_is_dangerous(tmp_path):
     registry = Registry({"odd.tar": tar({"program": b"x"}, mode=0o6777)})
     folder = fetch(registry.package, tmp_path, registry.pack)
     if sys.platform != "win32":
@@ -185,7 +185,7 @@ def link(name: str, to: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
     return about
 
 
-def test_no_member_leaves_the_folder(tmp_path: Path) -> None:
+def test_no_member_leaves_the_folder(tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     members: dict[str, Any] = {
@@ -215,9 +215,7 @@ def test_no_member_leaves_the_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "outside"]
 
 
-def test_a_missing_brotli_is_found_before_anything_is_fetched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: Registry
-) -> None:
+def test_a_missing_brotli_is_found_before_anything_is_fetched(tmp_path, monkeypatch, registry):
     monkeypatch.setitem(sys.modules, "brotli", None)
     large = Registry({"chromium.br": b"70 MB of it"}, name="@some/chromium")
     with pytest.raises(MissingExtraError) as found:
@@ -233,7 +231,7 @@ def test_a_missing_brotli_is_found_before_anything_is_fetched(
 # -- several at once
 
 
-def test_a_faster_one_is_as_good(tmp_path: Path, registry: Registry) -> None:
+def test_a_faster_one_is_as_good(tmp_path, registry):
     def faster() -> None:
         folder = folder_of(registry.package, tmp_path)
         folder.mkdir()
@@ -263,7 +261,7 @@ print(fetch(Package("@some/engine", "1.2.3", integrity, files, "MIT"), Path(cach
 """
 
 
-def test_two_processes_fetch_at_once(tmp_path: Path, registry: Registry) -> None:
+def test_two_processes_fetch_at_once(tmp_path, registry):
     (tmp_path / "archive").write_bytes(registry.archive)
     cache, marks = tmp_path / "cache", [str(tmp_path / "one"), str(tmp_path / "two")]
     words = [str(cache), str(tmp_path / "archive"), registry.package.integrity]
@@ -296,9 +294,7 @@ def npm(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(program.parent))
 
 
-def test_without_npm_one_sentence_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_npm_one_sentence_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     said = refused(lambda: fetch(ENGINE, tmp_path / "cache"))
     assert said.startswith(f"npm is not installed, and {ENGINE} is fetched with it. Install Node")
@@ -333,9 +329,7 @@ ERRORS = {
 
 @UNIX
 @pytest.mark.parametrize("stderr", ERRORS)
-def test_an_npm_that_fails_is_told_in_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stderr: str
-) -> None:
+def test_an_npm_that_fails_is_told_in_one_sentence(tmp_path, monkeypatch, stderr):
     npm(tmp_path, f"import sys; sys.stderr.write({stderr!r}); sys.exit(3)", monkeypatch)
     said = refused(lambda: fetch(ENGINE, tmp_path / "cache"))
     assert said.startswith(f"{ENGINE} could not be fetched: ")
@@ -348,24 +342,20 @@ def test_an_npm_that_fails_is_told_in_one_sentence(
 
 
 @UNIX
-def test_an_npm_that_brings_nothing_has_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_npm_that_brings_nothing_has_failed(tmp_path, monkeypatch):
     npm(tmp_path, "", monkeypatch)
     assert "npm ended with 0" in refused(lambda: npm_pack(ENGINE, tmp_path))
 
 
 @UNIX
-def test_an_npm_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_npm_that_hangs_is_ended(tmp_path, monkeypatch):
     npm(tmp_path, "import time; time.sleep(600)", monkeypatch)
     monkeypatch.setattr(assets, "_NPM_SECONDS", 0.2)
     assert "npm took more than 0.2 s" in refused(lambda: npm_pack(ENGINE, tmp_path))
 
 
 @UNIX
-def test_an_npm_that_cannot_be_started_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_npm_that_cannot_be_started_is_said(tmp_path, monkeypatch):
     npm(tmp_path, "", monkeypatch)
     (tmp_path / "programs" / "npm").write_text("#!/nowhere/node\n")
     said = refused(lambda: fetch(ENGINE, tmp_path / "cache"))
@@ -383,9 +373,7 @@ with open(os.environ["SEEN"], "w") as file:
 
 
 @UNIX
-def test_npm_is_asked_for_one_version_and_nothing_around_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_npm_is_asked_for_one_version_and_nothing_around_it(tmp_path, monkeypatch):
     npm(tmp_path, TALKATIVE, monkeypatch)
     monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
     into = tmp_path / "into"
@@ -410,21 +398,19 @@ def test_npm_is_asked_for_one_version_and_nothing_around_it(
 # -- where things are
 
 
-def test_what_was_fetched_is_found(tmp_path: Path) -> None:
+def test_what_was_fetched_is_found(tmp_path):
     assert assets.engine_folder(tmp_path) is None
     folder_of(ENGINE, tmp_path).mkdir(parents=True)
     assert assets.engine_folder(tmp_path) == folder_of(ENGINE, tmp_path)
 
 
-def test_the_cache_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_the_users_own(tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELBENCH_CACHE", str(tmp_path))
     assert folder_of(CHROMIUM) == tmp_path / "browser" / f"chromium-{CHROMIUM.version}"
 
 
 @pytest.mark.parametrize("here", [True, False])
-def test_a_browser_is_wanted_only_where_it_runs(
-    monkeypatch: pytest.MonkeyPatch, here: bool
-) -> None:
+def test_a_browser_is_wanted_only_where_it_runs(monkeypatch, here):
     monkeypatch.setattr(assets, "chromium_runs_here", lambda: here)
     assert assets.wanted(False) == [ENGINE]
     assert assets.wanted(True) == ([ENGINE, CHROMIUM] if here else [ENGINE])

@@ -59,13 +59,13 @@ def over(process: psutil.Process) -> bool:
         return True
 
 
-def test_a_page_is_isolated_and_its_clock_is_measured(page: Page) -> None:
+def test_a_page_is_isolated_and_its_clock_is_measured(page):
     said = surroundings(page)
     assert said["isolated"] is True
     assert 0 < float(str(said["tick_ms"])) <= 0.1
 
 
-def test_visiting_again_is_no_crash(page: Page) -> None:
+def test_visiting_again_is_no_crash(page):
     before = surroundings(page)
     (renderer,) = page.browser.renderers()
     page.come_again()
@@ -73,7 +73,7 @@ def test_visiting_again_is_no_crash(page: Page) -> None:
     assert page.browser.renderers() != [renderer]  # with what the page before had
 
 
-def test_coming_anew_is_a_first_visit_in_the_same_browser(page: Page) -> None:
+def test_coming_anew_is_a_first_visit_in_the_same_browser(page):
     surroundings(page)
     address, browser = page.server.address, page.browser.processes()[0]
     page.come_anew()
@@ -82,14 +82,14 @@ def test_coming_anew_is_a_first_visit_in_the_same_browser(page: Page) -> None:
     assert page.browser.processes()[0] == browser
 
 
-def test_a_browser_that_ended_is_not_come_to_anew(page: Page) -> None:
+def test_a_browser_that_ended_is_not_come_to_anew(page):
     surroundings(page)
     page.browser.processes()[0].kill()
     with pytest.raises(CaseError):
         page.come_anew()
 
 
-def test_one_comes_again_as_often_as_one_likes(page: Page) -> None:
+def test_one_comes_again_as_often_as_one_likes(page):
     """Whoever left the hall before is not taken for a crash, however slowly it is left again."""
     surroundings(page)
     spent = page.browser.cpu_seconds()
@@ -102,7 +102,7 @@ def test_one_comes_again_as_often_as_one_likes(page: Page) -> None:
         assert spent > before
 
 
-def test_switches_that_nobody_can_read_are_refused_and_leave_nothing() -> None:
+def test_switches_that_nobody_can_read_are_refused_and_leave_nothing():
     engine = engine_folder()
     assert engine is not None
     before = set(threading.enumerate())
@@ -111,7 +111,7 @@ def test_switches_that_nobody_can_read_are_refused_and_leave_nothing() -> None:
     assert until(lambda: set(threading.enumerate()) <= before)
 
 
-def test_a_tab_that_crashes_is_told_from_a_browser_that_ends(page: Page) -> None:
+def test_a_tab_that_crashes_is_told_from_a_browser_that_ends(page):
     surroundings(page)
     for one in page.browser.renderers():
         one.kill()
@@ -120,7 +120,7 @@ def test_a_tab_that_crashes_is_told_from_a_browser_that_ends(page: Page) -> None
     assert caught.value.reason == "tab_crashed"
 
 
-def test_a_browser_that_ends_says_how(page: Page) -> None:
+def test_a_browser_that_ends_says_how(page):
     surroundings(page)
     page.browser.processes()[0].kill()
     with pytest.raises(CaseError) as caught:
@@ -144,9 +144,7 @@ def without_namespaces(tmp_path: Path) -> Path:
     return fake
 
 
-def test_a_user_without_namespaces_is_told_how_to_have_them(
-    without_namespaces: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_user_without_namespaces_is_told_how_to_have_them(without_namespaces, monkeypatch):
     monkeypatch.setattr(process, "is_root", lambda: False)
     engine = engine_folder()
     assert engine is not None
@@ -162,8 +160,8 @@ def test_a_user_without_namespaces_is_told_how_to_have_them(
 
 
 def test_root_in_a_container_measures_without_a_sandbox_and_it_is_said(
-    without_namespaces: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    without_namespaces, monkeypatch
+):
     monkeypatch.setattr(process, "is_root", lambda: True)
     monkeypatch.setattr(process, "container", lambda: "/.dockerenv is there")
     engine = engine_folder()
@@ -179,9 +177,7 @@ def test_root_in_a_container_measures_without_a_sandbox_and_it_is_said(
         page.close()
 
 
-def test_root_outside_a_container_is_asked_to_be_another_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_outside_a_container_is_asked_to_be_another_user(tmp_path, monkeypatch):
     monkeypatch.setattr(process, "is_root", lambda: True)
     monkeypatch.setattr(process, "container", lambda: "")
     with pytest.raises(UnsupportedError, match="no sandbox where root starts it") as caught:
@@ -190,9 +186,7 @@ def test_root_outside_a_container_is_asked_to_be_another_user(
     assert "normal user" in caught.value.advice
 
 
-def test_who_asks_for_no_sandbox_gets_none_and_it_is_said(
-    without_namespaces: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_asks_for_no_sandbox_gets_none_and_it_is_said(without_namespaces, monkeypatch):
     monkeypatch.setattr(process, "is_root", lambda: False)
     made = process.BrowserProcess(without_namespaces, "wasm", "--no-sandbox", "about:blank")
     try:
@@ -201,7 +195,7 @@ def test_who_asks_for_no_sandbox_gets_none_and_it_is_said(
         made.close()
 
 
-def test_a_page_that_does_not_answer_is_given_up(page: Page) -> None:
+def test_a_page_that_does_not_answer_is_given_up(page):
     surroundings(page)
     for one in page.browser.processes():
         one.suspend()
@@ -210,7 +204,7 @@ def test_a_page_that_does_not_answer_is_given_up(page: Page) -> None:
     assert caught.value.reason == "browser_hung"
 
 
-def test_closing_leaves_neither_process_nor_file() -> None:
+def test_closing_leaves_neither_process_nor_file():
     page = made()
     surroundings(page)
     processes, folder = page.browser.processes(), page.browser.folder
@@ -235,9 +229,7 @@ time.sleep(600)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux ends it with its parent")
-def test_a_killed_worker_leaves_neither_browser_nor_profile(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_a_killed_worker_leaves_neither_browser_nor_profile(tmp_path_factory):
     base = tmp_path_factory.mktemp("t")  # whoever else starts a browser removes such profiles, too
     worker = subprocess.Popen(
         [sys.executable, "-c", WORKER, str(program())],
@@ -245,7 +237,6 @@ def test_a_killed_worker_leaves_neither_browser_nor_profile(
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert worker.stdout is not None
     folder, *pids = worker.stdout.readline().split()
     processes = [psutil.Process(int(pid)) for pid in pids]
     os.kill(worker.pid, signal.SIGKILL)
@@ -267,17 +258,17 @@ def test_a_killed_worker_leaves_neither_browser_nor_profile(
         ("Can't create a session. ERROR_CODE: 9", "session_failed"),
     ],
 )
-def test_what_a_page_says_becomes_a_reason(message: str, reason: str) -> None:
+def test_what_a_page_says_becomes_a_reason(message, reason):
     found = understood({"name": "Error", "message": message, "stack": ""}, "open")
     assert found.reason == reason
 
 
-def test_a_browser_hears_of_several_lists_of_features_as_one() -> None:
+def test_a_browser_hears_of_several_lists_of_features_as_one():
     given = ["--enable-features=A", "--x", "--y=1", "--enable-features=B,C", "--disable-features=D"]
     assert merged(given) == ["--enable-features=A,B,C", "--x", "--y=1", "--disable-features=D"]
 
 
-def test_what_the_device_itself_says_counts_before_what_its_failure_is_called() -> None:
+def test_what_the_device_itself_says_counts_before_what_its_failure_is_called():
     error = {"name": "OperationError", "message": "mapAsync failed", "stack": "", "lost": "unknown"}
     assert understood(error, "run").reason == "device_lost"
     assert understood({**error, "lost": None}, "run").reason == "run_failed"

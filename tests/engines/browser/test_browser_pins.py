@@ -11,7 +11,6 @@ import pytest
 from accelbench.engines.browser.assets import (
     CHROMIUM,
     ENGINE,
-    Package,
     chromium_runs_here,
     folder_of,
 )
@@ -21,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "src" / "accelbench" / "engines" / "browser" 
 
 
 @pytest.mark.parametrize("package", [ENGINE, CHROMIUM], ids=str)
-def test_each_is_pinned_to_one_version_by_a_sum(package: Package) -> None:
+def test_each_is_pinned_to_one_version_by_a_sum(package):
     assert re.fullmatch(r"\d+\.\d+\.\d+", package.version)
     kind, _, sum_ = package.integrity.partition("-")
     assert kind == "sha512"
@@ -31,12 +30,12 @@ def test_each_is_pinned_to_one_version_by_a_sum(package: Package) -> None:
 
 
 @pytest.mark.parametrize("package", [ENGINE, CHROMIUM], ids=str)
-def test_what_is_taken_lies_in_one_folder(package: Package) -> None:
+def test_what_is_taken_lies_in_one_folder(package):
     assert all(re.fullmatch(r"package/(dist|bin)/[\w.-]+", one) for one in package.files)
     assert all(re.fullmatch(r"\w[\w.-]*", name) for name in package.files.values())
 
 
-def test_the_page_has_every_file_of_the_engine_that_it_asks_for() -> None:
+def test_the_page_has_every_file_of_the_engine_that_it_asks_for():
     source = (PAGE / "engine.mjs").read_text(encoding="utf-8")
     scripts = set(re.findall(r'script: "([^"]+)"', source))
     cores = set(re.findall(r'core: "([^"]+)"', source))
@@ -45,7 +44,7 @@ def test_the_page_has_every_file_of_the_engine_that_it_asks_for() -> None:
     assert wanted == set(ENGINE.files.values())
 
 
-def test_the_fetched_browser_is_found_among_the_programs(tmp_path: Path) -> None:
+def test_the_fetched_browser_is_found_among_the_programs(tmp_path):
     program = folder_of(CHROMIUM, tmp_path) / "chromium"
     program.parent.mkdir(parents=True)
     program.touch(0o755)
@@ -64,5 +63,5 @@ def test_the_fetched_browser_is_found_among_the_programs(tmp_path: Path) -> None
         ("win32", "AMD64", False),
     ],
 )
-def test_the_browser_runs_on_linux_on_x86_64(system: str, machine: str, runs: bool) -> None:
+def test_the_browser_runs_on_linux_on_x86_64(system, machine, runs):
     assert chromium_runs_here(system, machine) is runs

@@ -103,13 +103,13 @@ def page(server: Server, tmp_path: Path) -> Page:
         ("model/model.onnx", "application/octet-stream"),
     ],
 )
-def test_files_are_given_by_name_and_with_their_types(page: Page, name: str, kind: str) -> None:
+def test_files_are_given_by_name_and_with_their_types(page, name, kind):
     status, headers, body = page.ask(name)
     assert (status, headers["content-type"], body) == (200, kind, BODY)
 
 
 @pytest.mark.parametrize("name", ["index.html", "model/model.onnx", "nothing"])
-def test_every_answer_isolates_the_page(page: Page, name: str) -> None:
+def test_every_answer_isolates_the_page(page, name):
     _, headers, _ = page.ask(name)
     assert headers["cross-origin-opener-policy"] == "same-origin"
     assert headers["cross-origin-embedder-policy"] == "require-corp"
@@ -118,11 +118,11 @@ def test_every_answer_isolates_the_page(page: Page, name: str) -> None:
     assert "access-control-allow-origin" not in headers
 
 
-def test_nothing_says_what_runs_here(page: Page) -> None:
+def test_nothing_says_what_runs_here(page):
     assert page.ask("index.html")[1]["server"].strip() == "accelbench"
 
 
-def test_one_connection_carries_many_requests(page: Page) -> None:
+def test_one_connection_carries_many_requests(page):
     there = http.client.HTTPConnection("127.0.0.1", page.server.port, timeout=SECONDS)
     there.connect()
     held = there.sock
@@ -133,22 +133,20 @@ def test_one_connection_carries_many_requests(page: Page) -> None:
     there.close()
 
 
-def test_a_file_that_was_removed_is_not_there(page: Page, tmp_path: Path) -> None:
+def test_a_file_that_was_removed_is_not_there(page, tmp_path):
     (tmp_path / "given" / "model.onnx").unlink()
     assert page.ask("model/model.onnx")[0] == 404
     page.server.give("folder", tmp_path / "given")
     assert page.ask("folder")[0] == 404
 
 
-def test_an_empty_file_is_given(page: Page, tmp_path: Path) -> None:
+def test_an_empty_file_is_given(page, tmp_path):
     (tmp_path / "empty").touch()
     page.server.give("empty", tmp_path / "empty")
     assert page.ask("empty")[0::2] == (200, b"")
 
 
-def test_a_file_that_became_shorter_ends_the_answer(
-    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_became_shorter_ends_the_answer(page, tmp_path, monkeypatch):
     whole = module._pieces
 
     def shortened(file, taken, size=1 << 20):
@@ -193,7 +191,7 @@ def test_a_file_that_became_shorter_ends_the_answer(
         "é",
     ],
 )
-def test_only_exact_names_are_given(page: Page, tmp_path: Path, name: str) -> None:
+def test_only_exact_names_are_given(page, tmp_path, name):
     target = f"/{page.token}/{name.format(secret=tmp_path / 'secret')}"
     there = socket.create_connection(("127.0.0.1", page.server.port), SECONDS)
     # As it stands: a client of any kind would tidy it up first.
@@ -206,12 +204,12 @@ def test_only_exact_names_are_given(page: Page, tmp_path: Path, name: str) -> No
     assert BODY not in said
 
 
-def test_a_name_may_be_spelt_in_percents(page: Page) -> None:
+def test_a_name_may_be_spelt_in_percents(page):
     assert page.ask("model%2Fmodel%2eonnx")[2] == BODY
 
 
 @pytest.mark.parametrize("name", ["index.html", "next", "alive", "model/model.onnx"])
-def test_without_the_token_there_is_nothing(page: Page, name: str) -> None:
+def test_without_the_token_there_is_nothing(page, name):
     wrong = ["/", f"/{name}", f"/wrong/{name}", f"//{name}", f"/{page.token[:-1]}/{name}", "*"]
     wrong += [f"/{page.token}x/{name}", f"/x/{page.token}/{name}", f"/é/{name}", "http://["]
     for target in wrong:
@@ -222,7 +220,7 @@ def test_without_the_token_there_is_nothing(page: Page, name: str) -> None:
             assert answer.read().startswith(b"HTTP/1.1 404 "), target
 
 
-def test_each_server_has_a_token_of_its_own(server: Server) -> None:
+def test_each_server_has_a_token_of_its_own(server):
     other = Server()
     try:
         assert urlsplit(other.address).path != urlsplit(server.address).path
@@ -233,7 +231,7 @@ def test_each_server_has_a_token_of_its_own(server: Server) -> None:
 
 @pytest.mark.parametrize("host", ["", "evil.example", "localhost:{port}", "127.0.0.1", "[::1]"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_another_hosts_name_is_refused(page: Page, host: str, method: str) -> None:
+def test_another_hosts_name_is_refused(page, host, method):
     status, headers, body = page.ask(
         "answer" if method == "POST" else "index.html",
         method,
@@ -246,24 +244,24 @@ def test_another_hosts_name_is_refused(page: Page, host: str, method: str) -> No
 
 
 @pytest.mark.parametrize("name", ["index.html", "model/model.onnx", "next", "alive", "nothing"])
-def test_only_answers_are_taken(page: Page, name: str, tmp_path: Path) -> None:
+def test_only_answers_are_taken(page, name, tmp_path):
     assert page.ask(name, "POST", b"")[0] == 404
     assert page.server.answers.empty()
     assert (tmp_path / "given" / "model.onnx").read_bytes() == BODY
 
 
 @pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT"])
-def test_no_other_method_is_known(page: Page, method: str) -> None:
+def test_no_other_method_is_known(page, method):
     assert page.ask("index.html", method)[0] == 501
 
 
 @pytest.mark.parametrize("length", ["", "-1", "+3", "three", "1e3", "9" * 5000])
-def test_an_answer_without_a_length_is_refused(page: Page, length: str) -> None:
+def test_an_answer_without_a_length_is_refused(page, length):
     assert page.ask("answer", "POST", Content_Length=length)[0] == 411
     assert page.server.answers.empty()
 
 
-def test_an_answer_that_breaks_off_is_none(page: Page) -> None:
+def test_an_answer_that_breaks_off_is_none(page):
     there = socket.create_connection(("127.0.0.1", page.server.port), SECONDS)
     head = f"POST /{page.token}/answer HTTP/1.1\r\nHost: {page.host}\r\nContent-Length: 9"
     there.sendall(f"{head}\r\n\r\nhalf".encode())
@@ -276,7 +274,7 @@ def test_an_answer_that_breaks_off_is_none(page: Page) -> None:
 # -- words to and fro
 
 
-def test_a_command_goes_out_and_its_answer_comes_back(page: Page) -> None:
+def test_a_command_goes_out_and_its_answer_comes_back(page):
     page.server.commands.put(BODY)
     page.server.commands.put(b"second")
     status, headers, body = page.ask("next")
@@ -287,7 +285,7 @@ def test_a_command_goes_out_and_its_answer_comes_back(page: Page) -> None:
     assert page.ask("next")[2] == b"second"
 
 
-def test_a_page_waits_for_its_command(page: Page) -> None:
+def test_a_page_waits_for_its_command(page):
     found: list[bytes] = []
     asking = threading.Thread(target=lambda: found.append(page.ask("next")[2]))
     asking.start()
@@ -296,7 +294,7 @@ def test_a_page_waits_for_its_command(page: Page) -> None:
     assert found == [b"late"]
 
 
-def test_a_page_that_waits_for_long_asks_again(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_waits_for_long_asks_again(page, monkeypatch):
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
     assert page.ask("next")[0] == 204
     page.server.commands.put(b"now")
@@ -306,14 +304,14 @@ def test_a_page_that_waits_for_long_asks_again(page: Page, monkeypatch: pytest.M
 # -- a page that goes
 
 
-def test_a_page_that_goes_is_noticed(page: Page) -> None:
+def test_a_page_that_goes_is_noticed(page):
     there = page.hold()
     assert not page.server.gone.is_set()
     there.close()
     assert page.server.gone.wait(SECONDS)
 
 
-def test_a_page_that_was_told_to_leave_is_no_crash(page: Page) -> None:
+def test_a_page_that_was_told_to_leave_is_no_crash(page):
     first = page.hold()
     page.server.leave()
     second = page.hold()
@@ -328,7 +326,7 @@ def test_a_page_that_was_told_to_leave_is_no_crash(page: Page) -> None:
 # -- where it listens
 
 
-def test_it_listens_on_this_machine_alone(server: Server) -> None:
+def test_it_listens_on_this_machine_alone(server):
     ours = [
         one.laddr
         for one in psutil.Process().net_connections("tcp")
@@ -337,7 +335,7 @@ def test_it_listens_on_this_machine_alone(server: Server) -> None:
     assert [one.ip for one in ours] == ["127.0.0.1"]
 
 
-def test_a_closed_server_gives_nothing_more(page: Page) -> None:
+def test_a_closed_server_gives_nothing_more(page):
     there = http.client.HTTPConnection("127.0.0.1", page.server.port, timeout=SECONDS)
     there.request("GET", f"/{page.token}/index.html")
     assert there.getresponse().read() == BODY

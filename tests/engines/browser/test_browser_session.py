@@ -86,9 +86,7 @@ def visits(session: BrowserSession) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize("hardware", PLATFORMS)
-def test_a_first_visit_fetches_all_and_a_repeat_visit_nothing(
-    artefacts: Cache, hardware: str
-) -> None:
+def test_a_first_visit_fetches_all_and_a_repeat_visit_nothing(artefacts, hardware):
     with visitor(artefacts, hardware) as one:
         session = one.open("resnet-tiny")
         first, repeat = (visits(session)[name] for name in ("first", "repeat"))
@@ -101,9 +99,7 @@ def test_a_first_visit_fetches_all_and_a_repeat_visit_nothing(
     assert session.visits(case_of("resnet-tiny", hardware, 2, "fp32"), 7.0) == {}
 
 
-def test_the_browser_stays_for_the_next_batch_and_the_visit_is_a_first_one_all_the_same(
-    artefacts: Cache,
-) -> None:
+def test_the_browser_stays_for_the_next_batch_and_the_visit_is_a_first_one_all_the_same(artefacts):
     with visitor(artefacts, "webnn") as one:
         before = one.open("resnet-tiny")
         browser = before._page.browser.processes()[0]
@@ -117,7 +113,7 @@ def test_the_browser_stays_for_the_next_batch_and_the_visit_is_a_first_one_all_t
         assert [len(found) for found in after.outputs(inputs).values()] == [2]
 
 
-def test_a_browser_that_ended_is_replaced(artefacts: Cache) -> None:
+def test_a_browser_that_ended_is_replaced(artefacts):
     with visitor(artefacts, "webnn") as one:
         browser = one.open("resnet-tiny")._page.browser.processes()[0]
         browser.kill()
@@ -136,7 +132,7 @@ visited = pytest.mark.parametrize(
 
 
 @visited
-def test_so_is_one_that_ended_after_its_page_was_left(artefacts: Cache, first_visit: bool) -> None:
+def test_so_is_one_that_ended_after_its_page_was_left(artefacts, first_visit):
     with visitor(artefacts, "wasm") as one:
         before = one.open("resnet-tiny", first_visit=first_visit)
         before.leave()
@@ -148,22 +144,19 @@ def test_so_is_one_that_ended_after_its_page_was_left(artefacts: Cache, first_vi
         assert before._page.closed
 
 
-def test_a_session_that_cannot_begin_leaves_no_browser(artefacts: Cache) -> None:
+def test_a_session_that_cannot_begin_leaves_no_browser(artefacts):
     with visitor(artefacts, "wasm") as one:
         device = Device("wasm", 0, "wasm", details={"path": str(program())})
         job = Job(case_of("resnet-tiny", "wasm", 1, "fp32"), device, JobSettings(seed=0, threads=1))
         with pytest.raises(CaseError):
             one._runtime.open(job)
         page = one._runtime._open_page
-        assert page is not None
         assert page.closed
         assert page.browser.processes() == []
 
 
 @visited
-def test_all_batches_are_timed_in_a_session_that_says_nothing(
-    artefacts: Cache, first_visit: bool
-) -> None:
+def test_all_batches_are_timed_in_a_session_that_says_nothing(artefacts, first_visit):
     with visitor(artefacts, "wasm") as one:
         session = one.open("resnet-tiny", first_visit=first_visit)
         asked: list[str] = []
@@ -173,7 +166,7 @@ def test_all_batches_are_timed_in_a_session_that_says_nothing(
             asked.append(what)
             return ask(what, *more, **body)
 
-        session._page.ask = listening  # type: ignore[method-assign]
+        session._page.ask = listening
         for batch in (1, 2):
             inputs = session.prepare(case_of("resnet-tiny", "wasm", batch, "fp32"))
             session.sample(inputs, 1, Timing.EACH)
@@ -183,16 +176,14 @@ def test_all_batches_are_timed_in_a_session_that_says_nothing(
     assert timed == ["steps", "traced", "open_again", "steps", "traced"]
 
 
-def test_one_baseline_serves_all_models_of_a_browser(artefacts: Cache) -> None:
+def test_one_baseline_serves_all_models_of_a_browser(artefacts):
     with visitor(artefacts, "webnn") as one:
         before = one.open("resnet-tiny").host_memory
         assert one.open("resnet-tiny", batch=2).host_memory is before
 
 
 @visited
-def test_two_sessions_that_are_open_at_once_have_a_browser_each(
-    artefacts: Cache, first_visit: bool
-) -> None:
+def test_two_sessions_that_are_open_at_once_have_a_browser_each(artefacts, first_visit):
     with visitor(artefacts, "wasm") as one:
         first = one.open("resnet-tiny", first_visit=first_visit)
         one.session = None  # nobody leaves it
@@ -205,7 +196,7 @@ def test_two_sessions_that_are_open_at_once_have_a_browser_each(
 
 
 @visited
-def test_the_adapter_is_the_one_that_computes(artefacts: Cache, first_visit: bool) -> None:
+def test_the_adapter_is_the_one_that_computes(artefacts, first_visit):
     with visitor(artefacts, "webgpu") as one:
         session = one.open("resnet-tiny", first_visit=first_visit)
         adapter = session.evidence().details["adapter"]
@@ -214,9 +205,7 @@ def test_the_adapter_is_the_one_that_computes(artefacts: Cache, first_visit: boo
 
 
 @visited
-def test_a_gpu_process_that_ends_is_a_device_that_is_lost(
-    artefacts: Cache, first_visit: bool
-) -> None:
+def test_a_gpu_process_that_ends_is_a_device_that_is_lost(artefacts, first_visit):
     with visitor(artefacts, "webgpu") as one:
         session = one.open("resnet-tiny", first_visit=first_visit)
         inputs = session.prepare(case_of("resnet-tiny", "webgpu", 1, "fp32"))
@@ -229,15 +218,13 @@ def test_a_gpu_process_that_ends_is_a_device_that_is_lost(
         assert lost.value.reason == "device_lost"
 
 
-def test_a_batch_beyond_what_a_tab_can_address_is_out_of_memory(artefacts: Cache) -> None:
+def test_a_batch_beyond_what_a_tab_can_address_is_out_of_memory(artefacts):
     """The logits alone would take 5 GB; the inputs are a few kilobytes."""
     with visitor(artefacts, "wasm") as one, pytest.raises(OutOfMemoryError):
         one.open("gpt2-tiny", batch=1600)  # a first visit is up to the first answer
 
 
-def test_a_graph_of_which_something_is_left_over_has_a_cold_first_visit_too(
-    artefacts: Cache,
-) -> None:
+def test_a_graph_of_which_something_is_left_over_has_a_cold_first_visit_too(artefacts):
     """DistilBERT's mask has an operator that WebGPU does not take."""
     with visitor(artefacts, "webgpu") as one:
         session = one.open("distilbert-tiny")
@@ -248,9 +235,7 @@ def test_a_graph_of_which_something_is_left_over_has_a_cold_first_visit_too(
 
 
 @visited
-def test_an_adapter_without_halves_is_refused_and_said_so(
-    artefacts: Cache, first_visit: bool
-) -> None:
+def test_an_adapter_without_halves_is_refused_and_said_so(artefacts, first_visit):
     with visitor(artefacts, "webgpu") as one:
         adapter = one.open("resnet-tiny", first_visit=first_visit).surroundings["adapter"]
         if "shader-f16" in adapter["features"]:

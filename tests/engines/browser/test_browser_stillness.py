@@ -16,9 +16,7 @@ from accelbench.engines.browser.page_link import Stillness
         (1.9, None),
     ],
 )
-def test_only_one_that_does_nothing_is_given_up(
-    taken_each_second: float, given_up_after: int | None
-) -> None:
+def test_only_one_that_does_nothing_is_given_up(taken_each_second, given_up_after):
     now = 0
     stillness = Stillness(lambda: now * taken_each_second)
     for now in range(600):
@@ -29,7 +27,7 @@ def test_only_one_that_does_nothing_is_given_up(
     assert now == given_up_after
 
 
-def test_work_begins_the_count_anew() -> None:
+def test_work_begins_the_count_anew():
     clock = {"now": 0.0, "cpu": 0.0}
     stillness = Stillness(lambda: clock["cpu"])
     for second in range(200):
@@ -39,7 +37,7 @@ def test_work_begins_the_count_anew() -> None:
     assert clock["now"] == 110
 
 
-def test_what_answers_soon_is_not_looked_at() -> None:
+def test_what_answers_soon_is_not_looked_at():
     def never() -> float:
         raise AssertionError("looked at")
 

@@ -74,25 +74,25 @@ def described(**more: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dtype", sorted(DTYPES))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_arrays_come_out_as_they_went_in(dtype: str, shape: tuple[int, ...]) -> None:
+def test_arrays_come_out_as_they_went_in(dtype, shape):
     body, arrays = unpacked(packed({"do": "feed"}, {"x": some(dtype, shape)}))
     assert body == {"do": "feed"}
     same(arrays, {"x": some(dtype, shape)})
 
 
-def test_many_come_in_their_order_and_whole() -> None:
+def test_many_come_in_their_order_and_whole():
     body, arrays = unpacked(packed({"id": 1, "what": "größer ↔"}, EVERY | EXTREMES))
     assert body == {"id": 1, "what": "größer ↔"}
     same(arrays, EVERY | EXTREMES)
 
 
-def test_a_message_may_be_words_alone() -> None:
+def test_a_message_may_be_words_alone():
     assert unpacked(packed({"a": [1, None]})) == ({"a": [1, None]}, {})
     assert unpacked(message({"a": 1})) == ({"a": 1}, {})
 
 
 @pytest.mark.parametrize("filling", range(9))
-def test_arrays_begin_at_multiples_of_eight(filling: int) -> None:
+def test_arrays_begin_at_multiples_of_eight(filling):
     odd = {"a": np.ones(3, "int8"), "b": np.full(1, 7.0), "c": np.ones((), "float16")}
     data = packed({"x": "." * filling}, odd)
     assert len(data) % 8 == 0
@@ -102,7 +102,7 @@ def test_arrays_begin_at_multiples_of_eight(filling: int) -> None:
         assert (array.ctypes.data - begin) % 8 == 0
 
 
-def test_arrays_lie_in_the_message() -> None:
+def test_arrays_lie_in_the_message():
     data = packed({}, {"x": np.ones(4)})
     assert np.shares_memory(unpacked(data)[1]["x"], np.frombuffer(data, "uint8"))
 
@@ -117,7 +117,7 @@ def test_arrays_lie_in_the_message() -> None:
         np.float32(2.5),
     ],
 )
-def test_arrays_in_another_order_are_put_in_order(array: np.ndarray[Any, Any]) -> None:
+def test_arrays_in_another_order_are_put_in_order(array):
     found = unpacked(packed({}, {"x": array}))[1]["x"]
     assert found.shape == array.shape
     np.testing.assert_array_equal(found, array)
@@ -134,12 +134,12 @@ def test_arrays_in_another_order_are_put_in_order(array: np.ndarray[Any, Any]) -
     ],
     ids=lambda array: str(array.dtype),
 )
-def test_what_no_page_knows_is_not_sent(array: np.ndarray[Any, Any]) -> None:
+def test_what_no_page_knows_is_not_sent(array):
     with pytest.raises(ValueError, match="cannot be given odd"):
         packed({}, {"odd": array})
 
 
-def test_a_number_that_json_has_not_is_not_sent() -> None:
+def test_a_number_that_json_has_not_is_not_sent():
     with pytest.raises(ValueError, match="not JSON compliant"):
         packed({"time": float("nan")})
 
@@ -177,13 +177,13 @@ def test_a_number_that_json_has_not_is_not_sent() -> None:
     ],
     ids=lambda data: ascii(data)[:60],
 )
-def test_what_is_no_message_is_refused(data: bytes) -> None:
+def test_what_is_no_message_is_refused(data):
     with pytest.raises(ValueError):
         unpacked(data)
 
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 9, 40])
-def test_a_message_that_was_cut_is_refused(cut: int) -> None:
+def test_a_message_that_was_cut_is_refused(cut):
     whole = packed({"a": 1}, {"x": np.arange(8.0)})
     with pytest.raises(ValueError):
         unpacked(whole[:-cut])
@@ -211,7 +211,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return there_and_back
 
 
-def test_the_page_reads_and_writes_the_same(page: Any) -> None:
+def test_the_page_reads_and_writes_the_same(page):
     given = EVERY | EXTREMES
     body, arrays = unpacked(page(packed({"id": 7, "what": "größer ↔"}, given)))
     seen = body.pop("seen")
@@ -230,11 +230,11 @@ def test_the_page_reads_and_writes_the_same(page: Any) -> None:
     assert seen["float32 5"]["values"] == []
 
 
-def test_the_page_reads_words_alone(page: Any) -> None:
+def test_the_page_reads_words_alone(page):
     assert unpacked(page(packed({"id": 1}))) == ({"id": 1, "seen": {}}, {})
 
 
-def test_both_sides_know_the_same_types() -> None:
+def test_both_sides_know_the_same_types():
     source = (PAGE / "wire.mjs").read_text(encoding="utf-8")
     table = source.partition("const VIEWS = {")[2].partition("}")[0]
     assert {line.split(":")[0].strip() for line in table.splitlines() if ":" in line} == DTYPES

@@ -25,14 +25,12 @@ def feed(path: Path, seed: int = 0, step_ns: int = 10**9) -> Feed:
     "model", [m for m in every_model() if "small" in m.sets], ids=lambda m: m.id
 )
 @pytest.mark.parametrize("mode", list(Mode))
-def test_every_small_model_is_fed_or_refused_in_a_sentence(
-    tmp_path: Path, model: object, mode: Mode
-) -> None:
+def test_every_small_model_is_fed_or_refused_in_a_sentence(tmp_path, model, mode):
     """The shapes are those of synthetic inputs; whoever is refused is a denoiser."""
     pictures(tmp_path / "data" / "pictures", each=4)
     tones(tmp_path / "data" / "sounds", transcripts=True)
     texts(tmp_path / "data" / "words")
-    case = a_case(model.id, 2, mode)  # type: ignore[attr-defined]
+    case = a_case(model.id, 2, mode)
     if "sample" in {t.name for t in case.model.inputs}:
         with pytest.raises(UnsupportedError, match="which no file") as raised:
             feed(tmp_path / "data").batch(case)
@@ -46,7 +44,7 @@ def test_every_small_model_is_fed_or_refused_in_a_sentence(
     assert all(np.isfinite(a).all() for a in made.values())
 
 
-def test_the_same_seed_is_the_same_batch_and_another_another(tmp_path: Path) -> None:
+def test_the_same_seed_is_the_same_batch_and_another_another(tmp_path):
     pictures(tmp_path, each=8)
     case = a_case("vit-tiny", 4)
     one, again, other = feed(tmp_path, 1), feed(tmp_path, 1), feed(tmp_path, 2)
@@ -58,7 +56,7 @@ def test_the_same_seed_is_the_same_batch_and_another_another(tmp_path: Path) -> 
     assert one.columns()["data_digest"] != other.columns()["data_digest"]
 
 
-def test_labels_belong_to_the_pictures_they_come_with(tmp_path: Path) -> None:
+def test_labels_belong_to_the_pictures_they_come_with(tmp_path):
     picture(tmp_path / "dark/1.png", (0, 0, 0))
     picture(tmp_path / "light/1.png", (255, 255, 255))
     made = feed(tmp_path).batch(a_case("vit-tiny", 2, Mode.TRAINING))
@@ -66,7 +64,7 @@ def test_labels_belong_to_the_pictures_they_come_with(tmp_path: Path) -> None:
     assert made["labels"].tolist() == light.astype(int).tolist()
 
 
-def test_the_digest_is_of_the_bytes_that_were_read(tmp_path: Path) -> None:
+def test_the_digest_is_of_the_bytes_that_were_read(tmp_path):
     pictures(tmp_path, ("a",), each=2)
     case = a_case("vit-tiny", 2)
     fed = feed(tmp_path)
@@ -77,7 +75,7 @@ def test_the_digest_is_of_the_bytes_that_were_read(tmp_path: Path) -> None:
     assert fed.columns()["data_digest"] != before
 
 
-def test_broken_files_are_skipped_counted_and_named(tmp_path: Path) -> None:
+def test_broken_files_are_skipped_counted_and_named(tmp_path):
     pictures(tmp_path, ("a",), each=3)
     (tmp_path / "a/zz.png").write_bytes(b"nothing")
     fed = feed(tmp_path)
@@ -89,7 +87,7 @@ def test_broken_files_are_skipped_counted_and_named(tmp_path: Path) -> None:
     assert "Skipped, as unreadable: 1 of 4 inputs." in details["notes"]
 
 
-def test_a_batch_larger_than_the_folder_repeats_and_says_so(tmp_path: Path) -> None:
+def test_a_batch_larger_than_the_folder_repeats_and_says_so(tmp_path):
     pictures(tmp_path, ("a",), each=2)
     fed = feed(tmp_path)
     made = fed.batch(a_case("vit-tiny", 5))["pixel_values"]
@@ -97,7 +95,7 @@ def test_a_batch_larger_than_the_folder_repeats_and_says_so(tmp_path: Path) -> N
     assert any("larger than the 2 in the folder" in note for note in fed.details()["notes"])
 
 
-def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_said(tmp_path):
     for i in range(3):
         path = tmp_path / "a" / f"{i}.png"
         path.parent.mkdir(exist_ok=True)
@@ -105,6 +103,9 @@ def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match=r"None of the 3 inputs can be read; a/\d\.png") as raised:
         feed(tmp_path).batch(a_case("vit-tiny"))
     assert raised.value.reason == "data_unreadable"
+
+    with pytest.raises(UsageError, match="There is nothing at"):
+        feed(tmp_path / "absent")
 
 
 @pytest.mark.parametrize(
@@ -116,16 +117,14 @@ def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
         (tones, "clip-tiny", "takes images, but .* holds sound only"),
     ],
 )
-def test_a_folder_of_something_else_is_refused(
-    tmp_path: Path, make: object, model: str, said: str
-) -> None:
-    make(tmp_path)  # type: ignore[operator]
+def test_a_folder_of_something_else_is_refused(tmp_path, make, model, said):
+    make(tmp_path)
     with pytest.raises(UnsupportedError, match=said) as raised:
         feed(tmp_path).batch(a_case(model))
     assert raised.value.reason == "data_mismatch"
 
 
-def test_loading_is_timed_over_other_batches_and_once(tmp_path: Path) -> None:
+def test_loading_is_timed_over_other_batches_and_once(tmp_path):
     pictures(tmp_path, each=3)
     fed = feed(tmp_path, step_ns=500_000_000)  # each batch seems to take half a second
     fed.batch(a_case("vit-tiny", 2))
@@ -142,7 +141,7 @@ def test_loading_is_timed_over_other_batches_and_once(tmp_path: Path) -> None:
     assert next(looks) == before + 1
 
 
-def test_a_video_is_consecutive_pictures_of_one_folder(tmp_path: Path) -> None:
+def test_a_video_is_consecutive_pictures_of_one_folder(tmp_path):
     pictures(tmp_path, ("a", "b"), each=16)
     case = a_case("xclip-tiny", 2)
     frames = input_shapes(case.model, case.shapes)["pixel_values"][1]
@@ -156,19 +155,14 @@ def test_a_video_is_consecutive_pictures_of_one_folder(tmp_path: Path) -> None:
     assert all(video in whole for video in restored)
 
 
-def test_a_short_video_says_so(tmp_path: Path) -> None:
+def test_a_short_video_says_so(tmp_path):
     pictures(tmp_path, ("a", "b"), each=1)
     fed = feed(tmp_path)
     fed.batch(a_case("xclip-tiny", 2))
     assert any("2 of 2 videos have fewer than" in note for note in fed.details()["notes"])
 
 
-def test_a_missing_path_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="There is nothing at"):
-        feed(tmp_path / "absent")
-
-
-def test_a_missing_decoder_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_decoder_names_its_extra(tmp_path, monkeypatch):
     pictures(tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
     with pytest.raises(MissingExtraError, match=r"needs the package pillow.*accelbench setup data"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,38 +27,23 @@ def middle(image: Image.Image) -> tuple[int, ...]:
     ("name", "mode"),
     [("a.png", "RGB"), ("a.png", "RGBA"), ("a.png", "P"), ("a.jpg", "CMYK"), ("a.webp", "RGB")],
 )
-def test_every_mode_becomes_rgb(tmp_path: Path, name: str, mode: str) -> None:
+def test_every_mode_becomes_rgb(tmp_path, name, mode):
     image = decode(picture(tmp_path / name, (204, 51, 0), mode=mode).read_bytes())
     assert image.mode == "RGB"
     assert np.abs(np.subtract(middle(image), (204, 51, 0))).max() <= 8  # JPEG and WebP lose some
 
 
-def test_grey_has_three_equal_channels(tmp_path: Path) -> None:
+def test_modes_bits_and_exif(tmp_path):
     image = decode(picture(tmp_path / "a.png", (90, 90, 90), mode="L").read_bytes())
     assert middle(image) == (90, 90, 90)
-
-
-def test_sixteen_bits_are_scaled_not_clipped(tmp_path: Path) -> None:
     path = tmp_path / "deep.png"
     Image.fromarray(np.full((8, 8), 128 << 8, np.uint16)).save(path)
     assert middle(decode(path.read_bytes())) == (128, 128, 128)
-
-
-def test_exif_turns_a_picture_upright(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned by 90 degrees
     path = picture(tmp_path / "a.jpg", size=(40, 20), exif=exif)
     assert decode(path.read_bytes()).size == (20, 40)
 
-
-@pytest.mark.parametrize("data", [b"", b"no picture at all"])
-def test_what_is_no_picture_says_so_without_an_address(data: bytes) -> None:
-    with pytest.raises(UnreadableError) as raised:
-        decode(data)
-    assert str(raised.value) == "it is no picture"
-
-
-def test_half_a_picture_is_unreadable(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     Image.fromarray(rng.integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(tmp_path / "a.jpg")
     data = (tmp_path / "a.jpg").read_bytes()
@@ -67,25 +51,35 @@ def test_half_a_picture_is_unreadable(tmp_path: Path) -> None:
         decode(data[: len(data) // 2])
 
 
-def test_the_middle_is_cut_out() -> None:
-    """A picture of three stripes, twice as wide as high: the outer ones are lost."""
+@pytest.mark.parametrize("data", [b"", b"no picture at all"])
+def test_what_is_no_picture_says_so_without_an_address(data):
+    with pytest.raises(UnreadableError) as raised:
+        decode(data)
+    assert str(raised.value) == "it is no picture"
+
+
+def test_cuts_and_margins():
+    # A picture of three stripes, twice as wide as high: the outer ones are lost.
     pixels = np.zeros((100, 200, 3), np.uint8)
     pixels[:, 50:150] = 255
     found = normalised(fitted(Image.fromarray(pixels), 50, 50, PLAIN), PLAIN)
     assert found.shape == (3, 50, 50)
     assert found[:, :, 2:-2].min() > 0.95
 
-
-def test_the_margin_leaves_a_border_out() -> None:
-    """256 / 224 of the size: an eighth of each side is cut away, half of it at either end."""
+    # 256 / 224 of the size: an eighth of each side is cut away, half of it at either end.
     pixels = np.zeros((256, 256, 3), np.uint8)
     pixels[16:240, 16:240] = 255
     how = replace(PLAIN, margin=256 / 224)
     assert normalised(fitted(Image.fromarray(pixels), 224, 224, how), how).min() == 1.0
 
+    grids = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
+    assert best_grid((336, 336), grids) == (336, 672)  # nothing gained by a larger one
+    assert best_grid((1000, 300), grids) == (1008, 336)
+    assert best_grid((640, 640), grids) == (672, 672)
+
 
 @pytest.mark.parametrize("size", [(7, 1000), (1000, 7), (1, 1)])
-def test_odd_proportions_still_fill_the_target(size: tuple[int, int]) -> None:
+def test_odd_proportions_still_fill_the_target(size):
     assert fitted(Image.new("RGB", size), 24, 16, PLAIN).size == (16, 24)
 
 
@@ -101,7 +95,7 @@ def test_odd_proportions_still_fill_the_target(size: tuple[int, int]) -> None:
         ("vit-gpt2", 1.0),
     ],
 )
-def test_published_normalisation(model: str, red: float) -> None:
+def test_published_normalisation(model, red):
     how = pictures.preprocessing(find(model))
     assert how is not None
     made = normalised(Image.new("RGB", (4, 4), (255, 0, 0)), how)
@@ -109,20 +103,13 @@ def test_published_normalisation(model: str, red: float) -> None:
     assert made[0] == pytest.approx(red, rel=1e-6)
 
 
-def test_every_model_that_takes_pictures_has_a_published_way() -> None:
+def test_every_model_that_takes_pictures_has_a_published_way():
     taking = [m for m in every_model() if any(t.name == "pixel_values" for t in m.inputs)]
     assert taking
     assert [m.id for m in taking if pictures.preprocessing(m) is None] == []
 
 
-def test_llava_next_chooses_its_grid_as_published() -> None:
-    grids = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
-    assert best_grid((336, 336), grids) == (336, 672)  # nothing gained by a larger one
-    assert best_grid((1000, 300), grids) == (1008, 336)
-    assert best_grid((640, 640), grids) == (672, 672)
-
-
-def test_tiles_are_the_whole_then_the_grid_padded_with_black() -> None:
+def test_tiles_are_the_whole_then_the_grid_padded_with_black():
     tiles = pictures.tiled(
         Image.new("RGB", (50, 70), (255, 255, 255)), (32, 32), (32, 64), 32, PLAIN
     )
@@ -157,9 +144,7 @@ def noise(height: int, width: int) -> Image.Image:
         ),
     ],
 )
-def test_pixels_are_those_of_transformers_own_processor(
-    model: str, processor: str, how: dict[str, object]
-) -> None:
+def test_pixels_are_those_of_transformers_own_processor(model, processor, how):
     import transformers
 
     image = noise(333, 500)
@@ -169,7 +154,7 @@ def test_pixels_are_those_of_transformers_own_processor(
     assert np.allclose(normalised(fitted(image, 224, 224, ours), ours), theirs, atol=1e-6)
 
 
-def test_tiles_are_those_of_transformers_own_processor() -> None:
+def test_tiles_are_those_of_transformers_own_processor():
     from transformers.models.llava_next.image_processing_pil_llava_next import (
         LlavaNextImageProcessorPil,
     )
@@ -187,9 +172,7 @@ def test_tiles_are_those_of_transformers_own_processor() -> None:
     assert np.allclose(np.stack(ours), theirs, atol=1e-6)
 
 
-def test_no_program_is_started_for_a_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_program_is_started_for_a_picture(tmp_path, monkeypatch):
     """Pillow hands EPS to Ghostscript, whatever the file is called."""
     from PIL import EpsImagePlugin
 

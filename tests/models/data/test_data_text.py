@@ -49,7 +49,7 @@ def saved_tokenizer(folder: Path, size: int = 300) -> Path:
     return folder
 
 
-def test_the_tokenizer_beside_the_weights_is_used(tmp_path: Path) -> None:
+def test_a_tokenizer_is_used_or_refused(tmp_path):
     weights = saved_tokenizer(tmp_path / "weights")
     fed = feed(texts(tmp_path / "text"), weights=str(weights))
     ids = fed.batch(a_case("bert-tiny", 3, sequence=40))["input_ids"]
@@ -60,8 +60,18 @@ def test_the_tokenizer_beside_the_weights_is_used(tmp_path: Path) -> None:
         assert len(said) > 40  # merged: more than a character an id
     assert "tokenizer.json beside the weights" in fed.details()["notes"][0]
 
+    weights = saved_tokenizer(tmp_path / "weights", size=400)
+    encoder = encoder_for(str(weights), [], 0, 260, 260)
+    with pytest.raises(UnsupportedError, match="and the model knows 260") as raised:
+        encoder.plain("".join(SENTENCES))
+    assert raised.value.reason == "tokenizer_mismatch"
 
-def test_without_one_it_is_learned_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(CaseError, match=r"tokenizer\.json cannot be read"):
+        encoder_for(str(tmp_path), [], 0, 300, 300)
+
+
+def test_without_one_it_is_learned_and_says_so(tmp_path):
     fed = feed(texts(tmp_path / "text"))
     made = fed.batch(a_case("bert-tiny", 2, sequence=16))
     assert made["input_ids"].shape == (2, 16)
@@ -70,7 +80,7 @@ def test_without_one_it_is_learned_and_says_so(tmp_path: Path) -> None:
     assert fed.details()["drawn"] == []
 
 
-def test_learning_gives_the_same_ids_in_every_process(tmp_path: Path) -> None:
+def test_learning_gives_the_same_ids_in_every_process(tmp_path):
     code = (
         "import sys; from accelbench.models.data.captions import encoder_for\n"
         "text = open(sys.argv[1]).read()\n"
@@ -87,7 +97,7 @@ def test_learning_gives_the_same_ids_in_every_process(tmp_path: Path) -> None:
     assert len(json.loads(told.pop())) < len(path.read_text())
 
 
-def test_a_learned_vocabulary_stays_within_the_models(tmp_path: Path) -> None:
+def test_a_learned_vocabulary_stays_within_the_models(tmp_path):
     encoder = encoder_for("random", SENTENCES, 10, 280, 300)
     ids = encoder.plain("".join(SENTENCES) + "žluťoučký 漢字")
     assert min(ids) >= 10
@@ -96,21 +106,7 @@ def test_a_learned_vocabulary_stays_within_the_models(tmp_path: Path) -> None:
         encoder_for("random", SENTENCES, 0, 200, 200)
 
 
-def test_a_foreign_tokenizer_is_refused(tmp_path: Path) -> None:
-    weights = saved_tokenizer(tmp_path / "weights", size=400)
-    encoder = encoder_for(str(weights), [], 0, 260, 260)
-    with pytest.raises(UnsupportedError, match="and the model knows 260") as raised:
-        encoder.plain("".join(SENTENCES))
-    assert raised.value.reason == "tokenizer_mismatch"
-
-
-def test_a_broken_tokenizer_is_named(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(CaseError, match=r"tokenizer\.json cannot be read"):
-        encoder_for(str(tmp_path), [], 0, 300, 300)
-
-
-def test_jsonl_gives_its_text_and_names_a_bad_line(tmp_path: Path) -> None:
+def test_jsonl_gives_its_text_and_names_a_bad_line(tmp_path):
     good = "\n".join(json.dumps({"text": s.strip(), "other": 1}) for s in SENTENCES)
     (tmp_path / "good.jsonl").write_text(good)
     (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\n{"no": 1}\n')
@@ -120,21 +116,21 @@ def test_jsonl_gives_its_text_and_names_a_bad_line(tmp_path: Path) -> None:
     assert fed.details()["inputs"] == len(SENTENCES)
 
 
-def test_what_is_not_utf8_is_skipped_and_nothing_left_is_an_error(tmp_path: Path) -> None:
+def test_what_is_not_utf8_is_skipped_and_nothing_left_is_an_error(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CaseError, match=r"no text to read; a\.txt") as raised:
         feed(tmp_path).batch(a_case("bert-tiny"))
     assert raised.value.reason == "data_unreadable"
 
 
-def test_a_text_shorter_than_a_row_goes_round(tmp_path: Path) -> None:
+def test_a_text_shorter_than_a_row_goes_round(tmp_path):
     (tmp_path / "a.txt").write_text("Short.")
     fed = feed(tmp_path)
     row = fed.batch(a_case("bert-tiny", 1, sequence=64))["input_ids"][0].tolist()
     assert row[:6] * 2 == row[:12]
 
 
-def test_an_answer_is_what_follows_and_labels_are_one_ahead(tmp_path: Path) -> None:
+def test_an_answer_is_what_follows_and_labels_are_one_ahead(tmp_path):
     fed = feed(texts(tmp_path))
     made = fed.batch(a_case("t5-tiny", 2, Mode.TRAINING, sequence=12))
     assert (made["decoder_input_ids"][:, 0] == 0).all()  # T5's start
@@ -144,7 +140,7 @@ def test_an_answer_is_what_follows_and_labels_are_one_ahead(tmp_path: Path) -> N
     assert plain.shape == (2, 24)
 
 
-def test_class_folders_label_whole_documents(tmp_path: Path) -> None:
+def test_class_folders_label_whole_documents(tmp_path):
     for name, word in (("neg", "bad"), ("pos", "good")):
         (tmp_path / name).mkdir()
         for i in range(3):
@@ -158,7 +154,7 @@ def test_class_folders_label_whole_documents(tmp_path: Path) -> None:
     assert len(firsts) == 2
 
 
-def test_too_many_classes_are_refused(tmp_path: Path) -> None:
+def test_too_many_classes_are_refused(tmp_path):
     for name in "abc":
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.txt").write_text("text\n")
@@ -166,7 +162,7 @@ def test_too_many_classes_are_refused(tmp_path: Path) -> None:
         feed(tmp_path).batch(a_case("bert-tiny", mode=Mode.TRAINING))
 
 
-def test_captions_of_classes_end_as_clip_wants(tmp_path: Path) -> None:
+def test_captions_of_classes_end_as_clip_wants(tmp_path):
     fed = feed(pictures(tmp_path))
     made = fed.batch(a_case("clip-tiny", 4, sequence=16))
     ids, mask = made["input_ids"], made["attention_mask"]
@@ -178,14 +174,14 @@ def test_captions_of_classes_end_as_clip_wants(tmp_path: Path) -> None:
     assert fed.details()["drawn"] == []
 
 
-def test_a_prompt_with_places_for_an_image_stays_drawn(tmp_path: Path) -> None:
+def test_a_prompt_with_places_for_an_image_stays_drawn(tmp_path):
     fed = feed(pictures(tmp_path))
     made = fed.batch(a_case("llava-tiny", 2))
     assert "input_ids" in fed.details()["drawn"]
     assert (made["input_ids"] == 4000).sum() > 0
 
 
-def test_transcripts_become_whispers_words(tmp_path: Path) -> None:
+def test_transcripts_become_whispers_words(tmp_path):
     fed = feed(tones(tmp_path, transcripts=True))
     made = fed.batch(a_case("whisper-mini", 2, Mode.TRAINING))
     said, labels = made["decoder_input_ids"], made["labels"]
@@ -197,21 +193,21 @@ def test_transcripts_become_whispers_words(tmp_path: Path) -> None:
         assert (answer[own:] == -100).all()
 
 
-def test_letters_are_wav2vec2s(tmp_path: Path) -> None:
+def test_letters_are_wav2vec2s(tmp_path):
     assert letters("He's\n in, 7!") == [11, 5, 27, 12, 4, 10, 9, 4]
     fed = feed(tones(tmp_path, transcripts=True))
     labels = fed.batch(a_case("wav2vec2-tiny", 2, Mode.TRAINING))["labels"]
     assert labels[:, :4].tolist() == [[6, 8, 9, 5]] * 2  # T O N E
 
 
-def test_without_transcripts_labels_are_drawn_and_it_is_said(tmp_path: Path) -> None:
+def test_without_transcripts_labels_are_drawn_and_it_is_said(tmp_path):
     fed = feed(tones(tmp_path))
     fed.batch(a_case("wav2vec2-tiny", 2, Mode.TRAINING))
     assert "labels" in fed.details()["drawn"]
     assert any("not every sound has a .txt" in note for note in fed.details()["notes"])
 
 
-def test_a_book_of_one_line_has_many_places_and_no_broken_character(tmp_path: Path) -> None:
+def test_a_book_of_one_line_has_many_places_and_no_broken_character(tmp_path):
     (tmp_path / "a.txt").write_text("漢字 " * 20_000, encoding="utf-8")
     fed = feed(tmp_path)
     rows = fed.batch(a_case("bert-tiny", 4, sequence=32))["input_ids"]
@@ -220,7 +216,7 @@ def test_a_book_of_one_line_has_many_places_and_no_broken_character(tmp_path: Pa
     assert fed.details()["skipped_count"] == 0
 
 
-def test_pictures_without_classes_have_drawn_captions_and_say_so(tmp_path: Path) -> None:
+def test_pictures_without_classes_have_drawn_captions_and_say_so(tmp_path):
     pictures(tmp_path / "all")
     picture(tmp_path / "loose.png")
     fed = feed(tmp_path)
@@ -230,7 +226,7 @@ def test_pictures_without_classes_have_drawn_captions_and_say_so(tmp_path: Path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
-def test_pipes_and_devices_among_texts_are_not_opened(tmp_path: Path) -> None:
+def test_pipes_and_devices_among_texts_are_not_opened(tmp_path):
     """A pipe would be waited for, and a device has no end."""
     folder = texts(tmp_path / "texts")
     os.mkfifo(folder / "0.txt")

@@ -34,7 +34,7 @@ def stored(tmp_path: Path, compressed: bool = False, **arrays: Any) -> Path:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_samples_are_walked_through_in_their_order(tmp_path: Path, compressed: bool) -> None:
+def test_samples_are_walked_through_in_their_order(tmp_path, compressed):
     data = LabelledArrays(str(stored(tmp_path, compressed, x=X, labels=LABELS)), case(), 0)
     walked = list(data.rows())
     assert np.stack([row["x"] for row, _ in walked]).tolist() == X.tolist()
@@ -44,7 +44,7 @@ def test_samples_are_walked_through_in_their_order(tmp_path: Path, compressed: b
     assert data.digest() == first
 
 
-def test_the_digest_is_of_samples_and_labels(tmp_path: Path) -> None:
+def test_the_digest_is_of_samples_and_labels(tmp_path):
     def digest(**arrays: Any) -> str:
         data = LabelledArrays(str(stored(tmp_path, **arrays)), case(), 0)
         list(data.rows())
@@ -61,7 +61,7 @@ def test_the_digest_is_of_samples_and_labels(tmp_path: Path) -> None:
     assert len(digests) == 4
 
 
-def test_fewer_samples_are_drawn_by_the_seed_and_said(tmp_path: Path) -> None:
+def test_fewer_samples_are_drawn_by_the_seed_and_said(tmp_path):
     path = stored(tmp_path, x=X, labels=LABELS)
     data = LabelledArrays(str(path), case(), 3, most=4)
     places = chosen(7, 4, 3)
@@ -71,7 +71,7 @@ def test_fewer_samples_are_drawn_by_the_seed_and_said(tmp_path: Path) -> None:
     assert chosen(7, 9, 3) == list(range(7))
 
 
-def test_a_batch_that_is_not_full_is_filled_with_its_last_sample() -> None:
+def test_a_batch_that_is_not_full_is_filled_with_its_last_sample():
     mask = InputSpec("mask", ("batch", 2), "int64", constant=1)
     asked = case(InputSpec("x", ("batch", 3), "float32"), mask)
     fed = batch_of(asked, [{"x": X[0]}, {"x": X[1]}], 0)
@@ -79,7 +79,7 @@ def test_a_batch_that_is_not_full_is_filled_with_its_last_sample() -> None:
     assert fed["mask"].tolist() == [[1, 1]] * 4
 
 
-def test_what_is_no_labelled_data_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_what_is_no_labelled_data_is_refused_in_a_sentence(tmp_path):
     path = tmp_path / "d.npz"
 
     def refused(**arrays: Any) -> str:
@@ -101,7 +101,7 @@ def test_what_is_no_labelled_data_is_refused_in_a_sentence(tmp_path: Path) -> No
         look_labelled(tmp_path / "none.npz")
 
 
-def test_a_header_that_promises_more_than_there_is_ends_in_a_sentence(tmp_path: Path) -> None:
+def test_a_header_that_promises_more_than_there_is_ends_in_a_sentence(tmp_path):
     path = tmp_path / "d.npz"
     np.save(tmp_path / "labels.npy", np.zeros(10**6, np.int64))
     np.save(tmp_path / "x.npy", np.zeros((10**6, 3), np.float32))
@@ -119,7 +119,7 @@ def test_a_header_that_promises_more_than_there_is_ends_in_a_sentence(tmp_path: 
         look_labelled(path)
 
 
-def test_arrays_are_the_models_inputs_or_say_what_is_not(tmp_path: Path) -> None:
+def test_arrays_are_the_models_inputs_or_say_what_is_not(tmp_path):
     def refused(asked: Case, **arrays: Any) -> str:
         path = stored(tmp_path, **arrays)
         with pytest.raises(CaseError) as caught:
@@ -139,7 +139,7 @@ def test_arrays_are_the_models_inputs_or_say_what_is_not(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_not_waited_for(tmp_path):
     path = tmp_path / "pipe.npz"
     os.mkfifo(path)
     for look in (look_labelled, stored_arrays):
@@ -147,7 +147,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
             look(path)
 
 
-def test_a_header_of_inputs_that_claims_more_than_memory_is_refused(tmp_path: Path) -> None:
+def test_a_header_of_inputs_that_claims_more_than_memory_is_refused(tmp_path):
     header = io.BytesIO()
     claims = {"descr": "<f4", "fortran_order": False, "shape": (2**45,)}
     np.lib.format.write_array_header_1_0(header, claims)
@@ -201,7 +201,7 @@ def without_an_end(path: Path) -> Path:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("read", [stored_arrays, look_labelled])
 @pytest.mark.parametrize("second", ["labels.npy", "labels"])
-def test_two_arrays_of_one_name_are_refused_by_it(tmp_path: Path, read: Any, second: str) -> None:
+def test_two_arrays_of_one_name_are_refused_by_it(tmp_path, read, second):
     """NumPy reads the last of them, and whoever goes through the archive the first."""
     path = stored(tmp_path, x=X, labels=LABELS)
     with zipfile.ZipFile(path, "a") as archive:
@@ -212,7 +212,7 @@ def test_two_arrays_of_one_name_are_refused_by_it(tmp_path: Path, read: Any, sec
 
 @pytest.mark.parametrize("make", [damaged, encrypted, without_an_end, of_text])
 @pytest.mark.parametrize("read", [stored_arrays, look_labelled])
-def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, read: Any, make: Any) -> None:
+def test_a_damaged_file_is_refused_in_a_sentence(tmp_path, read, make):
     path = make(tmp_path / "d.npz")
     if (make, read) == (of_text, look_labelled):
         assert sorted(look_labelled(path)) == ["labels", "x"]  # what is no array is not taken
@@ -221,7 +221,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, read: Any, make
         read(path)
 
 
-def test_a_file_that_is_damaged_behind_its_headers_is_refused_where_it_is(tmp_path: Path) -> None:
+def test_a_file_that_is_damaged_behind_its_headers_is_refused_where_it_is(tmp_path):
     path = tmp_path / "d.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x.npy", in_file(np.zeros((40_000, 3), np.float32)))
@@ -241,9 +241,7 @@ def test_a_file_that_is_damaged_behind_its_headers_is_refused_where_it_is(tmp_pa
         (np.full((7, 3), 1e300), "float32", r"holds 1e\+300, which float32 cannot"),
     ],
 )
-def test_a_value_that_its_input_cannot_hold_is_not_another_one(
-    tmp_path: Path, have: Any, wants: str, words: str
-) -> None:
+def test_a_value_that_its_input_cannot_hold_is_not_another_one(tmp_path, have, wants, words):
     path = stored(tmp_path, x=have, labels=LABELS)
     data = LabelledArrays(str(path), case(InputSpec("x", ("batch", 3), wants, 0, 9)), 0)
     with pytest.raises(CaseError, match=words):

@@ -41,7 +41,7 @@ def labelled(root: Path, asked: Case | None = None, **settings: Any) -> Labelled
     return LabelledPictures(look(root), asked or case(), JobSettings(data=str(root), **settings))
 
 
-def test_pictures_of_any_size_are_numbered_by_the_order_of_their_folders(tmp_path: Path) -> None:
+def test_pictures_of_any_size_are_numbered_by_the_order_of_their_folders(tmp_path):
     data = labelled(pictures(tmp_path / "p"))
     walked = list(data.rows())
     assert [int(label) for _, label in walked] == [0, 0, 1, 1, 2, 2]
@@ -55,7 +55,7 @@ def test_pictures_of_any_size_are_numbered_by_the_order_of_their_folders(tmp_pat
     )
 
 
-def test_classes_are_numbered_as_a_file_or_a_config_says(tmp_path: Path) -> None:
+def test_classes_are_numbered_as_a_file_or_a_config_says(tmp_path):
     root = pictures(tmp_path / "p")
     config = case(label2id={"ant": 7, "bee": 5, "cat": 0})
     numbers = {int(label) for _, label in labelled(root, config).rows()}
@@ -70,9 +70,7 @@ def test_classes_are_numbered_as_a_file_or_a_config_says(tmp_path: Path) -> None
         labelled(root)
 
 
-def test_what_cannot_be_read_is_skipped_and_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_read_is_skipped_and_counted(tmp_path, monkeypatch):
     root = pictures(tmp_path / "p")
     (root / "ant" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nno more")
     Image.new("1", (400, 400)).save(root / "bee" / "bomb.png")
@@ -89,7 +87,7 @@ def test_what_cannot_be_read_is_skipped_and_counted(
         list(labelled(root).rows())
 
 
-def test_channels_may_be_last_or_one_and_other_inputs_are_refused(tmp_path: Path) -> None:
+def test_channels_may_be_last_or_one_and_other_inputs_are_refused(tmp_path):
     root = pictures(tmp_path / "p")
     last = case(InputSpec("image", ("batch", 8, 6, 3), "float32"))
     assert next(labelled(root, last).rows())[0]["image"].shape == (8, 6, 3)
@@ -102,7 +100,7 @@ def test_channels_may_be_last_or_one_and_other_inputs_are_refused(tmp_path: Path
         labelled(root, ids)
 
 
-def test_a_recipe_is_read_or_asked_for_and_never_guessed(tmp_path: Path) -> None:
+def test_a_recipe_is_read_or_asked_for_and_never_guessed(tmp_path):
     root = pictures(tmp_path / "p")
     with pytest.raises(CaseError, match="Nothing says how pictures are prepared for m") as caught:
         labelled(root, preprocessing=None)
@@ -121,7 +119,7 @@ def test_a_recipe_is_read_or_asked_for_and_never_guessed(tmp_path: Path) -> None
         recipe_of(None, [tmp_path])
 
 
-def test_published_configs_are_what_their_processors_do() -> None:
+def test_published_configs_are_what_their_processors_do():
     """Those of google/vit-base-patch16-224, openai/clip-vit-base-patch32, microsoft/resnet-50."""
     vit = recipe_in(
         {"do_normalize": True, "do_resize": True, "image_mean": [0.5] * 3, "image_std": [0.5] * 3,
@@ -138,7 +136,7 @@ def test_published_configs_are_what_their_processors_do() -> None:
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_a_recipe_is_its_own_arithmetic(name: str) -> None:
+def test_a_recipe_is_its_own_arithmetic(name):
     recipe: PictureRecipe = NAMED[name]
     values = np.random.default_rng(0).integers(0, 256, (5, 5, 3), np.uint8)
     plain = PictureRecipe("x", recipe.mean, recipe.std, recipe.scale)
@@ -149,7 +147,7 @@ def test_a_recipe_is_its_own_arithmetic(name: str) -> None:
     assert np.allclose(made.transpose(1, 2, 0), expected, atol=1e-6)
 
 
-def test_pictures_cut_out_otherwise_are_other_samples(tmp_path: Path) -> None:
+def test_pictures_cut_out_otherwise_are_other_samples(tmp_path):
     root = pictures(tmp_path / "p")
 
     def digest(**config: Any) -> str:
@@ -166,7 +164,7 @@ def test_pictures_cut_out_otherwise_are_other_samples(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
-def test_a_pipe_is_skipped_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_skipped_and_not_waited_for(tmp_path):
     root = pictures(tmp_path / "p")
     os.mkfifo(root / "ant" / "1.png")
     (root / "bee" / "1.png").symlink_to("/dev/zero")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from accelbench.core.errors import CaseError
 from accelbench.core.model import InputSpec
 
 
-def test_sounds_of_any_length_are_cut_or_filled_and_numbered(tmp_path: Path) -> None:
+def test_sounds_of_any_length_are_cut_or_filled_and_numbered(tmp_path):
     data = labelled(sounds(tmp_path / "s"))
     walked = list(data.rows())
     assert [int(label) for _, label in walked] == [0, 0, 1, 1]
@@ -33,13 +32,13 @@ def test_sounds_of_any_length_are_cut_or_filled_and_numbered(tmp_path: Path) -> 
     assert len(data.digest()) == 16
 
 
-def test_another_rate_is_resampled_to_that_of_the_model(tmp_path: Path) -> None:
+def test_another_rate_is_resampled_to_that_of_the_model(tmp_path):
     data = labelled(sounds(tmp_path / "s", 2 * RATE))
     high = next(data.rows())[0]["wave"]
     assert np.abs(np.fft.rfft(high)).argmax() == 2000  # a second of it: a bin a hertz
 
 
-def test_a_recipe_lies_beside_or_is_asked_for_and_is_never_guessed(tmp_path: Path) -> None:
+def test_a_recipe_lies_beside_or_is_asked_for_and_is_never_guessed(tmp_path):
     root = sounds(tmp_path / "s")
     with pytest.raises(CaseError, match="Nothing says how sounds are prepared for m") as caught:
         labelled(root, preprocessing=None)
@@ -60,7 +59,7 @@ def test_a_recipe_lies_beside_or_is_asked_for_and_is_never_guessed(tmp_path: Pat
         labelled(root, preprocessing=None, weights=str(tmp_path))
 
 
-def test_what_is_no_sound_is_skipped_and_counted(tmp_path: Path) -> None:
+def test_what_is_no_sound_is_skipped_and_counted(tmp_path):
     root = sounds(tmp_path / "s")
     (root / "low" / "broken.wav").write_bytes(b"RIFF")
     data = labelled(root)
@@ -72,7 +71,7 @@ def test_what_is_no_sound_is_skipped_and_counted(tmp_path: Path) -> None:
         list(labelled(root).rows())
 
 
-def test_a_channel_may_stand_between_and_other_inputs_are_refused(tmp_path: Path) -> None:
+def test_a_channel_may_stand_between_and_other_inputs_are_refused(tmp_path):
     root = sounds(tmp_path / "s")
     between = case(InputSpec("wave", ("batch", 1, RATE), "float16"))
     made = next(labelled(root, between).rows())[0]["wave"]

@@ -60,9 +60,7 @@ def table(path: Path, text: str) -> Path:
 CSV = 'label,text\n1,"the good, very good film"\n0,bad\n1,the good film the good film\n'
 
 
-def test_a_table_is_in_ids_cut_as_the_tokenizer_cuts_and_masked_where_it_is_filled(
-    tmp_path: Path,
-) -> None:
+def test_a_table_is_in_ids_cut_as_the_tokenizer_cuts_and_masked_where_it_is_filled(tmp_path):
     data = samples(table(tmp_path / "d.csv", CSV), tokenizer(tmp_path / "m"))
     walked = list(data.rows())
     assert [int(label) for _, label in walked] == [1, 0, 1]
@@ -83,7 +81,7 @@ def test_a_table_is_in_ids_cut_as_the_tokenizer_cuts_and_masked_where_it_is_fill
     assert longer.digest() != first
 
 
-def test_names_of_classes_are_numbered_as_the_model_says(tmp_path: Path) -> None:
+def test_names_of_classes_are_numbered_as_the_model_says(tmp_path):
     beside = tokenizer(tmp_path / "m")
     rows = [{"text": "good film", "label": "fine"}, {"text": "bad", "label": "awful"}]
     path = table(tmp_path / "d.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -97,7 +95,7 @@ def test_names_of_classes_are_numbered_as_the_model_says(tmp_path: Path) -> None
     assert [int(label) for _, label in samples(path, beside).rows()] == [0, 2]
 
 
-def test_two_texts_need_an_input_that_tells_them_apart(tmp_path: Path) -> None:
+def test_two_texts_need_an_input_that_tells_them_apart(tmp_path):
     beside = tokenizer(tmp_path / "m")
     path = table(tmp_path / "d.tsv", "text\ttext_pair\tlabel\ngood\tbad film\t0\n")
     (row, _) = next(iter(samples(path, beside, case(IDS, MASK, TYPES, length=7)).rows()))
@@ -107,7 +105,7 @@ def test_two_texts_need_an_input_that_tells_them_apart(tmp_path: Path) -> None:
         list(samples(path, beside).rows())
 
 
-def test_a_folder_per_class_is_read_and_what_is_no_text_is_counted(tmp_path: Path) -> None:
+def test_a_folder_per_class_is_read_and_what_is_no_text_is_counted(tmp_path):
     root = tmp_path / "reviews"
     for name, text in (("neg/a.txt", "bad film\nvery bad"), ("pos/a.txt", "good")):
         (root / name).parent.mkdir(parents=True)
@@ -124,7 +122,7 @@ def test_a_folder_per_class_is_read_and_what_is_no_text_is_counted(tmp_path: Pat
 
 
 @pytest.mark.parametrize("drawn", [None, 2])
-def test_plain_text_is_windows_that_do_not_overlap(tmp_path: Path, drawn: int | None) -> None:
+def test_plain_text_is_windows_that_do_not_overlap(tmp_path, drawn):
     beside = tokenizer(tmp_path / "m", marks=False)
     root = tmp_path / "books"
     root.mkdir()
@@ -145,9 +143,7 @@ def test_plain_text_is_windows_that_do_not_overlap(tmp_path: Path, drawn: int | 
         assert "2 of 3 samples were drawn for accuracy." in data.notes
 
 
-def test_a_long_document_has_its_marks_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_document_has_its_marks_once(tmp_path, monkeypatch):
     monkeypatch.setattr("accelbench.models.data.labelled_text._AT_ONCE", 16)
     path = table(tmp_path / "a.txt", "the film\n" * 8)
     data = samples(path, tokenizer(tmp_path / "m"), case(length=20), accuracy="perplexity")
@@ -155,7 +151,7 @@ def test_a_long_document_has_its_marks_once(
     assert row["input_ids"][:18].tolist() == [1, *[7, 5] * 8, 2]
 
 
-def test_what_is_no_table_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_what_is_no_table_is_refused_with_its_line(tmp_path):
     beside = tokenizer(tmp_path / "m")
 
     def said(name: str, text: str | bytes) -> str:
@@ -177,7 +173,7 @@ def test_what_is_no_table_is_refused_with_its_line(tmp_path: Path) -> None:
     )
 
 
-def test_no_tokenizer_is_learned_or_guessed(tmp_path: Path) -> None:
+def test_no_tokenizer_is_learned_or_guessed(tmp_path):
     path = table(tmp_path / "d.csv", CSV)
     with pytest.raises(CaseError, match=r"how m takes text: there is no tokenizer\.json") as caught:
         samples(path, tmp_path)
@@ -190,14 +186,12 @@ def test_no_tokenizer_is_learned_or_guessed(tmp_path: Path) -> None:
         samples(path, tmp_path, preprocessing=str(asked))
 
 
-def test_ids_that_the_model_does_not_know_are_refused(tmp_path: Path) -> None:
+def test_ids_and_masks_that_do_not_fit(tmp_path):
     beside = tokenizer(tmp_path / "m")
     few = InputSpec("input_ids", ("batch", "sequence"), "int64", 0, 8)
     with pytest.raises(CaseError, match="gives the id 8, and the model knows 8"):
         list(samples(table(tmp_path / "d.csv", CSV), beside, case(few, MASK)).rows())
 
-
-def test_without_a_mask_what_fills_a_text_up_has_to_be_said(tmp_path: Path) -> None:
     path = table(tmp_path / "d.csv", CSV)
     beside = tokenizer(tmp_path / "m", pad=False)
     with pytest.raises(CaseError, match="Nothing says which id fills a text up to 6"):
@@ -208,7 +202,7 @@ def test_without_a_mask_what_fills_a_text_up_has_to_be_said(tmp_path: Path) -> N
     assert "with the id 3, which no mask of the model leaves out." in data.notes[0]
 
 
-def test_a_mask_that_lets_through_at_zero_is_one_where_a_text_is_filled_up(tmp_path: Path) -> None:
+def test_a_mask_that_lets_through_at_zero_is_one_where_a_text_is_filled_up(tmp_path):
     hides = InputSpec("padding_mask", ("batch", "sequence"), "bool", constant=0)
     path = table(tmp_path / "d.csv", CSV)
     data = samples(path, tokenizer(tmp_path / "m"), case(IDS, hides))
@@ -218,7 +212,7 @@ def test_a_mask_that_lets_through_at_zero_is_one_where_a_text_is_filled_up(tmp_p
     assert set(rows[1]) == {"input_ids"}  # a one that is added to scores would leave nothing out
 
 
-def test_inputs_that_no_text_is_are_refused(tmp_path: Path) -> None:
+def test_inputs_that_no_text_is_are_refused(tmp_path):
     beside = tokenizer(tmp_path / "m")
     wave = InputSpec("wave", ("batch", 16), "float32")
     with pytest.raises(CaseError, match=r"m takes wave \[2, 16\], which no text"):
@@ -226,13 +220,13 @@ def test_inputs_that_no_text_is_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "d.csv")
     with pytest.raises(CaseError, match="it is no file"):
         samples(tmp_path / "d.csv", tokenizer(tmp_path / "m"))
 
 
-def test_values_are_of_the_type_that_the_model_takes(tmp_path: Path) -> None:
+def test_values_are_of_the_type_that_the_model_takes(tmp_path):
     ids = InputSpec("tokens", ("batch", 6), "int32", 0, len(WORDS))
     mask = InputSpec("mask", ("batch", 6), "float32", constant=1)
     places = InputSpec("position_ids", ("batch", 6), "int32", 0, 6)
