@@ -12,9 +12,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from accelbench.store import duck
+from accelbench.store import creating, duck
 from accelbench.store.database import Database
 from accelbench.store.duck import HeldError, OpenFiles
+from empty_store import build_empty_store
 
 WRITER = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('CREATE TABLE {0} (i INTEGER)')"
 
@@ -29,6 +30,7 @@ def path(tmp_path: Path) -> Path:
 def started(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What each DuckDB that is started is started with."""
     monkeypatch.setattr(duck, "_open_files", OpenFiles())
+    monkeypatch.setattr(creating, "make_beside", build_empty_store)
     seen: list[tuple[Any, ...]] = []
     real = duckdb.connect
 
