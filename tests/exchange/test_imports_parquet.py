@@ -59,19 +59,20 @@ def database(tmp_path: Path) -> Database:
     return Database(tmp_path / "a.duckdb")
 
 
-@pytest.fixture
-def exported(tmp_path: Path) -> tuple[Path, list[dict[str, Any]]]:
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     """Results of every kind, as an export of ours."""
-    here = Database(tmp_path / "here.duckdb")
+    whole = tmp_path_factory.mktemp("exported")
+    here = Database(whole / "here.duckdb")
     for number, good in enumerate(GOOD):
-        folder = tmp_path / str(number)
+        folder = whole / str(number)
         folder.mkdir()
         for name, text in {**good.beside, good.name: good.text}.items():
             (folder / name).write_text(text)
         bring(here, good.kind, folder / good.name)
     rows = here.results()
-    export(tmp_path / "out.parquet", rows, "parquet")
-    return tmp_path / "out.parquet", rows
+    export(whole / "out.parquet", rows, "parquet")
+    return whole / "out.parquet", rows
 
 
 def test_what_went_out_comes_in_as_it_was_and_once(
