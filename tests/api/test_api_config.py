@@ -74,9 +74,14 @@ def test_an_input_shape_says_the_image_or_the_sequence(
     assert (shapes.sequence, shapes.image) == sizes
 
 
-def test_no_input_shape_leaves_the_models_own() -> None:
+def test_fields_of_a_configuration() -> None:
     shapes = BenchmarkConfig().shapes
     assert (shapes.sequence, shapes.image) == (None, None)
+    # A field set afterwards is checked again.
+    config = BenchmarkConfig()
+    config.batch_sizes = []
+    with pytest.raises(UsageError, match="batch_sizes is empty"):
+        config.check()
 
 
 @pytest.mark.parametrize(
@@ -116,13 +121,6 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(change: dict[str, Any],
         BenchmarkConfig(**change)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_field_set_afterwards_is_checked_again() -> None:
-    config = BenchmarkConfig()
-    config.batch_sizes = []
-    with pytest.raises(UsageError, match="batch_sizes is empty"):
-        config.check()
 
 
 def test_data_is_looked_for_when_it_is_needed(tmp_path: Path) -> None:

@@ -37,29 +37,24 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return made
 
 
-def test_a_function_is_measured_in_a_fresh_process(result: Result) -> None:
+def test_a_result(result: Result) -> None:
+    # A function is measured in a fresh process.
     assert result.ok, str(result)
     (row,) = result.rows
     assert (row["model"], row["runtime"], row["provenance"]) == ("mine", "python", "measured")
     assert [len(samples) for samples in result.samples] == [4]
     assert min(result.samples[0]) > 0
-
-
-def test_a_result_reads_in_a_terminal_and_in_a_notebook(result: Result) -> None:
+    # A result reads in a terminal and in a notebook.
     assert "mine python/cpu" in repr(result)
     assert "calls/s" in str(result)
     page = result._repr_html_()
     assert page.startswith("<table ")
     assert "mine python/cpu" in page
-
-
-def test_a_result_is_a_table_of_pandas(result: Result) -> None:
+    # A result is a table of pandas.
     frame = result.to_pandas()
     assert list(frame["model"]) == ["mine"]
     assert len(frame["samples_ms"][0]) == 4
-
-
-def test_a_result_is_a_table_of_polars(result: Result) -> None:
+    # A result is a table of polars.
     pytest.importorskip("polars", reason="polars takes 180 MB, and nothing else here needs it")
     failed = {**result.rows[0], "status": "failed", "latency_p50_ms": None}
     failed |= {"samples": {}, "sampling": {}}
@@ -68,6 +63,16 @@ def test_a_result_is_a_table_of_polars(result: Result) -> None:
     assert frame["model"].to_list() == ["mine", "mine"]
     assert [len(samples) for samples in frame["samples_ms"].to_list()] == [0, 4]
     assert Result("r", []).to_polars().is_empty()
+    # Two results are compared by the rules of compare.
+    other = Result("other", [{**row, "run_id": "other", "result_id": "o"} for row in result.rows])
+    lines = result.compare(other)
+    assert [line["run_id"] for line in lines] == ["other", result.run_id]
+    assert lines[0]["speedup"] == 1.0
+    # What a page shows of a name is escaped.
+    hostile = Result("r", [{**result.rows[0], "model": "<script>"}])
+    page, (ours, *more) = hostile._repr_html_(), result._repr_html_().split("<script>")[1:]
+    assert "&lt;script&gt; python/cpu" in page
+    assert page.split("<script>")[1:] == [ours, *more]
 
 
 def test_without_polars_the_install_is_named(
@@ -139,25 +144,11 @@ def test_a_live_object_is_called_no_file_that_its_owner_has_not(tmp_path: Path) 
     assert first.endswith("it was made again to look at it, and is in every worker.")
 
 
-def test_two_results_are_compared_by_the_rules_of_compare(result: Result) -> None:
-    other = Result("other", [{**row, "run_id": "other", "result_id": "o"} for row in result.rows])
-    lines = result.compare(other)
-    assert [line["run_id"] for line in lines] == ["other", result.run_id]
-    assert lines[0]["speedup"] == 1.0
-
-
 def test_a_result_is_drawn(result: Result, tmp_path: Path) -> None:
     result.plot().save(str(tmp_path / "chart.svg"))
     assert (tmp_path / "chart.svg").read_text().lstrip().startswith("<svg")
     with pytest.raises(UsageError, match="no chart 'pie'"):
         result.plot("pie")
-
-
-def test_what_a_page_shows_of_a_name_is_escaped(result: Result) -> None:
-    hostile = Result("r", [{**result.rows[0], "model": "<script>"}])
-    page, (ours, *more) = hostile._repr_html_(), result._repr_html_().split("<script>")[1:]
-    assert "&lt;script&gt; python/cpu" in page
-    assert page.split("<script>")[1:] == [ours, *more]
 
 
 def test_a_live_module_goes_over_with_its_weights(tmp_path: Path) -> None:

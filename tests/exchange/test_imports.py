@@ -325,13 +325,11 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         files_of(kind_of("timm"), tmp_path)
 
 
-def test_every_kind_has_files_that_are_right_and_files_that_are_wrong() -> None:
+def test_kinds_and_sources() -> None:
+    # Every kind has files that are right and files that are wrong.
     tables = {"parquet", "tidy"}  # held in test_imports_parquet.py
     assert {one.kind for one in GOOD} | {"json", "csv"} | tables == set(KINDS)
     assert {one.kind for one in BAD} | {"csv"} | tables == set(KINDS)
-
-
-def test_a_source_says_only_what_is_known() -> None:
     assert Source("a").to_dict() == {"name": "a"}
 
 

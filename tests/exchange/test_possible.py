@@ -179,7 +179,8 @@ def test_every_number_has_a_least_and_a_most(form: str, tmp_path: Path) -> None:
         assert (error.file, error.line) == (path, 4 if form == "json" else 2)
 
 
-def test_a_table_is_held_to_the_same_ranges_as_a_row() -> None:
+def test_a_table_breaks_no_rule() -> None:
+    # A table is held to the same ranges as a row.
     con = duckdb.connect()
     for column, number in itertools.product(NUMBERS, (*BEYOND, 0, 1, 2)):
         if column.kind == "int" and not (math.isfinite(number) and abs(number) < 2**63):
@@ -192,9 +193,7 @@ def test_a_table_is_held_to_the_same_ranges_as_a_row() -> None:
             assert can_be is wanted, (column.name, number)
         if number in BEYOND:
             assert can_be is ((column.name, number) in ALLOWED), (column.name, number)
-
-
-def test_a_table_of_nothing_breaks_no_rule() -> None:
+    # A table of nothing breaks no rule.
     con = duckdb.connect()
     nothing = ", ".join(f'NULL::{SQL_TYPES[c.kind]} AS "{c.name}"' for c in COLUMNS)
     asked = ", ".join(rule.condition for rule in rules(list(BY_NAME)))

@@ -80,7 +80,8 @@ def test_a_title_stays_when_it_is_measured_again(name: str) -> None:
     assert title(row(**{name: None})) == NAME
 
 
-def test_launches_of_the_newest_run_count() -> None:
+def test_which_launches_are_shown() -> None:
+    # Launches of the newest run count.
     rows = [
         row(latency_p50_ms=9.0),
         *(
@@ -93,15 +94,11 @@ def test_launches_of_the_newest_run_count() -> None:
     assert one is not None
     assert name == NAME
     assert (one.median, one.low, one.high, one.launches) == (6.0, 5.0, 7.0, 3)
-
-
-def test_a_mean_stands_in_where_steps_were_too_short() -> None:
+    # A mean stands in where steps were too short.
     one = value(measurement_of([row(latency_p50_ms=None)]), LATENCY)
     assert one is not None
     assert one.median == 4.5
-
-
-def test_a_time_that_is_unusable_is_no_point_of_a_trend() -> None:
+    # A time that is unusable is no point of a trend.
     rows = [
         row(launch=n, latency_p50_ms=ms, quality=q)
         for n, (ms, q) in enumerate([(5.0, "fixed"), (50.0, "unusable"), (7.0, "converged")])
@@ -188,25 +185,18 @@ def test_launches_of_other_weights_or_workarounds_are_entries_by_name(
     assert set(named(*every, lost).values()) == {4}
 
 
-def test_versions_in_an_import_are_entries_not_launches() -> None:
+def test_entries_of_a_trend() -> None:
+    # Versions in an import are entries not launches.
     assert named(of_version("1.13"), of_version("2.1.0"), of_version("2.4.0")) == {
         f"{NAME} (torch={torch})": 1 for torch in ("1.13", "2.1.0", "2.4.0")
     }
-
-
-def test_rows_that_nothing_tells_apart_are_told_apart_by_their_ids() -> None:
     same = [of_version("1.13", result_id=name) for name in "ab"]
     assert set(named(*same)) == {f"{NAME} (result a)", f"{NAME} (result b)"}
-
-
-def test_of_an_import_with_many_moments_the_newest_counts() -> None:
+    # Of an import with many moments the newest counts.
     days = [row(provenance="imported", started_at=f"2026-01-0{day}") for day in (1, 3, 2)]
     ((name, (one,), _),) = newest(days)
     assert (name, one["started_at"]) == (NAME, "2026-01-03")
-
-
-def test_what_failed_before_its_threads_were_known_is_of_its_series() -> None:
-    """Else a pipeline would go on showing what worked once."""
+    # Else a pipeline would go on showing what worked once.
     worked = [row(threads=n, device_name="A", series_key=f"s{n}") for n in (2, 4)]
     lost = row(device_name="A", run_id="r2", started_at="2026-01-05", **FAILED)
     worked[1]["started_at"] = "2026-01-02"

@@ -50,7 +50,8 @@ def launch(number: int = 0, batch: int = 8, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_figure_that_is_not_known_is_left_out_and_is_no_zero() -> None:
+def test_rows_of_a_tracker() -> None:
+    # A figure that is not known is left out and is no zero.
     known = tracked(row(latency_p99_ms=None, latency_mean_ms=math.nan, extra={"x": 0.0}), RUN)
     assert known.figures == {
         "latency_p50_ms": 4.0,
@@ -58,9 +59,7 @@ def test_a_figure_that_is_not_known_is_left_out_and_is_no_zero() -> None:
         "memory_peak_mb": 100.0,
         "extra.x": 0.0,
     }
-
-
-def test_parameters_are_what_was_asked_and_tags_what_came_of_it() -> None:
+    # Parameters are what was asked and tags what came of it.
     known = tracked(launch(options={"jax.flag": True}, quality="converged"), RUN)
     asked = known.parameters
     assert {name: asked[name] for name in ("model", "batch_size", "threads", "device_name")} == {
@@ -74,6 +73,28 @@ def test_parameters_are_what_was_asked_and_tags_what_came_of_it() -> None:
     assert (known.tags["quality"], known.tags["latency_p99_rough"]) == ("converged", "true")
     assert "batch 8" not in known.series
     assert known.name == f"{known.configuration} launch 0"
+    # The run of a fleets node does not name its machine.
+    fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", "her-laptop.corp")
+    result = tracked(row(run_id=part_id(fleet, node)), {})
+    assert result.tags["run_id"] == result.document["run_id"] == f"{fleet}.f00dba"
+    assert tracked(row(run_id="import-v1.2-abcdef"), {}).tags["run_id"] == "import-v1.2-abcdef"
+    # Neither a person nor a host goes along.
+    run = {**RUN, "environment": {"machine": "her-laptop"}, "command": "accelbench run secret"}
+    path = "/home/ada/nets/secret.onnx"
+    known = tracked(launch(weights=path, conditions={"file": path}, message=path), run)
+    text = json.dumps([dict(known.parameters), dict(known.tags), known.notes, known.document])
+    assert "her-laptop" not in text
+    assert "accelbench run" not in text
+    assert "ada" not in text
+    assert text.count("~/nets/secret.onnx") == 5
+    # Outputs that were wrong in one launch are no good in its neighbour.
+    given: list[TrackedResult] = []
+    kept = type(TRACKERS["mlflow"])("Kept", lambda _, every: len(given.extend(every) or given), str)
+    wrong = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
+    alike = {"run_id": "r1", "case_id": "c"}
+    rows = [launch(0, verification="ok", **alike), launch(1, **alike) | FAILED | wrong]
+    export_tracked(kept, "", rows, {})
+    assert [result.tags["verification"] for result in given] == ["failed", "failed"]
 
 
 @pytest.mark.parametrize(
@@ -96,24 +117,6 @@ def test_what_was_not_measured_on_that_device_says_so_in_its_name(
     assert told.get("emulated") == "true" or told["provenance"] == changes["provenance"]
 
 
-def test_the_run_of_a_fleets_node_does_not_name_its_machine() -> None:
-    fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", "her-laptop.corp")
-    result = tracked(row(run_id=part_id(fleet, node)), {})
-    assert result.tags["run_id"] == result.document["run_id"] == f"{fleet}.f00dba"
-    assert tracked(row(run_id="import-v1.2-abcdef"), {}).tags["run_id"] == "import-v1.2-abcdef"
-
-
-def test_neither_a_person_nor_a_host_goes_along() -> None:
-    run = {**RUN, "environment": {"machine": "her-laptop"}, "command": "accelbench run secret"}
-    path = "/home/ada/nets/secret.onnx"
-    known = tracked(launch(weights=path, conditions={"file": path}, message=path), run)
-    text = json.dumps([dict(known.parameters), dict(known.tags), known.notes, known.document])
-    assert "her-laptop" not in text
-    assert "accelbench run" not in text
-    assert "ada" not in text
-    assert text.count("~/nets/secret.onnx") == 5
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_text_in_every_field_that_a_page_shows(name: str) -> None:
     known = tracked(row(model=name, device_name=name, warnings=[name], options={name: name}), {})
@@ -121,16 +124,6 @@ def test_a_name_is_text_in_every_field_that_a_page_shows(name: str) -> None:
     shown += [*known.parameters, *known.tags.values()]
     assert all(text.isprintable() for text in shown)
     assert name not in ACTING or name not in shown
-
-
-def test_outputs_that_were_wrong_in_one_launch_are_no_good_in_its_neighbour() -> None:
-    given: list[TrackedResult] = []
-    kept = type(TRACKERS["mlflow"])("Kept", lambda _, every: len(given.extend(every) or given), str)
-    wrong = {"status": "failed", "reason": "wrong_outputs", "verification": "failed"}
-    alike = {"run_id": "r1", "case_id": "c"}
-    rows = [launch(0, verification="ok", **alike), launch(1, **alike) | FAILED | wrong]
-    export_tracked(kept, "", rows, {})
-    assert [result.tags["verification"] for result in given] == ["failed", "failed"]
 
 
 def test_what_never_ran_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

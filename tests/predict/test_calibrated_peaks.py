@@ -37,45 +37,37 @@ def limits(
     return {(platform, name): measured}
 
 
-def test_measured_peaks_go_before_a_middle_device() -> None:
+def test_whose_peaks_go_first() -> None:
+    # Measured peaks go before a middle device.
     calibrated = limits(fp32=250e9)
     assert facts_for(HERE).fp32 == 1.0
     facts = facts_for(HERE, calibrated)
     assert (facts.fp32, facts.bandwidth, facts.source) == (0.25, 20.0, "measured 2026-03-04")
     assert not peaks_are_known(HERE)
     assert peaks_are_known(HERE, calibrated)
-
-
-def test_measured_peaks_go_before_a_vendors() -> None:
+    # Measured peaks go before a vendors.
     calibrated = limits("cuda", CARD.device, fp32=50e12, bf16=700e12)
     assert facts_for(CARD).peak("bf16") == 989.5
     assert facts_for(CARD, calibrated).peak("bf16") == 700.0
     assert facts_for(replace(CARD, precision="amp-bf16"), calibrated).peak("amp-bf16") == 700.0
     assert facts_for(replace(CARD, precision="fp32"), calibrated).peak("fp32") == 50.0
-
-
-def test_another_device_and_another_platform_keep_theirs() -> None:
+    # Another device and another platform keep theirs.
     calibrated = limits("cuda", CARD.device, fp32=50e12)
     for place in (HERE, replace(CARD, device="NVIDIA H200"), replace(CARD, hardware="rocm")):
         assert facts_for(place, calibrated) == facts_for(place)
 
 
-def test_engines_on_the_same_cpu_have_its_peaks() -> None:
+def test_peaks_of_engines_and_precisions() -> None:
+    # Engines on the same cpu have its peaks.
     calibrated = limits(fp32=250e9)
     openvino = replace(HERE, hardware="openvino", runtime="openvino")
     assert facts_for(openvino, calibrated).fp32 == 0.25
-
-
-def test_what_pytorch_multiplies_slowly_another_engine_widens() -> None:
-    """fp16 without a unit for it: 1 % of fp32 in PyTorch, fp32 in ONNX Runtime."""
+    # fp16 without a unit for it: 1 % of fp32 in PyTorch, fp32 in ONNX Runtime.
     calibrated = limits(fp32=250e9, fp16=2e9)
     half = replace(HERE, precision="fp16")
     assert facts_for(half, calibrated).peak("fp16") == pytest.approx(0.002)
     other = replace(half, runtime="onnxruntime")
     assert facts_for(other, calibrated).peak("fp16") == 0.25
-
-
-def test_a_precision_that_was_not_measured_meets_the_fp32_peak() -> None:
     int8 = replace(HERE, precision="int8")
     assert facts_for(int8, limits(fp32=250e9)).peak("int8") == 0.25
 

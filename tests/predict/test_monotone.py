@@ -44,15 +44,14 @@ class MeasuredTwice(FallingPredictor):
         return replace(super().predict(features), basis=tuple(bases))
 
 
-def test_adjacent_violators_are_pooled_by_weight() -> None:
+def test_answers_are_pooled() -> None:
+    # Adjacent violators are pooled by weight.
     values = np.array([1.0, 3.0, 2.0, 4.0, 0.0])
     assert isotonic(values, np.ones(5)) == pytest.approx([1.0, 2.25, 2.25, 2.25, 2.25])
     assert isotonic(values[:3], np.array([1.0, 3.0, 1.0])) == pytest.approx([1.0, 2.75, 2.75])
     rising = np.arange(4.0)
     assert isotonic(rising, np.ones(4)).tolist() == rising.tolist()
-
-
-def test_only_batches_of_one_configuration_are_held_against_each_other() -> None:
+    # Only batches of one configuration are held against each other.
     cases = [made_case(1, place, batch).case for batch in (4, 1) for place in (HERE, THERE)]
     value = np.array([8.0, 1.0, 9.0, 0.5])  # here 9 for one item and 8 for four
     bases = (Basis.OTHER_MODELS,) * 4
@@ -61,9 +60,7 @@ def test_only_batches_of_one_configuration_are_held_against_each_other() -> None
     assert made.value == pytest.approx([pooled, 1.0, pooled, 0.5])
     assert made.low == pytest.approx(made.value / 2)
     assert made.high == pytest.approx(made.value * 2)
-
-
-def test_what_is_known_better_moves_less() -> None:
+    # What is known better moves less.
     cases = [made_case(1, HERE, batch).case for batch in (1, 2)]
     value, half = np.array([9.0, 8.0]), np.array([1.01, 2.0])
     made = BatchSeries.of(cases).rising(
@@ -165,7 +162,8 @@ def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(
         assert values == sorted(values), name
 
 
-def test_what_was_measured_is_pooled_with_nothing() -> None:
+def test_batches_between_and_beyond() -> None:
+    # What was measured is pooled with nothing.
     cases = [made_case(1, HERE, batch).case for batch in (1, 2, 4, 8)]
     value = np.array([9.0, 8.0, 7.0, 20.0])
     bases = (Basis.OTHER_SIZES, Basis.MEASURED, Basis.OTHER_SIZES, Basis.OTHER_SIZES)
@@ -178,9 +176,7 @@ def test_what_was_measured_is_pooled_with_nothing() -> None:
     assert (made.value <= made.high).all()
     # Of memory nothing was measured there.
     assert predicted.as_measured(cases, known, "memory") is predicted
-
-
-def test_no_batch_is_predicted_quicker_than_a_smaller_one_was_measured() -> None:
+    # No batch is predicted quicker than a smaller one was measured.
     cases = [made_case(1, HERE, batch).case for batch in (1, 4, 16, 2)]
     value = np.array([30.0, 5.0, 6.0, 9.0])
     predicted = CasePredictions(value, value / 2, value * 2, (Basis.OTHER_SIZES,) * 4)

@@ -58,8 +58,8 @@ def parts_of(*cases: PredictedCase, database: Database | None = None) -> list[di
     return list(answer(cases, known.of, known.stored.learnable, traces).figures)  # type: ignore[arg-type]
 
 
-def test_a_request_is_its_parts() -> None:
-    """The terms of a request are those of its prefill, and of decoding each further token."""
+def test_parts_of_a_request() -> None:
+    # The terms of a request are those of its prefill, and of decoding each further token.
     traced = TracedCase(request(new=33), Traces(trace=False).of("gpt2", request(new=33).shapes))
     parts = [
         TracedCase(part, traced.passes)
@@ -67,10 +67,7 @@ def test_a_request_is_its_parts() -> None:
     ]
     whole, first, following = time_terms([traced, *parts])
     assert whole == pytest.approx(first + 32 * following)
-
-
-def test_every_token_takes_at_least_reading_the_weights() -> None:
-    """124 million weights of two bytes at 3.35 TB/s, however many requests there are at once."""
+    # 124 million weights of two bytes at 3.35 TB/s, however many requests there are at once.
     single, several = parts_of(request(), request(batch=256))
     assert single["tpot_ms"] > 124e6 * 2 / 3.35e12 * 1e3
     assert several["ttft_ms"] > 4 * single["ttft_ms"] / 3
@@ -79,6 +76,11 @@ def test_every_token_takes_at_least_reading_the_weights() -> None:
     assert single["tpot_ms"] <= several["tpot_ms"] < 4 * single["tpot_ms"]
     sum_of_parts = single["ttft_ms"] + 31 * single["tpot_ms"]
     assert single["latency_ms"] == pytest.approx(sum_of_parts, rel=1e-6)
+    # What is no request has no parts.
+    spec = find("bert-tiny")
+    case = PredictedCase(spec.id, spec.family, settle(spec, Shapes(1)), H100)
+    (figures,) = parts_of(case)
+    assert figures["ttft_ms"] is figures["tpot_ms"] is figures["measured_ttft_ms"] is None
 
 
 def test_a_longer_prompt_costs_the_first_token_its_work_and_the_others_its_cache(
@@ -149,13 +151,6 @@ def test_a_model_that_generates_is_asked_for_requests_as_run_measures_it() -> No
     assert (prompt.prompt_tokens, prompt.sequence) == (64, None)
     assert {s.new_tokens for s in shapes_of("pytorch", "onnxruntime")} == {None}
     assert shapes_of("pytorch", new_tokens=0)[0].new_tokens is None
-
-
-def test_what_is_no_request_has_no_parts() -> None:
-    spec = find("bert-tiny")
-    case = PredictedCase(spec.id, spec.family, settle(spec, Shapes(1)), H100)
-    (figures,) = parts_of(case)
-    assert figures["ttft_ms"] is figures["tpot_ms"] is figures["measured_ttft_ms"] is None
 
 
 def test_parts_come_to_the_whole_and_what_was_measured_stays(tmp_path: Path) -> None:

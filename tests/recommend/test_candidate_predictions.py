@@ -111,12 +111,10 @@ def test_named_devices_without_results_are_ranked_by_their_predictions(
     assert not answer["clear_winner"]
 
 
-def test_a_prediction_of_a_stand_in_device_does_not_rank_a_platform() -> None:
+def test_what_is_not_predicted() -> None:
     ranked = scores(HardwareSelector(), "cuda:NVIDIA H100 80GB HBM3", "rocm", "mps")
     assert {score["basis"] for score in ranked.values()} == {"rule"}
-
-
-def test_what_the_rules_rate_equally_is_a_tie() -> None:
+    # What the rules rate equally is a tie.
     answer = ask(
         HardwareSelector(), "cuda:0", "cuda:1", "cpu", model_family="vision", model_name="x"
     )
@@ -124,21 +122,14 @@ def test_what_the_rules_rate_equally_is_a_tie() -> None:
     tied = [name for name, score in scored if score == scored[0][1]]
     assert len(tied) > 1
     assert answer["no_clear_winner_between"] == tied
-
-
-def test_of_a_model_without_a_graph_nothing_is_predicted() -> None:
     answer = ask(HardwareSelector(), model_name="somebody-elses", model_family="vision")
     assert not any("predictions" in score for score in answer["all_scores"].values())
-
-
-def test_where_no_peaks_are_documented_and_nothing_was_measured_nothing_is_predicted() -> None:
+    # Where no peaks are documented and nothing was measured nothing is predicted.
     own = {"hardware_preferences": {"abacus": {"cost_factor": 1.0}}}
     chosen = scores(HardwareSelector(config_path=own), "abacus", "cpu")
     assert "predictions" in chosen["cpu"]
     assert "predictions" not in chosen["abacus"]
-
-
-def test_what_cannot_be_chosen_is_not_predicted() -> None:
+    # What cannot be chosen is not predicted.
     chosen = scores(HardwareSelector(), "cpu", "qnn", mode="training")
     assert "predictions" in chosen["cpu"]
     assert chosen["qnn"]["compatible"] is False

@@ -37,7 +37,8 @@ def levels(chosen: Any, family: str = "embedding") -> dict[str, tuple[bool, str,
     }
 
 
-def test_a_page_is_read_with_the_documents_marks() -> None:
+def test_a_page_is_read() -> None:
+    # A page is read with the documents marks.
     found = of_markdown(PAGE, "page").entries
     embedding = {key[1]: (e.compatible, e.rating) for key, e in found.items() if "emb" in key[0]}
     assert embedding == {
@@ -51,9 +52,7 @@ def test_a_page_is_read_with_the_documents_marks() -> None:
     }  # N/A alone: nobody tried
     assert found[("text_generation", "rocm", "")].rating is None
     assert found[("text_generation", "mps", "")].rating == "low"
-
-
-def test_our_own_page_is_read_as_well() -> None:
+    # Our own page is read as well.
     rows = [
         {**result(), "result_id": "a", "run_id": "r", "arm": "", "device": "cpu:0"},
         {**result(hardware="cuda", latency_p50_ms=1.0), "result_id": "b", "run_id": "r",

@@ -36,15 +36,14 @@ def option(
     )  # fmt: skip
 
 
-def test_an_estimate_beats_what_was_measured_only_by_its_slow_end() -> None:
+def test_what_is_on_the_front() -> None:
+    # An estimate beats what was measured only by its slow end.
     known = option((5.0, 5.0), (200.0, 200.0))
     hopeful = option((4.0, 6.0), (250.0, 160.0), hardware="rocm")
     surely = option((3.0, 4.0), (300.0, 250.0), hardware="cpu")
     assert pareto([known, hopeful]) == [known]
     assert pareto([known, surely]) == [surely]
-
-
-def test_equals_are_both_on_the_front_and_one_alone_is() -> None:
+    # Equals are both on the front and one alone is.
     one = option((5.0, 5.0), (200.0, 200.0))
     other = option((5.0, 5.0), (200.0, 200.0), hardware="rocm")
     assert pareto([other, one]) == pareto([one, other])

@@ -36,12 +36,14 @@ def test_what_names_no_limit_is_refused(given: Any) -> None:
         limits_named(given)
 
 
-def test_none_is_no_limit_and_numbers_of_any_kind_are_plain() -> None:
+def test_limits_and_batches_in_order() -> None:
+    # None is no limit and numbers of any kind are plain.
     found = limits_named(
         {"memory_mb": None, "max_error": np.float32(0.5), "max_power": np.int64(3)}
     )
     assert found == Limits(max_error=0.5, max_power=3)
     assert {type(value) for value in found.given.values()} == {float}
+    assert batches(iter([8, 1, np.int64(8), 4.0])) == [1, 4, 8]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +54,6 @@ def test_batch_sizes_that_are_none_are_refused_in_one_sentence(given: Any) -> No
     with pytest.raises(UsageError, match="batch") as refused:
         batches(given)
     assert len(str(refused.value)) < 160
-
-
-def test_batch_sizes_are_taken_once_and_in_order() -> None:
-    assert batches(iter([8, 1, np.int64(8), 4.0])) == [1, 4, 8]
 
 
 # -- an estimate is judged by its dear end
