@@ -80,7 +80,8 @@ def dry_day(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_every_part_of_the_dry_form_answers(dry_day: dict[str, Any]) -> None:
+def test_the_dry_form(dry_day: dict[str, Any]) -> None:
+    # Every part of the dry form answers.
     parts = dry_day["parts"]
     assert tuple(parts) == PARTS
     statuses = {name: one["status"] for name, one in parts.items()}
@@ -89,9 +90,7 @@ def test_every_part_of_the_dry_form_answers(dry_day: dict[str, Any]) -> None:
     assert all(one["reason"] for one in parts.values() if one["status"] == "not_here")
     assert all(one["figures"] for one in parts.values() if one["status"] == "ok")
     assert dry_day["reached"]
-
-
-def test_the_dry_form_measures_and_verifies(dry_day: dict[str, Any]) -> None:
+    # The dry form measures and verifies.
     found = {name: one["figures"] for name, one in dry_day["parts"].items()}
     bf16 = found["precisions"]["resnet-tiny batch 1 inference bf16"]
     assert bf16["verification"] == "ok"
@@ -144,17 +143,21 @@ def test_what_comes_after_the_limit_is_not_reached(dry: Day) -> None:
     assert kept["late"]["reason"]
 
 
-def test_a_part_that_crashes_takes_nothing_with_it(dry: Day) -> None:
+def test_parts_that_end(dry: Day) -> None:
+    # A part that crashes takes nothing with it.
     entry = running.run_part(Part("crash", 1, lambda at: os._exit(7)), dry, 20)
     assert entry["status"] == "failed"
     assert entry["reason"].endswith("exit code 7")
-
-
-def test_an_unreached_limit_is_no_good_end(dry: Day) -> None:
+    # An unreached limit is no good end.
     part = Part("limits", 1, lambda at: at.at_most("too much", 2.0, 1.0))
     entry = running.run_part(part, dry, 20)
     assert entry["status"] == "ok"
     assert not running.is_good(entry)
+    # As many intervals may miss as chance explains.
+    assert [launches.most_missed(n) for n in (1, 2, 10)] == [1, 2, 4]
+    kept = Kept(dry)
+    launches.covering(kept, [[1.0, 1.1, 1.0, 1.05, 1.1, 1.02]])
+    assert kept.figures["A/A"]["comparisons"] == 1
 
 
 # -- a bare machine -----------------------------------------------------------------------
@@ -240,13 +243,6 @@ def test_engines_have_to_have_run_where_they_were_asked_to(
         "bert-base batch 8 inference fp32: device",
         "t5 batch 8 inference fp32: share of time on the device",
     ]
-
-
-def test_as_many_intervals_may_miss_as_chance_explains(dry: Day) -> None:
-    assert [launches.most_missed(n) for n in (1, 2, 10)] == [1, 2, 4]
-    kept = Kept(dry)
-    launches.covering(kept, [[1.0, 1.1, 1.0, 1.05, 1.1, 1.02]])
-    assert kept.figures["A/A"]["comparisons"] == 1
 
 
 class Clock:

@@ -48,10 +48,7 @@ def packages(room: str = "") -> set[str]:
     return {p.parent.name for p in (SOURCES / room).glob("*/__init__.py")}
 
 
-def test_every_room_has_its_layer() -> None:
+def test_rooms_and_floors() -> None:
     assert packages() == {name for name in layers() if "." not in name}
-
-
-def test_every_floor_of_a_run_has_its_layer() -> None:
     floors = {name for name in layers() if name.startswith("run.")}
     assert {f"run.{name}" for name in packages("run")} <= floors

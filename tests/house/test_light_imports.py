@@ -62,23 +62,14 @@ def modules_of(room: str) -> list[str]:
     return [name.removesuffix(".__init__") for name in dotted if not name.endswith("__main__")]
 
 
-def test_the_check_itself_sees_a_heavy_import() -> None:
+def test_imports() -> None:
     assert "numpy" in imported_by(IMPORT.format(names=["numpy"])) & HEAVY
-
-
-def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not imported_by(IMPORT.format(names=["accelbench"])) & (HEAVY | RENDERING | {"typer"})
-
-
-def test_the_plugin_of_pytest_imports_nothing_of_ours() -> None:
-    """pytest loads it in every run of whoever has accelbench installed, whatever is tested."""
+    # pytest loads it in every run of whoever has accelbench installed, whatever is tested.
     plugin = "accelbench.pytest_plugin.plugin"
     code = IMPORT.replace('name.split(".")[0] for name', "name for name")
     ours = {name for name in imported_by(code.format(names=[plugin])) if "accelbench" in name}
     assert ours == {"accelbench", "accelbench.pytest_plugin", plugin}
-
-
-def test_the_help_of_the_program_imports_nothing_heavy() -> None:
     loaded = imported_by(ASK_FOR_HELP.format(words=["--help"]))
     assert not loaded & (HEAVY | RENDERING)
 

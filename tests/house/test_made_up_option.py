@@ -87,13 +87,10 @@ def printed(copy: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_it_arrives_in_the_worker(ended: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_an_option(ended: tuple[dict[str, Any], dict[str, Any]], copy: Path) -> None:
     (row,) = ended[0]["results"]
     assert row["weights_digest"] == "scripted-0 haste 7"
-
-
-def test_a_plan_file_says_it(ended: tuple[dict[str, Any], dict[str, Any]], copy: Path) -> None:
-    """Its key is made of the option: nothing else names it."""
+    # Its key is made of the option: nothing else names it.
     schema = json.loads(printed(copy, "run", "--plan-schema"))
     assert schema["properties"]["run"]["properties"]["haste"]["description"] == "Made up."
     plan = copy.parent / "plan.toml"
@@ -101,9 +98,6 @@ def test_a_plan_file_says_it(ended: tuple[dict[str, Any], dict[str, Any]], copy:
     printed(copy, "run", str(plan), "--save-plan", "again.json")
     saved = json.loads((copy.parent / "again.json").read_text(encoding="utf-8"))
     assert saved["run"] == {"haste": 9}
-
-
-def test_the_journal_says_it(ended: tuple[dict[str, Any], dict[str, Any]]) -> None:
     assert ended[1]["settings"]["haste"] == 7
 
 
@@ -137,14 +131,12 @@ def _named(node: ast.AST) -> set[str]:
     return set()
 
 
-def test_settings_are_the_same_from_json() -> None:
+def test_settings() -> None:
+    # Settings are the same from json.
     settings = RunSettings(run_id="run", seed=3, data="/pictures", launches=5, budget=60.0)
     body = json.loads(json.dumps(settings.to_dict()))
     assert RunSettings.from_dict(body) == settings
     assert list(body)[: 1 + len(JobSettings.names())] == ["run_id", *JobSettings.names()]
-
-
-def test_what_is_not_said_has_its_default() -> None:
     assert RunSettings.from_dict({"run_id": "run"}) == RunSettings(run_id="run")
 
 
