@@ -64,7 +64,8 @@ def test_a_page_and_its_chart_say_1_13_where_means_say_0_891(database: Database)
         assert values["cuda"] / values["cpu"] == pytest.approx(ratio)
 
 
-def test_twice_the_throughput_is_told_beside_a_median_of_half() -> None:
+def test_rates_and_changes_of_software() -> None:
+    # Twice the throughput is told beside a median of half.
     slow_tail = timed(20.0, latency_p50_ms=5.0)
     steady = timed(10.0, latency_p50_ms=10.1, **GPU)  # twice the throughput
     rows = [slow_tail, steady]
@@ -74,6 +75,14 @@ def test_twice_the_throughput_is_told_beside_a_median_of_half() -> None:
     assert "pytorch on cpu in fp32" in line.partition(";")[0]
     assert "pytorch on cuda in fp32 takes 2.02× as long" in line
     assert "(0.50×)" in line
+    # No line falls from 866 to 562 ms where the software changes.
+    rows = [
+        *(theirs(ms, batch, "2.4.0") for batch, ms in ((256, 289.0), (512, 577.0), (768, 866.0))),
+        theirs(562.0, 1024, "2.9.1"),
+    ]
+    made = picture(CHARTS["latency-by-batch"], Subject(points(rows)))
+    assert made is not None
+    assert [one["value"] for one in made.records] == [289.0, 577.0, 866.0]
 
 
 def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database: Database) -> None:
@@ -91,16 +100,6 @@ def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database: Database)
     assert card["speedup"] == pytest.approx(1.36)
     assert card["differs"] == []
     assert "torch 2.9.1" in card["faster_unlike"][0]
-
-
-def test_no_line_falls_from_866_to_562_ms_where_the_software_changes() -> None:
-    rows = [
-        *(theirs(ms, batch, "2.4.0") for batch, ms in ((256, 289.0), (512, 577.0), (768, 866.0))),
-        theirs(562.0, 1024, "2.9.1"),
-    ]
-    made = picture(CHARTS["latency-by-batch"], Subject(points(rows)))
-    assert made is not None
-    assert [one["value"] for one in made.records] == [289.0, 577.0, 866.0]
 
 
 def test_three_cells_of_162_239_and_238_ms_say_what_tells_them_apart(database: Database) -> None:

@@ -43,7 +43,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     return made
 
 
-def test_a_recommendation_has_the_range_of_few_launches(database: Database) -> None:
+def test_one_range_everywhere(database: Database) -> None:
+    # A recommendation has the range of few launches.
     words = ("recommend", "bert-tiny", "vit-tiny", "--hardware", "cpu", "--json")
     few, wild = json.loads(said(database, *words))["recommendations"]
     (score,) = few["all_scores"].values()
@@ -55,9 +56,7 @@ def test_a_recommendation_has_the_range_of_few_launches(database: Database) -> N
     assert (interval["low"], interval["high"]) == (None, None)
     assert interval["why_no_ends"]
     assert NOT_KNOWN in said(database, *words[:-1])
-
-
-def test_pages_have_the_range_of_few_launches(database: Database) -> None:
+    # Pages have the range of few launches.
     page = visitor(database)
     shown = f"{digits(min(FEW))} … {digits(max(FEW))}, range of 3 launches"
     table = page.get("/results").text
@@ -68,9 +67,7 @@ def test_pages_have_the_range_of_few_launches(database: Database) -> None:
         assert shown in text
     assert NOT_KNOWN in table
     assert "range of 5" not in table
-
-
-def test_records_of_charts_have_the_range(database: Database) -> None:
+    # Records of charts have the range.
     points = subject_in(database, {}, None).points
     records = {
         str(point.row["model"]): record(point, point.latency) for point in points if point.latency

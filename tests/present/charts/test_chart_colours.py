@@ -160,9 +160,13 @@ def test_the_example_of_a_plugin_declares_one_that_is_told_from_ours() -> None:
     )
 
 
-def test_a_plugin_s_colour_is_used(registering: Any) -> None:
+def test_colours_of_plugins(registering: Any) -> None:
     registering(hailo=type("HailoDetector", (), {"colour": "#A0B0C0", "detect": None}))
     assert colour_of("hailo") == "#a0b0c0"
+    # A plugin that cannot be imported has a spare one.
+    registering(hailo=ModuleNotFoundError("hailo"))
+    assert colour_of("hailo") in common.SPARE
+    assert colour_of("nobody knows it") in common.SPARE
 
 
 @pytest.mark.parametrize(
@@ -171,9 +175,3 @@ def test_a_plugin_s_colour_is_used(registering: Any) -> None:
 def test_what_is_no_colour_is_never_drawn(registering: Any, declared: object) -> None:
     registering(hailo=type("HailoDetector", (), {"colour": declared, "detect": None}))
     assert colour_of("hailo") in common.SPARE
-
-
-def test_a_plugin_that_cannot_be_imported_has_a_spare_one(registering: Any) -> None:
-    registering(hailo=ModuleNotFoundError("hailo"))
-    assert colour_of("hailo") in common.SPARE
-    assert colour_of("nobody knows it") in common.SPARE

@@ -73,7 +73,8 @@ def test_a_letter_that_no_font_has_is_its_code_point_in_a_png(
     assert "\U0001f999-7b" in texts(draw.svg(spec))  # its viewer may have such a font
 
 
-def test_a_simulated_bar_is_hatched_by_a_pattern_of_the_file_itself() -> None:
+def test_patterns_and_repeated_drawings() -> None:
+    # A simulated bar is hatched by a pattern of the file itself.
     found = ElementTree.fromstring(draw.svg(drawn("hardware-latency").spec))
     patterns = {one.get("id") for one in found.iter(f"{SVG}pattern")}
     named = {
@@ -83,9 +84,6 @@ def test_a_simulated_bar_is_hatched_by_a_pattern_of_the_file_itself() -> None:
     }
     assert named
     assert named <= patterns
-
-
-def test_drawing_the_same_twice_gives_the_same() -> None:
     spec = drawn("pareto").spec
     assert draw.svg(spec) == draw.svg(spec)
 
@@ -113,13 +111,12 @@ def test_hostile_names_are_text_and_nothing_else(name: str, names: tuple[str, st
     assert max(map(len, texts(svg))) < 200
 
 
-def test_a_hostile_name_is_shown_as_it_is_as_far_as_it_does_no_harm(hostile: str) -> None:
+def test_hostile_names_in_each_format(hostile: str) -> None:
+    # A hostile name is shown as it is as far as it does no harm.
     given = subject(names=(hostile, "bert-tiny"))
     said = texts(draw.svg(drawn("hardware-latency", given).spec))
     assert safe(hostile, 36) in [one.replace("\xa0", " ") for one in said]
-
-
-def test_a_hostile_name_of_everything_is_drawn_as_png(hostile: str) -> None:
+    # A hostile name of everything is drawn as png.
     rows = results(hostile)
     columns = ("hardware", "runtime", "precision", "device_name", "run_id", "architecture")
     rows += [{**row, **dict.fromkeys(columns, hostile)} for row in results(hostile)]
@@ -129,9 +126,7 @@ def test_a_hostile_name_of_everything_is_drawn_as_png(hostile: str) -> None:
     # A name is spelled alike in every chart: each is drawn in a quarter, each chart with two names.
     for name in names[HOSTILE.index(hostile) % 4 :: 4]:
         assert draw.png(drawn(name, given).spec).startswith(b"\x89PNG")
-
-
-def test_a_hostile_name_does_not_get_out_of_a_page(hostile: str) -> None:
+    # A hostile name does not get out of a page.
     page = draw.page(drawn("hardware-latency", subject(names=(hostile, "bert-tiny"))))
     assert "<script>alert" not in page
     assert page.count("<script>") == page.count("</script>") == 2

@@ -50,9 +50,24 @@ def test_nothing_can_be_changed(site: TestClient, method: str) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_head_is_answered_without_a_body(site: TestClient) -> None:
+def test_answers_without_programs(site: TestClient) -> None:
     answer = site.head("/")
     assert (answer.status_code, answer.content) == (200, b"")
+    # A picture opened by itself runs nothing.
+    for form in ("svg", "html"):
+        headers = site.get(f"/chart/trend.{form}").headers
+        assert headers["content-security-policy"].endswith("sandbox")
+    # Pages hold no program and no style of their own.
+    page = site.get("/").text
+    scripts = re.findall("<script[^>]*>[^<]*</script>", page)
+    assert scripts
+    assert all(
+        re.fullmatch('<script src="/static/[a-z]+.js" [^>]*></script>', one) for one in scripts
+    )
+    assert page.count("<script") == len(scripts)
+    assert "style=" not in page
+    assert "http://" not in page
+    assert "https://" not in page
 
 
 @pytest.mark.parametrize(
@@ -65,25 +80,6 @@ def test_every_answer_forbids_all_that_is_not_ours(site: TestClient, address: st
     assert headers["referrer-policy"] == "no-referrer"
     assert "server" not in headers
     assert "access-control-allow-origin" not in headers
-
-
-def test_a_picture_opened_by_itself_runs_nothing(site: TestClient) -> None:
-    for form in ("svg", "html"):
-        headers = site.get(f"/chart/trend.{form}").headers
-        assert headers["content-security-policy"].endswith("sandbox")
-
-
-def test_pages_hold_no_program_and_no_style_of_their_own(site: TestClient) -> None:
-    page = site.get("/").text
-    scripts = re.findall("<script[^>]*>[^<]*</script>", page)
-    assert scripts
-    assert all(
-        re.fullmatch('<script src="/static/[a-z]+.js" [^>]*></script>', one) for one in scripts
-    )
-    assert page.count("<script") == len(scripts)
-    assert "style=" not in page
-    assert "http://" not in page
-    assert "https://" not in page
 
 
 # -- the token
@@ -112,12 +108,10 @@ def test_without_the_token_nothing_is_shown(locked: TestClient, address: str) ->
         assert "set-cookie" not in answer.headers
 
 
-def test_a_bearer_is_let_in(locked: TestClient) -> None:
+def test_a_token(locked: TestClient) -> None:
     said = {"authorization": f"Bearer {TOKEN}"}
     assert locked.get("/", headers=said).status_code == 200
-
-
-def test_the_token_becomes_a_cookie_and_leaves_the_address(locked: TestClient) -> None:
+    # The token becomes a cookie and leaves the address.
     answer = locked.get(f"/?hardware=cuda&token={TOKEN}&model=bert")
     assert (answer.status_code, answer.headers["location"]) == (303, "/?hardware=cuda&model=bert")
     cookie = answer.headers["set-cookie"]
@@ -126,9 +120,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(locked: TestClient) -
     assert locked.get("/results?hardware=cuda").status_code == 200  # the client has kept it
     # Who comes with both is led on too: the token stays in no history.
     assert locked.get(f"/?token={TOKEN}").status_code == 303
-
-
-def test_the_way_on_leads_nowhere_else(locked: TestClient) -> None:
+    # The way on leads nowhere else.
     for path in ("//evil.example/", "/\\evil.example", "///evil.example"):
         answer = locked.get(f"http://127.0.0.1:8501{path}?token={TOKEN}")
         assert answer.status_code == 303

@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 
 from accelbench.core.errors import UsageError
 from accelbench.core.figures import SpreadKind, Statistic
-from accelbench.core.worth import REASON_TEXTS, UnusableReason
 from accelbench.judge.ratios import interval_within
 from accelbench.measure.launch_verdicts import interval_of
 from accelbench.present.dashboard.page_query import COLUMNS, GROUPS, PageQuery, asked
@@ -142,7 +141,8 @@ def test_every_column_can_be_ordered_by_both_ways(snapshot: Snapshot, name: str)
     assert len(rising) == 8
 
 
-def test_every_column_can_be_shown_and_grouped_by(site: TestClient) -> None:
+def test_columns_and_pivots(site: TestClient) -> None:
+    # Every column can be shown and grouped by.
     names = [name for name in COLUMNS if name != "cost"]
     page = site.get("/results?" + urlencode([("col", name) for name in names])).text
     for name in names:
@@ -150,6 +150,45 @@ def test_every_column_can_be_shown_and_grouped_by(site: TestClient) -> None:
         assert COLUMNS[name].label in page
     for name in GROUPS:
         assert site.get(f"/results?group={name}").status_code == 200
+    # Columns are those in which rows differ and the rest is said once.
+    page = site.get("/results?model=bert&batch-max=1").text
+    headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
+    assert headings == [
+        *("Model", "Runtime", "Median latency, ms", "Items/s", "Peak memory, MB", "Launches"),
+        "Newest",
+    ]
+    (alike,) = re.findall(r'<p class="alike">(.*?)</p>', page)
+    said = re.sub("<[^>]+>", "", alike)
+    for word in ("cpu", "fp32", "batch 1", "seq 128", "inference", "2 threads", "measured"):
+        assert word in said
+    assert "pytorch" not in said
+    both = site.get("/results?model=bert").text
+    assert re.search(r"<th [^>]*><a [^>]*>Batch", both)
+    # No more are kept than can be compared.
+    found = keys(site.get("/results").text)
+    many = "&".join(f"cell={key}" for key in [*found, *(f"{n:016x}" for n in range(20))])
+    assert "more configurations were chosen than are kept" in site.get(f"/results?{many}").text
+    # A pivot is a page.
+    page = site.get("/results?group=batch&group=runtime&as=pivot&model=bert").text
+    assert page.count("best of the row</span>") == 1
+    assert re.search(r"<strong>\s*<a href=\"/cell/", page)
+    assert "batch down, runtime across" in page
+    narrowed = link(page.partition('class="results pivot"')[2], "4<")
+    assert "batch-min=4&batch-max=4" in narrowed
+    assert len(keys(site.get(narrowed).text)) == 2
+    # A view has a name in its address.
+    name = "fast & <b>small</b>"
+    page = site.get(f"/results?latency-max=5&view={quote(name)}").text
+    assert "Results: <bdi>fast &amp; &lt;b&gt;small&lt;/b&gt;</bdi></h1>" in page
+    assert "<b>small" not in page
+    (form,) = re.findall(r'<form id="naming".*?</form>', page, re.DOTALL)
+    assert '<input type="hidden" name="latency-max" value="5">' in form
+    # Rows are blocks there, without a heading above each figure.
+    table = site.get("/results").text.partition('<table class="results stacked">')[2]
+    body = table.partition("<tbody>")[2].partition("</tbody>")[0]
+    figures = re.findall(r'<td class="figure (?:dim|spare|measured|imported)[^>]*>', body)
+    assert figures
+    assert all("data-label=" in one for one in figures)
 
 
 def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
@@ -176,22 +215,6 @@ def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
     # The page of a cell names it in its heading.
     heading = visitor(made).get(f"/cell/{keys(alone)[0]}").text.partition("</h1>")[2]
     assert "<bdi>H100</bdi></a>" in heading.partition("</div>")[0]
-
-
-def test_columns_are_those_in_which_rows_differ_and_the_rest_is_said_once(site: TestClient) -> None:
-    page = site.get("/results?model=bert&batch-max=1").text
-    headings = re.findall(r"<th scope=\"col\"[^>]*><a [^>]*>([^<]+)", page)
-    assert headings == [
-        *("Model", "Runtime", "Median latency, ms", "Items/s", "Peak memory, MB", "Launches"),
-        "Newest",
-    ]
-    (alike,) = re.findall(r'<p class="alike">(.*?)</p>', page)
-    said = re.sub("<[^>]+>", "", alike)
-    for word in ("cpu", "fp32", "batch 1", "seq 128", "inference", "2 threads", "measured"):
-        assert word in said
-    assert "pytorch" not in said
-    both = site.get("/results?model=bert").text
-    assert re.search(r"<th [^>]*><a [^>]*>Batch", both)
 
 
 def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
@@ -235,13 +258,8 @@ def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -
     assert unescape(link(tray, "remove")).count("cell=") == 1
 
 
-def test_no_more_are_kept_than_can_be_compared(site: TestClient) -> None:
-    found = keys(site.get("/results").text)
-    many = "&".join(f"cell={key}" for key in [*found, *(f"{n:016x}" for n in range(20))])
-    assert "more configurations were chosen than are kept" in site.get(f"/results?{many}").text
-
-
-def test_an_interval_is_that_of_the_launches(snapshot: Snapshot) -> None:
+def test_intervals_of_a_snapshot(snapshot: Snapshot) -> None:
+    # An interval is that of the launches.
     for cell in snapshot.ask("SELECT * FROM cell WHERE launches = 3"):
         times = TIMES[str(cell["runtime"]), int(str(cell["batch_size"]))]
         known, rate = interval(cell, "latency"), interval(cell, "throughput")  # type: ignore[arg-type]
@@ -253,6 +271,21 @@ def test_an_interval_is_that_of_the_launches(snapshot: Snapshot) -> None:
         assert (rate.spread.low, rate.spread.high) == pytest.approx((min(rates), max(rates)))
         assert rate.sure == pytest.approx(interval_of(rates))
         assert (known.spread.kind, known.spread.count) == (SpreadKind.RANGE, 3)
+
+    # The best of a row is marked where it is apart and alike.
+    def rows(address: str) -> list[grouping.PivotRow]:
+        return list(grouping.grouped(snapshot, query_of(f"as=pivot&model=bert&{address}")).rows)
+
+    # Of batch 1 two are too close, of batch 4 one is far ahead.
+    one, four = rows("group=batch&group=runtime")
+    assert (one.best, four.best) == ("", "onnxruntime")
+    # Of a whole model the best are of one batch: alike, and not apart.
+    (model,) = rows("group=model&group=runtime")
+    assert (model.best, model.unlike) == ("", [])
+    # The most items a second are at other batches: not alike.
+    (rate,) = rows("group=model&group=runtime&figure=throughput")
+    assert rate.unlike == ["batch size"]
+    assert rate.best == ""
 
 
 def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
@@ -310,32 +343,6 @@ def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path: Pat
     assert (beyond.count, list(beyond.rows)) == (105, [])
 
 
-def test_the_best_of_a_row_is_marked_where_it_is_apart_and_alike(snapshot: Snapshot) -> None:
-    def rows(address: str) -> list[grouping.PivotRow]:
-        return list(grouping.grouped(snapshot, query_of(f"as=pivot&model=bert&{address}")).rows)
-
-    # Of batch 1 two are too close, of batch 4 one is far ahead.
-    one, four = rows("group=batch&group=runtime")
-    assert (one.best, four.best) == ("", "onnxruntime")
-    # Of a whole model the best are of one batch: alike, and not apart.
-    (model,) = rows("group=model&group=runtime")
-    assert (model.best, model.unlike) == ("", [])
-    # The most items a second are at other batches: not alike.
-    (rate,) = rows("group=model&group=runtime&figure=throughput")
-    assert rate.unlike == ["batch size"]
-    assert rate.best == ""
-
-
-def test_a_pivot_is_a_page(site: TestClient) -> None:
-    page = site.get("/results?group=batch&group=runtime&as=pivot&model=bert").text
-    assert page.count("best of the row</span>") == 1
-    assert re.search(r"<strong>\s*<a href=\"/cell/", page)
-    assert "batch down, runtime across" in page
-    narrowed = link(page.partition('class="results pivot"')[2], "4<")
-    assert "batch-min=4&batch-max=4" in narrowed
-    assert len(keys(site.get(narrowed).text)) == 2
-
-
 def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> None:
     made = stored_in(tmp_path)
     rows = [
@@ -383,15 +390,6 @@ def test_groups_never_mix_training_with_inference(tmp_path: Path) -> None:
         assert not grouping.grouped(snapshot, query_of(asked_for, known)).modes_apart
 
 
-def test_a_view_has_a_name_in_its_address(site: TestClient) -> None:
-    name = "fast & <b>small</b>"
-    page = site.get(f"/results?latency-max=5&view={quote(name)}").text
-    assert "Results: <bdi>fast &amp; &lt;b&gt;small&lt;/b&gt;</bdi></h1>" in page
-    assert "<b>small" not in page
-    (form,) = re.findall(r'<form id="naming".*?</form>', page, re.DOTALL)
-    assert '<input type="hidden" name="latency-max" value="5">' in form
-
-
 def test_hostile_names_in_headings_and_groups_are_text(bad_site: TestClient) -> None:
     for address in (
         "group=model&group=hardware&as=pivot",
@@ -409,15 +407,6 @@ def test_hostile_names_in_headings_and_groups_are_text(bad_site: TestClient) -> 
         )
 
 
-def test_on_a_phone_each_figure_of_a_row_says_what_it_is(site: TestClient) -> None:
-    """Rows are blocks there, without a heading above each figure."""
-    table = site.get("/results").text.partition('<table class="results stacked">')[2]
-    body = table.partition("<tbody>")[2].partition("</tbody>")[0]
-    figures = re.findall(r'<td class="figure (?:dim|spare|measured|imported)[^>]*>', body)
-    assert figures
-    assert all("data-label=" in one for one in figures)
-
-
 #: A name that others have in them, and one that differs in a capital.
 NAMES = ("bert", "bert-large", "distilbert", "Bert")
 
@@ -433,11 +422,13 @@ def models(page: str) -> set[str]:
     return set(re.findall(r'<a href="/cell/[0-9a-f]+"><bdi>([^<]+)</bdi>', page))
 
 
-def test_a_group_leads_to_its_own_rows_and_to_no_other_model_s(named: TestClient) -> None:
+def test_names_of_groups(named: TestClient) -> None:
+    # A group leads to its own rows and to no other model s.
     page = named.get("/results?group=model").text
     for name in NAMES:
         (address,) = re.findall(rf'<a href="([^"]+)"><bdi>{name}</bdi>', page)
         assert models(named.get(unescape(address)).text) == {name}
+    assert models(named.get("/results?model=BERT").text) == set(NAMES)
 
 
 @pytest.mark.parametrize("page", ["results", "history"])
@@ -446,10 +437,6 @@ def test_all_of_this_model_are_of_this_model(named: TestClient, page: str) -> No
     addresses = re.findall(rf'href="(/{page}\?[^"]+)"', named.get(f"/cell/{key}").text)
     (address,) = {unescape(address) for address in addresses if "model=" in address}
     assert query_of(address.partition("?")[2]).where() == ("true AND model = ?", ["bert"])
-
-
-def test_letters_are_letters_all_the_same(named: TestClient) -> None:
-    assert models(named.get("/results?model=BERT").text) == set(NAMES)
 
 
 def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path: Path) -> None:
@@ -506,16 +493,6 @@ def test_few_values_have_no_list_below_them(tmp_path: Path) -> None:
         tmp_path, result(), result(hardware="cuda", device_name="A card", case_id="b")
     )
     assert "device-more" not in visitor(database).get("/results").text
-
-
-def test_an_unusable_cell_shows_its_own_reason_alone(tmp_path: Path) -> None:
-    database = stored_in(tmp_path, result(quality="unusable", unexplained_share=0.7))
-    site = visitor(database)
-    (address,) = set(re.findall(r'href="(/cell/[0-9a-f]{16})"', site.get("/results").text))
-    for page in (site.get(address).text, site.get("/model/bert-tiny").text):
-        assert REASON_TEXTS[UnusableReason.UNACCOUNTED] in page
-        assert REASON_TEXTS[UnusableReason.TOO_NOISY] not in page
-        assert REASON_TEXTS[UnusableReason.WAITED] not in page
 
 
 def test_an_implausible_result_is_listed_with_its_calculation(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from duckdb import DuckDBPyConnection, DuckDBPyRelation
 from starlette.testclient import TestClient
 
 from accelbench.core.errors import AccelbenchError, StoreError, UsageError
-from accelbench.measure.launch_verdicts import typical
 from accelbench.present.dashboard.page_query import AS_THEY_LIE, PageQuery, asked
 from accelbench.present.dashboard.routes import application
 from accelbench.present.dashboard.snapshots import snapshot
@@ -36,30 +35,6 @@ def cells(database: Database, columns: str = "*") -> list[dict[str, object]]:
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
     return stored_in(tmp_path)
-
-
-def test_the_newest_run_is_the_cell_whatever_the_order(database: Database) -> None:
-    store(database, "b", result(latency_p50_ms=1.0, started_at="2026-03-01T00:00:00Z"))
-    store(database, "a", result(latency_p50_ms=2.0, started_at="2026-04-01T00:00:00Z"))
-    store(database, "c", result(latency_p50_ms=3.0, started_at="2026-02-01T00:00:00Z"))
-    (cell,) = cells(database)
-    assert (cell["latency"], cell["run_id"], cell["runs"]) == (2.0, "a", 3)
-
-
-def test_the_middle_of_launches_is_the_one_that_every_table_shows(database: Database) -> None:
-    times = (1.0, 2.0, 32.0)
-    store(
-        database,
-        "a",
-        *(
-            result(launch=n, latency_p50_ms=ms, throughput=1000 / ms, memory_peak_mb=100.0 * ms)
-            for n, ms in enumerate(times)
-        ),
-    )
-    (cell,) = cells(database)
-    assert cell["latency"] == pytest.approx(typical(times))  # 4.0, where the median is 2.0
-    assert cell["throughput"] == pytest.approx(250.0)
-    assert cell["memory"] == pytest.approx(400.0)
 
 
 def test_one_that_failed_among_launches_is_counted_and_not_averaged(database: Database) -> None:
@@ -198,30 +173,25 @@ def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) 
 # -- addresses
 
 
-def test_values_never_become_sql() -> None:
+def test_addresses() -> None:
+    # Values never become sql.
     nasty = "x' OR 1=1 --"
     found = PageQuery(model=nasty, chosen={"hardware": (nasty,)}, since="2026-01-01", until=nasty)
     where, values = found.where()
     assert nasty not in where
     assert values == [nasty.lower(), nasty, "2026-01-01", nasty]
     assert where.count("?") == len(values)
-
-
-def test_the_same_column_again_turns_the_order_round() -> None:
+    # The same column again turns the order round.
     first = PageQuery().ordered("latency")
     assert (first.sort, first.falling) == ("latency", False)
     assert first.ordered("latency").falling
     assert not first.ordered("latency").ordered("memory").falling
-
-
-def test_a_filter_is_taken_away_alone() -> None:
+    # A filter is taken away alone.
     found = PageQuery(model="b", chosen={"hardware": ("cpu",)}, since="2026-01-01", page=4)
     assert found.without("model").query() == "?hardware=cpu&from=2026-01-01"
     assert found.without("hardware").query() == "?model=b&from=2026-01-01"
     assert found.without("from").query() == "?model=b&hardware=cpu"
-
-
-def test_no_list_is_endless() -> None:
+    # No list is endless.
     found = asked([("cell", str(n)) for n in range(1000)], KNOWN)
     assert len(found.cells) == 12
     with pytest.raises(UsageError, match="Known: cpu, cuda"):

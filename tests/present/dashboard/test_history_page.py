@@ -113,35 +113,24 @@ def models(site: TestClient, **asked: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*><bdi>([^<]+)<', table.partition("</tbody>")[0])
 
 
-def test_what_became_worst_comes_first_then_what_became_better_then_the_newest(
-    site: TestClient,
-) -> None:
-    """It was in alphabetical order, of 12,359 lines on 1,031 pages."""
+def test_the_page_of_histories(site: TestClient, database: Database) -> None:
     assert models(site) == ["much", "worse", "better", "new", "alike"]
-
-
-def test_the_page_counts_series_as_the_command_does(site: TestClient, database: Database) -> None:
+    # The page counts series as the command does.
     done = CliRunner().invoke(app, ["history", "--json", "--db", str(database.path)])
     counts = json.loads(done.stdout)["answers"]
     said = ", ".join(f"{count} {answer}" for answer, count in counts.items())
     page = " ".join(re.sub("<[^>]+>", " ", site.get("/history").text).split())
     assert f"measured in more than one run: {said}" in page
-
-
-def test_the_newest_and_the_names_are_orders_too(site: TestClient) -> None:
+    # The newest and the names are orders too.
     assert models(site, order="newest")[0] == "new"
     assert models(site, order="name") == sorted(LINES)
     assert site.get("/history?order=beauty").status_code == 400
-
-
-def test_a_line_is_found_by_its_model_its_device_and_its_engine(site: TestClient) -> None:
+    # A line is found by its model its device and its engine.
     assert models(site, search="Board worse") == ["worse"]
     assert models(site, search="PYTORCH much") == ["much"]
     assert models(site, search="openvino") == []
     assert models(site, search="%") == []
-
-
-def test_links_keep_the_figure_the_order_and_the_search(site: TestClient) -> None:
+    # Links keep the figure the order and the search.
     page = site.get("/history?metric=throughput&order=name&search=board&hardware=cpu").text
     links = re.findall(
         r'href="(/history[^"]*)"', page.partition('aria-label="Figure and order"')[2]
@@ -151,10 +140,6 @@ def test_links_keep_the_figure_the_order_and_the_search(site: TestClient) -> Non
     form = page.partition('role="search"')[2].partition("</form>")[0]
     for name, value in (("hardware", "cpu"), ("metric", "throughput"), ("order", "name")):
         assert f'<input type="hidden" name="{name}" value="{value}">' in form
-
-
-def test_no_page_shows_backticks(site: TestClient) -> None:
-    """A command stood between backticks, as in a source."""
     page = site.get("/history").text
     assert "`" not in page
 

@@ -41,7 +41,8 @@ def told(*rows: dict[str, Any]) -> str:
     return as_markdown(report(data))
 
 
-def test_a_report_says_what_a_precision_costs() -> None:
+def test_accuracy_in_a_report() -> None:
+    # A report says what a precision costs.
     text = told(
         measured(0, **accuracy(180)),
         measured(1, batch_size=8, **accuracy(180)),
@@ -52,9 +53,7 @@ def test_a_report_says_what_a_precision_costs() -> None:
     assert "| 80.0 % | 76.0 % to 83.0 % | 200 |" in section
     assert "top-1 −10.0 points (−14." in section
     assert "on the same 200 samples: 20 lost, 0 gained." in section
-
-
-def test_what_is_not_of_the_same_samples_is_not_held_against_each_other() -> None:
+    # What is not of the same samples is not held against each other.
     text = told(measured(0, **accuracy(180)), measured(2, precision="int8", **accuracy(160, "e")))
     assert "top-1 is not compared with fp32: they are not of the same samples." in text
     assert "Task accuracy" not in told(measured(0))

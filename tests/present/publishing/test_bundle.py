@@ -115,9 +115,8 @@ def test_what_is_not_in_a_bundle_is_not_offered(request: pytest.FixtureRequest, 
     assert ">Recommend<" not in (folder / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_list_has_all_its_pages_and_other_tables_say_where_the_rest_is(
-    large_bundle: Path,
-) -> None:
+def test_lists_of_a_bundle(large_bundle: Path) -> None:
+    # A list has all its pages and other tables say where the rest is.
     models = [large_bundle / "models.html", *large_bundle.glob("models-*.html")]
     listed = "".join(path.read_text(encoding="utf-8") for path in models)
     assert all(f">model {n:03}<" in listed for n in range(101))
@@ -129,9 +128,7 @@ def test_a_list_has_all_its_pages_and_other_tables_say_where_the_rest_is(
     told = model.read_text(encoding="utf-8")
     assert "This copy has the first rows of this table." in told
     assert 'href="../results.html?model=%22model+000%22">All of them are in the table' in told
-
-
-def test_what_was_measured_here_has_pages_before_what_was_imported(large_bundle: Path) -> None:
+    # What was measured here has pages before what was imported.
     assert (large_bundle / "model" / "own.html").is_file()
     assert len(list((large_bundle / "model").glob("*.html"))) == 2
     said = "Pages of their own: 2 of 102 models, 2 of 144 configurations"
@@ -184,7 +181,8 @@ def test_an_interrupted_publish_leaves_the_earlier_bundle_whole(
     assert list(public.parent.iterdir()) == [public]
 
 
-def test_who_interrupts_it_waits_for_one_page_and_not_for_all() -> None:
+def test_publishing() -> None:
+    # Who interrupts it waits for one page and not for all.
     asked: list[str] = []
 
     async def app(scope: Any, _: Any, send: Any) -> None:
@@ -198,10 +196,7 @@ def test_who_interrupts_it_waits_for_one_page_and_not_for_all() -> None:
     with pytest.raises(KeyboardInterrupt):
         crawled(app, WantedPages([Address(f"/charts/{n}") for n in range(100)], ()))
     assert 3 <= len(asked) < 50
-
-
-def test_what_is_left_is_told_kind_by_kind() -> None:
-    """Pages of models take ten times as long as those of devices, with their pictures."""
+    # Pages of models take ten times as long as those of devices, with their pictures.
     now = 0.0
     pace = CrawlPace(lambda: now)
     waiting = [Address(f"/model/{n}") for n in range(12)] + [
@@ -224,11 +219,16 @@ def test_what_is_left_is_told_kind_by_kind() -> None:
         now += seconds
         status.told(pace)
     assert said.getvalue() == "page 13 of 32 known, 52 s so far, about 11 s left\n"
+    # What a picture shows stays to the letter.
+    text = '<text x="1">net aria-label="b" 2</text>'
+    said = (
+        f'<g role="graphics-object" aria-label="a > b"><path aria-label="ms: 1" d="M0"/>{text}</g>'
+    )
+    assert silent(said).endswith(f'<path d="M0"/>{text}</g>')
 
 
-def test_the_parquet_file_has_the_cells_and_which_have_a_page(
-    bundle: Path, stored: Database
-) -> None:
+def test_pages_of_a_bundle(bundle: Path, stored: Database) -> None:
+    # The parquet file has the cells and which have a page.
     rows = duckdb.execute(
         f"SELECT key, page FROM '{bundle / 'results.parquet'}' ORDER BY 1"
     ).fetchall()
@@ -237,9 +237,7 @@ def test_the_parquet_file_has_the_cells_and_which_have_a_page(
         assert (bundle / "cell" / f"{key}.html").is_file() == page
     cells = taken(stored, "2026-01-01T00:00:00Z").ask("SELECT count(*) AS n FROM cell")
     assert len(rows) == cells[0]["n"]
-
-
-def test_pages_run_no_script_but_the_table_s_and_have_a_policy(bundle: Path) -> None:
+    # Pages run no script but the table s and have a policy.
     for page in bundle.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         scripts = re.findall(r"<script[^>]*>", text)
@@ -247,10 +245,7 @@ def test_pages_run_no_script_but_the_table_s_and_have_a_policy(bundle: Path) -> 
         assert len(scripts) == expected, page
         assert 'http-equiv="Content-Security-Policy" content="default-src ' in text, page
         assert not re.search("<(form|input|button)", text), page
-
-
-def test_a_picture_says_of_its_marks_what_they_are_where_it_can_be_opened(bundle: Path) -> None:
-    """Within a page nobody hears it, and it is half of a picture."""
+    # Within a page nobody hears it, and it is half of a picture.
     shown = "".join(path.read_text(encoding="utf-8") for path in (bundle / "model").glob("*.html"))
     pictures = re.findall(r'(srcset|src|href)="\.\./(model-chart/[^"]+\.svg)"', shown)
     assert {kind for kind, _ in pictures} == {"srcset", "src", "href"}
@@ -258,18 +253,6 @@ def test_a_picture_says_of_its_marks_what_they_are_where_it_can_be_opened(bundle
         picture = (bundle / name).read_text(encoding="utf-8")
         assert ("aria-label" in picture) == (kind != "srcset"), name
         assert "<path" in picture
-
-
-def test_what_a_picture_shows_stays_to_the_letter() -> None:
-    text = '<text x="1">net aria-label="b" 2</text>'
-    said = (
-        f'<g role="graphics-object" aria-label="a > b"><path aria-label="ms: 1" d="M0"/>{text}</g>'
-    )
-    assert silent(said).endswith(f'<path d="M0"/>{text}</g>')
-
-
-def test_the_first_page_is_whole(bundle: Path) -> None:
-    """What is worked out in the background is waited for."""
     assert "being worked out" not in (bundle / "index.html").read_text(encoding="utf-8")
 
 
@@ -438,7 +421,8 @@ def test_of_a_link_what_it_leads_to_is_replaced(tmp_path: Path, reader: None) ->
     assert (served / MARKER).is_file()
 
 
-def test_addresses_become_files_that_hold_anywhere() -> None:
+def test_addresses_and_text() -> None:
+    # Addresses become files that hold anywhere.
     assert Address("/").file == "index.html"
     assert Address("/cell/ab12.json").file == "cell/ab12.json"
     assert Address("/static/app.css").file == "static/app.css"
@@ -452,9 +436,7 @@ def test_addresses_become_files_that_hold_anywhere() -> None:
     assert Address("/model/net.svg").file == "model/net.svg.html"
     assert Address("/model/Net").file != Address("/model/net").file.upper()
     assert relative("run/a.html", "cell/b.html") == "../cell/b.html"
-
-
-def test_text_passes_to_the_letter_and_forms_go() -> None:
+    # Text passes to the letter and forms go.
     page = (
         '<!doctype html><head><meta charset="utf-8"></head><aside class="side">gone</aside>'
         '<form action="/explore"><p>gone</p></form>'

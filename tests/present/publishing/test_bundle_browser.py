@@ -91,7 +91,8 @@ def test_the_browser_answers_as_sql_does(
     assert tab.complaints() == []
 
 
-def test_a_click_filters_groups_and_stays_in_the_address(tab: Chrome, address: str) -> None:
+def test_a_bundle_in_a_browser(tab: Chrome, address: str) -> None:
+    # A click filters groups and stays in the address.
     tab.go(f"{address}/results.html")
     ready(tab)
     everything = keys(tab)
@@ -109,6 +110,11 @@ def test_a_click_filters_groups_and_stays_in_the_address(tab: Chrome, address: s
     tab.js("history.go(-2)")
     tab.until(lambda: keys(tab) == everything)
     assert tab.js("location.search") == ""
+    # What is not there is a sentence.
+    tab.go(f"{address}/results.html?hardware=abacus")
+    ready(tab)
+    told = tab.js("document.querySelector('#results').textContent")
+    assert told.startswith("No result has hardware “abacus”. There are: cpu, cuda")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -164,13 +170,6 @@ def test_chosen_rows_of_any_page_are_compared(tab: Chrome, bundle: Path, address
     assert len(shown["Median latency, ms"]) == 3
     assert "accelbench dashboard" in tab.js("document.querySelector('#results').textContent")
     assert tab.complaints() == []
-
-
-def test_what_is_not_there_is_a_sentence(tab: Chrome, address: str) -> None:
-    tab.go(f"{address}/results.html?hardware=abacus")
-    ready(tab)
-    told = tab.js("document.querySelector('#results').textContent")
-    assert told.startswith("No result has hardware “abacus”. There are: cpu, cuda")
 
 
 @pytest.mark.parametrize("bad", [False, True])
