@@ -185,11 +185,6 @@ def test_without_a_database_the_way_to_one_is_told(shell: Command) -> None:
     assert "accelbench run" in err
 
 
-def test_what_nobody_measured_is_not_compared(tmp_path: Path, shell: Command) -> None:
-    store(tmp_path / "accelbench.duckdb", {}, {**GPU, "provenance": "simulated"})
-    assert shell()[0] == 4
-
-
 def test_more_than_anybody_wants_to_see_is_to_be_narrowed_down(
     tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

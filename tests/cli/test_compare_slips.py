@@ -167,14 +167,6 @@ def test_what_a_check_measured_for_itself_is_left_out_unless_it_is_named(
     assert {one["run_id"] for one in held} == {"n", "r"}
 
 
-def test_a_matrix_leaves_out_what_a_check_measured_for_itself(
-    tmp_path: Path, command: Callable[..., Command]
-) -> None:
-    store(tmp_path / DB, {})
-    store(tmp_path / DB, {"model": "vit-tiny"}, run="n", about={"label": NOISE})
-    assert list(command("matrix").json()["models"]) == ["bert-tiny"]
-
-
 @pytest.mark.parametrize(
     ("axis", "advised"),
     [

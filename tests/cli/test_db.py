@@ -150,21 +150,6 @@ def test_wide_answers_are_a_value_a_line(tmp_path: Path, shell: Command) -> None
     assert "cost_usd" not in out
 
 
-def test_sql_only_reads(tmp_path: Path, shell: Command) -> None:
-    path = tmp_path / "a.duckdb"
-    measured(path)
-    for query, says in (
-        ("DELETE FROM fact_result", "only reads"),
-        (f"COPY (SELECT 1) TO '{tmp_path}/x.csv'", "no other file"),
-        ("SELECT nothing_like_it FROM benchmark_results", "nothing_like_it"),
-    ):
-        code, out, err = shell("sql", query, "--db", path)
-        assert (code, out) == (2, "")
-        assert says in err
-    assert not (tmp_path / "x.csv").exists()
-    assert len(Database(path).results()) == 2
-
-
 def test_damage_in_a_journal_is_said(tmp_path: Path, shell: Command) -> None:
     database = measured(tmp_path / "a.duckdb", count=3)
     journal = database.journals / "r.jsonl"

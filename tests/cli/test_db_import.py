@@ -21,7 +21,6 @@ NO_MOMENT = (
     "2 results say no moment: they are compared, but have no place in a history; --measured-at"
     " gives them one, in a database without them"
 )
-LAB = "lab (A processor, 2 CPUs, 16 GiB)"
 
 
 @pytest.fixture
@@ -70,16 +69,6 @@ def test_equal_lines_that_say_they_are_launches_are_launches(
 ) -> None:
     a_table(tmp_path / "a.parquet", *({"extra": f'{{"launch": {n}}}'} for n in range(3)))
     assert shell.json("import", "tidy", "a.parquet")["results"] == 3
-
-
-@pytest.mark.parametrize(("column", "value"), [("memory_mb", 900.0), ("gmacs", 50.0)])
-def test_another_figure_under_one_identity_is_refused_with_file_and_line(
-    tmp_path: Path, shell: Command, column: str, value: float
-) -> None:
-    a_table(tmp_path / "a.parquet", {}, {"latency_ms": 2.6}, {column: value})
-    code, _, err = shell("import", "tidy", "a.parquet")
-    assert code == 2
-    assert f"a.parquet, line 3, '{column}': it is " in err
 
 
 def test_import_brings_in_once_and_says_so(tmp_path: Path, shell: Command) -> None:
@@ -177,26 +166,6 @@ def measured(path: Path, *, days: int = 6) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_an_export_is_of_the_machine_that_it_was_of_elsewhere(
-    form: str, tmp_path: Path, shell: Command, command: Callable[..., Command]
-) -> None:
-    measured(tmp_path / "a.duckdb")
-    assert shell("export", f"all.{form}", "--db", "a.duckdb")[0] == 0
-    found = shell.json("import", form, f"all.{form}", "--db", "b.duckdb")
-    assert (found["results"], found["machines"], found["without_moment"]) == (12, [LAB], 0)
-    again = shell("import", form, f"all.{form}", "--db", "b.duckdb")[1]
-    assert "12 more were there already" in again
-    for name, words in (("history", ()), ("compare", ("--baseline", "cpu"))):
-        here, there = (command(name).json(*words, "--db", f"{one}.duckdb") for one in "ab")
-        assert (there["machine"], there["other_machines"]) == (LAB, [])
-        kept = {"series", "comparisons"} & here.keys()
-        assert [len(there[key]) for key in kept] == [len(here[key]) for key in kept] == [2]
-    query = "SELECT label, git_commit[-1:], status FROM benchmark_runs ORDER BY run_id"
-    runs = shell.json("sql", query, "--db", "b.duckdb")["rows"]
-    assert [list(one.values()) for one in runs] == [["nightly", d, "finished"] for d in "123456"]
-
-
-@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
 def test_a_source_that_is_named_is_the_machine(
     form: str, tmp_path: Path, shell: Command, command: Callable[..., Command]
 ) -> None:
@@ -211,33 +180,6 @@ def test_a_source_that_is_named_is_the_machine(
     shell("export", f"more.{form}", "--db", "b.duckdb")
     further = shell.json("import", form, f"more.{form}", "--db", "c.duckdb")
     assert further["machines"] == found["machines"]
-
-
-@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_figures_of_others_keep_their_source_and_that_is_said(
-    form: str, tmp_path: Path, shell: Command
-) -> None:
-    (tmp_path / TIMM).write_text(TIMM_TEXT)
-    shell("import", "timm", TIMM, "--db", "a.duckdb")
-    shell("export", f"all.{form}", "--db", "a.duckdb")
-    words = ("import", form, f"all.{form}", "--source", "lab", "--db", "b.duckdb")
-    lines = shell(*words)[1].splitlines()
-    assert lines[1].startswith("2 results say whose they are, and keep it: --source names")
-    assert "Machine, by --machine: source timm" in lines
-    found = shell.json("import", form, f"all.{form}", "--source", "lab", "--db", "c.duckdb")
-    assert found["keep_their_source"] == 2
-    found = shell.json("import", form, f"all.{form}", "--db", "d.duckdb")
-    assert found["keep_their_source"] == 0
-
-
-def test_what_a_run_says_itself_counts_more_than_what_a_file_says_of_it(
-    tmp_path: Path, shell: Command
-) -> None:
-    measured(tmp_path / "a.duckdb")
-    shell("export", "all.csv", "--db", "a.duckdb")
-    shell("import", "csv", "all.csv", "--source", "hearsay", "--db", "b.duckdb")
-    shell("merge", "a.duckdb", "--db", "b.duckdb")
-    assert shell.json("status", "--db", "b.duckdb")["machines"] == [LAB]
 
 
 def test_each_source_of_a_tidy_table_is_a_machine(tmp_path: Path, shell: Command) -> None:

@@ -51,17 +51,12 @@ def test_a_model_ends_the_list_before_it(typed: str, meant: str) -> None:
     assert joined(typed.split(), lists, is_model_word) == meant.split()
 
 
-def test_no_value_of_a_closed_list_is_a_model() -> None:
+def test_values_of_lists() -> None:
     values = {*known(), *known_runtimes(), *PRECISIONS, *Mode, *ALLOWED, "gpu", "all", "both"}
     assert [value for value in sorted(values) if is_model_word(value)] == []
-
-
-def test_words_come_in_order_and_once() -> None:
     assert words(["b, a", "a,,c", " "]) == ("b", "a", "c")
     assert words(None) == ()
-
-
-def test_numbers_are_whole_and_within_bounds() -> None:
+    # Numbers are whole and within bounds.
     assert numbers(["1,8", "32"], "--x") == (1, 8, 32)
     assert numbers([str(LARGEST)], "--x") == (LARGEST,)
     for wrong in ("0", "-1", str(LARGEST + 1), "1.5", "one", "1e3", "0x10"):

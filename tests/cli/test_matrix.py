@@ -235,19 +235,6 @@ def test_where_nothing_was_measured_it_says_what_to_run(tmp_path: Path, shell: C
     assert shell("--db", path)[0] == 4
 
 
-def test_what_is_simulated_is_not_seen_whatever_it_says(tmp_path: Path, shell: Command) -> None:
-    path = measured(tmp_path / "s.duckdb", GRID)
-    before = shell.json("--db", path)
-    later = {"provenance": "simulated", "throughput": 1e9, "started_at": "2027-01-01T00:00:00Z"}
-    imagined = [result(hardware=name, **later) for name in ("cpu", "cuda", "webgpu", "tpu")]
-    measured(path, imagined, run="r9", environment=ATTIC)  # newer, and of another machine
-    after = shell.json("--db", path)
-    moments = {name for name in before if before[name] != after[name]}
-    assert len(Database(path).results("provenance = 'simulated'")) == 4
-    assert after["models"] == before["models"]
-    assert moments <= {"timestamp"}, moments
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -318,7 +305,8 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_whole_needs_no_network_and_escapes_names() -> None:
+def test_forms_of_a_matrix() -> None:
+    # The page is whole needs no network and escapes names.
     text = as_html(presented(hostile(), ABOUT, opens=True))
     page = Tags()
     page.feed(text)
@@ -328,21 +316,15 @@ def test_the_page_is_whole_needs_no_network_and_escapes_names() -> None:
     assert not re.search(r"url\(|@import|https?:", text)
     assert "&lt;script&gt;" in text
     assert "prefers-color-scheme: dark" in text
-
-
-def test_the_page_needs_no_emoji_font_() -> None:
+    # The page needs no emoji font .
     text = as_html(presented(rated(GRID), ABOUT, opens=True))
     assert [c for c in text if ord(c) > 0xFFFF or c in "✅❌\ufe0f"] == []
     assert {"✓ <bdi>High", "✗ <bdi>N/A"} <= set(re.findall(r"<summary>(.+?)</bdi>", text))
-
-
-def test_pages_say_the_newest_result_to_the_minute() -> None:
+    # Pages say the newest result to the minute.
     for page in (as_html(presented(rated(GRID), ABOUT, opens=True)), markdown(rated(GRID), ABOUT)):
         assert "Newest result: 2026-01-02 03:04 UTC." in page
     assert "Newest result: none." in markdown(rated([]), ABOUT)
-
-
-def test_markdown_keeps_each_row_on_a_line_and_its_columns() -> None:
+    # Markdown keeps each row on a line and its columns.
     text = markdown(hostile(), ABOUT)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {
@@ -353,9 +335,7 @@ def test_markdown_keeps_each_row_on_a_line_and_its_columns() -> None:
         "# Compatibility matrix"
     ]
     assert "\x1b" not in text
-
-
-def test_a_terminal_is_shown_what_it_would_obey_and_many_platforms_are_broken_into_tables() -> None:
+    # A terminal is shown what it would obey and many platforms are broken into tables.
     out = io.StringIO()
     many = rated([result(hardware=f"platform-{i}") for i in range(12)])
     for made in (hostile(), many):
@@ -365,15 +345,13 @@ def test_a_terminal_is_shown_what_it_would_obey_and_many_platforms_are_broken_in
     assert all(f"platform-{i}" in out.getvalue() for i in range(12))
 
 
-def test_every_key_of_a_cell_is_in_the_schema_and_says_what_the_cell_says() -> None:
+def test_keys_of_a_cell() -> None:
+    # Every key of a cell is in the schema and says what the cell says.
     made = rated([result(workarounds=["eager"])])
     found = document(made, ABOUT)
     jsonschema.validate(found, SCHEMA)
     cell = cells(found)["cpu"]
     assert cell["workarounds"] == ["eager"]
     assert len(cell) == len(MatrixCell.__dataclass_fields__) + 2  # `compatible`, `runtime`
-
-
-def test_what_a_question_is_made_of_are_columns_of_the_store() -> None:
     assert set(QUESTION) <= set(BY_NAME)
     assert set(matrix._SUFFIXES.values()) <= set(matrix._FORMATS)

@@ -74,18 +74,13 @@ def test_gpu_is_the_one_that_is_here(there: tuple[str, ...], platform: str) -> N
     assert platform_named("GPU:1", having(*there)) == f"{platform}:1"
 
 
-def test_intels_gpu_is_a_device_of_openvino() -> None:
+def test_names_of_gpus() -> None:
+    # Intels gpu is a device of openvino.
     assert platform_named("gpu", having("openvino", unit="gpu")) == "openvino:gpu"
     with pytest.raises(SurroundingsError):
         gpu_here(having("openvino", unit="cpu"))
-
-
-def test_where_no_gpu_is_the_reasons_are_said() -> None:
     with pytest.raises(SurroundingsError, match=r"No GPU is here\. cuda: no cuda driver; rocm: "):
         gpu_here(having())
-
-
-def test_stored_results_of_gpus_are_those_of_their_platforms() -> None:
     assert filters_of(hardware=["gpu"])["hardware"] == ("cuda", "rocm", "mps", "directml")
 
 
@@ -109,12 +104,14 @@ def test_the_api_takes_the_names_of_the_command_line(word: str, runtime: str) ->
     assert BenchmarkRequest(framework=word).request(()).runtimes == (runtime,)
 
 
-def test_the_api_answers_slips_as_the_command_line_does() -> None:
+def test_names_of_the_api() -> None:
+    # The api answers slips as the command line does.
     with pytest.raises(UsageError, match=r"no framework named 'onnxrt'\. Did you mean onnxruntime"):
         BenchmarkConfig(framework="onnxrt")
     with pytest.raises(UsageError, match=r"no hardware named 'cudda'\. Did you mean cuda"):
         BenchmarkConfig(device_prefer="cudda")
     assert BenchmarkConfig(device_prefer="gpu").device_prefer == "gpu"  # asked when it runs
+    assert resolved_values.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
 
 
 def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,10 +123,6 @@ def test_the_runtime_of_tests_is_no_choice_of_users(monkeypatch: pytest.MonkeyPa
     with pytest.raises(UsageError):
         BenchmarkRequest(framework="scripted")
     assert "scripted" not in installed_runtimes()
-
-
-def test_both_models_are_the_two_of_the_guide() -> None:
-    assert resolved_values.models_named(["both", "gpt2"]) == ("resnet50", "vit_b_16", "gpt2")
 
 
 def test_gpu_can_be_asked_about(command: Callable[..., Command]) -> None:

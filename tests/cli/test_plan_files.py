@@ -338,27 +338,18 @@ def test_the_published_schema_is_the_one_of_the_options(run: Command) -> None:
     assert SCHEMA.read_text(encoding="utf-8") == out
 
 
-def test_the_reference_page_is_made_of_the_fields() -> None:
+def test_the_schema() -> None:
+    # The reference page is made of the fields.
     assert (DOCS / "run-options.md").read_text(encoding="utf-8") == reference_page()
     fields = [one for one in run_fields() if one.kind != "truth" and one.axis is None]
     assert [one.name for one in fields if not (one.about and one.example)] == []
-
-
-def test_what_is_wrong_is_named_by_its_path(run: Command) -> None:
-    text = "models: bert-tiny\ninclude:\n  - {batch_sizes: 1}\n  - {batch_sizes: [2, 0]}"
-    assert "line 4, 'include[1].batch_sizes[1]': 0 is not from 1" in refusal(run, text)
-
-
-def test_every_setting_of_a_run_has_a_key() -> None:
-    """But for what starts a program or runs code, and the id that a run is given."""
+    # But for what starts a program or runs code, and the id that a run is given.
     names = {one.name for one in plan_fields()}
     spelt = {"fix": "no_fix"}
     for name in RunSettings.names():
         if name not in ("run_id", "trust_remote_code"):
             assert spelt.get(name, name) in names, name
-
-
-def test_the_schema_knows_what_may_stand_where() -> None:
+    # The schema knows what may stand where.
     jsonschema = pytest.importorskip("jsonschema")
     schema = plan_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -366,6 +357,11 @@ def test_the_schema_knows_what_may_stand_where() -> None:
     for wrong in ({"matrix": {"launches": 1}}, {"run": {"launches": 0}}, {"model": "a"}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({"models": "a", **wrong}, schema)
+
+
+def test_what_is_wrong_is_named_by_its_path(run: Command) -> None:
+    text = "models: bert-tiny\ninclude:\n  - {batch_sizes: 1}\n  - {batch_sizes: [2, 0]}"
+    assert "line 4, 'include[1].batch_sizes[1]': 0 is not from 1" in refusal(run, text)
 
 
 def test_the_page_s_example_is_what_it_says(run: Command) -> None:

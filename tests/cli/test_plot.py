@@ -165,13 +165,6 @@ def test_of_a_folder_of_result_files(plot: Command, files: Path, tmp_path: Path)
     assert "lab" in said
 
 
-def test_of_one_result_file(plot: Command, files: Path, tmp_path: Path) -> None:
-    (first, *_) = sorted(files.rglob("*.json"))
-    found = plot.json("--json-path", first, "--format", "svg", "--chart", "hardware-latency,trend")
-    assert found["files"] == ["visualizations/hardware-latency.svg"]
-    assert found["nothing_to_show"] == ["trend"]
-
-
 def test_what_a_run_derives_is_not_read_again(plot: Command, files: Path) -> None:
     derived = files / "processed_results" / "aggregated_benchmarks.json"
     derived.parent.mkdir(exist_ok=True)

@@ -85,28 +85,6 @@ def test_a_range_of_batches_has_a_knee(predict: Command) -> None:
     assert knee["batch_size"] in {None, 2, 4, 8, 16, 32}
 
 
-def test_knees_at_several_sizes_say_their_size(predict: Command) -> None:
-    measured("bert-tiny", "distilbert-tiny")
-    words = ("bert-tiny", "--batch-sizes", "1..16", "--sequence-lengths", "64", "128")
-    _, out, _ = predict(*words)
-    lines = [line for line in out.splitlines() if "larger batch gains" in line or "still" in line]
-    assert len(lines) == 2
-    assert "seq 64" in lines[0]
-    assert "seq 128" in lines[1]
-
-
-def test_what_does_not_fit_is_said_in_each_precision_from_its_smallest_batch(
-    predict: Command,
-) -> None:
-    words = ("mixtral-8x7b", "--hardware", "cuda:h100", "--precision", "fp32", "bf16",
-             "--batch-sizes", "8", "1")  # fmt: skip
-    notes = [note for note in predict.json(*words)["notes"] if "does not fit" in note]
-    assert [note.partition(": predicted")[0] for note in notes] == [
-        f"mixtral-8x7b does not fit NVIDIA H100 80GB HBM3 from batch 1 on in {precision}"
-        for precision in ("fp32", "bf16")
-    ]
-
-
 def test_nothing_that_is_predicted_is_stored(predict: Command) -> None:
     measured("bert-tiny")
     assert predict("bert-base", "--hardware", "cuda")[0] == 0
@@ -144,22 +122,6 @@ def test_what_to_measure_first_are_commands_that_run_takes(predict: Command) -> 
     assert "as predicted." in out
     after = [entry["deviation_after"] for entry in found["measurements"]]
     assert found["deviation_before"] > after[0] >= after[1]
-
-
-def test_what_no_machine_would_finish_is_left_out_of_what_to_measure(predict: Command) -> None:
-    rows = [
-        {"model": "bert-tiny", "batch_size": batch, "latency_p50_ms": 9e3 * batch,
-         "device_name": predicting.device_here("cpu"), "series_key": f"{batch}"}
-        for batch in (1, 4, 16)
-    ]  # fmt: skip
-    store(Path("accelbench.duckdb"), *rows)
-    words = ("qwen2-7b", "bert-tiny", "--hardware", "cpu", "--suggest-anchors", "2")
-    found = predict.json(*words)
-    assert [entry["command"].split()[2] for entry in found["measurements"]] == ["bert-tiny"]
-    assert "qwen2-7b" in found["left_out"]["slow"] + found["left_out"]["too_large"]
-    _, out, _ = predict(*words)
-    assert "Left out, as predicted to take" in out
-    assert "qwen2-7b" in out
 
 
 def test_its_own_errors_on_models_that_it_had_not_seen(predict: Command) -> None:
@@ -366,17 +328,6 @@ def test_other_words_are_looked_at_before_a_file_is_read(
     assert sentence in " ".join(err.split())
 
 
-def test_a_framed_field_of_the_matrix_holds_what_was_measured(predict: Command) -> None:
-    measured("bert-tiny", "distilbert-tiny")
-    words = ("--matrix", "--batch-sizes", "4")
-    entry = next(e for e in predict.json(*words)["predictions"] if e["model"] == "bert-tiny")
-    assert entry["latency_ms"] == entry["measured_latency_ms"]
-    assert predict(*words, "--plot", "m.svg")[0] == 0
-    drawn = Path("m.svg").read_text("utf-8")
-    assert "the number is what was measured" in drawn
-    assert "predicted all the same" not in drawn
-
-
 def test_text_and_picture_name_the_device_where_a_platform_has_one(predict: Command) -> None:
     for plot, words in (("a.svg", ("--batch-sizes", "1..8")), ("b.svg", ())):
         words = ("bert-tiny", "--hardware", "cuda:h200", *words, "--plot", plot)
@@ -418,13 +369,3 @@ def test_recommend_answers_of_a_model_that_only_results_know(
     measured(word)
     found = command("recommend").json(word)
     assert found["recommendations"][0]["primary_recommendation"]
-
-
-def test_words_stay_whole_at_80_columns(predict: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured("bert-tiny", "distilbert-tiny")
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = predict("bert-tiny", "--batch-sizes", "4", "512")
-    table = out[: out.index("On A processor")]
-    assert max(map(len, table.splitlines())) <= 80
-    for word in ("where", "batch", "pytorch/cpu", "sequences", "measured", "model"):
-        assert word in table.split(), table

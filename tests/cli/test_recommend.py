@@ -15,9 +15,6 @@ from stored_rows import store
 from accelbench.core.protocols import Absent, Device
 from accelbench.recommend.selector import Knowledge
 
-SIMULATED = {**CARD, "provenance": "simulated", "latency_p50_ms": 0.1}
-EMULATED = {**CARD, "hardware": "webgpu", "emulated": True, "latency_p50_ms": 0.1}
-
 
 @pytest.mark.usefixtures("measured")
 def test_what_was_measured_is_recommended_with_its_figures(recommend: Command) -> None:
@@ -55,23 +52,6 @@ def test_explain_tells_weights_and_what_each_figure_rests_on(
     assert "Weights: " not in short
     for said in ("Weights: latency", "Estimated (", "Size of the model: small, by the catalogue"):
         assert said in whole.replace("\n", " ")
-
-
-@pytest.mark.usefixtures("measured")
-def test_beyond_the_largest_measured_batch_a_figure_is_predicted(recommend: Command) -> None:
-    _, short, _ = recommend("bert-tiny", "--batch-size", 8)
-    assert "≈" not in short
-    assert "predicted," in short
-
-
-@pytest.mark.parametrize("row", [SIMULATED, EMULATED])
-def test_what_nobody_measured_never_wins(
-    tmp_path: Path, recommend: Command, row: dict[str, Any]
-) -> None:
-    store(tmp_path / DB, {}, row)
-    found = answer(recommend, "bert-tiny", "--hardware", "cpu", row["hardware"])
-    assert found["primary_recommendation"] == "cpu"
-    assert found["all_scores"][row["hardware"]]["basis"] == "rule"
 
 
 def test_without_any_database_rules_answer(recommend: Command) -> None:
@@ -145,21 +125,6 @@ def test_a_launch_that_its_own_samples_do_not_settle_wins_nothing(
     assert found["primary_recommendation"] == "cuda"
     assert found["no_clear_winner_between"] == ["cuda", "cpu"]
     assert found["all_scores"]["cuda"]["predictions"]["latency_high"] > 10.0
-
-
-def test_what_has_a_figure_alone_is_not_shown_to_be_the_best(
-    tmp_path: Path, recommend: Command
-) -> None:
-    store(tmp_path / DB, {})
-    alone = "nothing shows that it is the best"
-    for words in (("bert-tiny",), ("bert-tiny", "--batch-size", "1,8")):
-        _, out, _ = recommend(*words)
-        assert alone in out
-        _, out, _ = recommend(*words, "--hardware", "cpu")  # there is nothing to compare it with
-        assert alone not in out
-    assert "*cpu" in recommend("bert-tiny", "--batch-size", "1,8")[1]
-    store(tmp_path / DB, CARD, run="s")
-    assert alone not in recommend("bert-tiny")[1]
 
 
 def test_where_nothing_suits_it_ends_with_1(tmp_path: Path, recommend: Command) -> None:
@@ -236,14 +201,6 @@ def test_here_is_what_this_machine_has_and_no_card_of_another(
     assert scores["cuda:A car"]["basis"] == "rule"
 
 
-def test_several_devices_are_spoken_of_without_a_predicted_speed(recommend: Command) -> None:
-    words = ("gpt2", "--task", "training", "--gpu-count", "4", "--max-memory-gb", "16")
-    assert answer(recommend, *words)["distributed"]["gpu_count"] == 4
-    _, out, _ = recommend(*words)
-    assert "On 4 devices: " in out
-    assert "Speed not predicted" in " ".join(out.split())
-
-
 @pytest.mark.usefixtures("measured")
 def test_the_command_that_is_named_plans_what_was_asked(
     recommend: Command, command: Callable[..., Command]
@@ -255,20 +212,6 @@ def test_the_command_that_is_named_plans_what_was_asked(
     (case,) = command("run").json(*named[2:], "--dry-run")["cases"]
     assert (case["batch_size"], case["sequence_length"], case["precision"]) == (2, 48, "bf16")
     assert case["hardware"] == "cpu"
-
-
-def test_where_no_command_measures_it_that_is_said(recommend: Command) -> None:
-    words = ("of-ours", "--model-family", "vision", "--hardware", "cpu")
-    for more in ((), ("--explain",)):
-        _, out, _ = recommend(*words, *more)
-        said = " ".join(out.split())
-        assert (
-            "No command measures it as it stands: of-ours is neither in the catalogue nor here"
-            in said
-        )
-    code, out, _ = recommend(*words, "--batch-size", "1,2")
-    assert code == 0
-    assert "None" not in out
 
 
 def test_a_compiled_figure_is_said_to_be(tmp_path: Path, recommend: Command) -> None:

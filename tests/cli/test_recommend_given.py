@@ -208,15 +208,6 @@ def test_where_nobody_has_measured_it_says_what_to_run(
     assert f"`accelbench run {measures}" in err
 
 
-def test_what_nobody_measured_is_ruled_by_what_is_here(recommend: Command) -> None:
-    code, out, _ = recommend("bert-tiny")
-    assert code == 0
-    assert "not here" in out  # nowhere is every platform
-    assert "webgpu" not in out
-    assert "webgpu" in recommend("bert-tiny", "--deployment", "browser")[1]
-    assert "webgpu" in recommend("bert-tiny", "--hardware", "all")[1]
-
-
 def test_an_empty_database_cannot_tell(recommend: Command, command: Callable[..., Command]) -> None:
     command("db")("init")
     code, _, err = recommend()

@@ -45,13 +45,6 @@ def test_a_limit_that_limits_nothing_is_a_slip(recommend: Command, word: str) ->
     assert "max_latency_ms" in err
 
 
-def test_what_an_estimate_may_keep_cannot_be_told(tmp_path: Path, recommend: Command) -> None:
-    store(tmp_path / DB, {"batch_size": 8, "latency_p50_ms": 80.0, "throughput": 100.0})
-    words = ("bert-tiny", "--hardware", "cpu", "--batch-sizes", "2")
-    assert recommend(*words, "--max-latency-ms", "50")[0] == 4
-    assert recommend(*words, "--max-latency-ms", "5")[0] == 1
-
-
 def test_tokens_stand_at_the_head_of_their_column(tmp_path: Path, recommend: Command) -> None:
     writes = {
         "model": "gpt2", "family": "text_generation", "sequence_length": None,
@@ -75,19 +68,6 @@ def test_the_front_says_what_it_is_by(tmp_path: Path, recommend: Command) -> Non
     store(tmp_path / DB, {**own, "memory_peak_mb": None}, {**own, "runtime": "onnxruntime"})
     _, out, _ = recommend("ours", "--max-latency-ms", "50")
     assert "beats it in latency and throughput." in out
-
-
-def test_a_memory_that_is_only_estimated_is_to_be_measured(
-    tmp_path: Path, recommend: Command
-) -> None:
-    store(tmp_path / DB, {"memory_peak_mb": None})
-    words = ("bert-tiny", "--hardware", "cpu")
-    _, out, _ = recommend(*words, "--memory-mb", "500")
-    assert "To measure, on a machine with cpu (A processor): accelbench run bert-tiny" in " ".join(
-        out.split()
-    )
-    _, out, _ = recommend(*words, "--max-latency-ms", "500")
-    assert "To measure" not in out
 
 
 # -- measured by --verify
@@ -126,22 +106,6 @@ def test_another_device_than_the_one_named_is_not_measured(
     code, _, err = recommend("bert-tiny", "--min-throughput", "1", "--verify")
     assert (code, planned) == (3, [])
     assert "cpu has no device a processor of others" in err
-
-
-def test_another_engine_than_the_one_named_is_not_measured(
-    tmp_path: Path, recommend: Command, planned: list[Any]
-) -> None:
-    store(tmp_path / DB, {"runtime": "tensorrt"})
-    code, _, err = recommend("bert-tiny", "--min-throughput", "1", "--verify")
-    assert (code, planned) == (3, [])
-    assert "The engine tensorrt is not here" in err
-
-
-def test_what_is_emulated_is_not_measured(recommend: Command, planned: list[Any]) -> None:
-    code, _, err = recommend("bert-tiny", "--hardware", "qnn", "--memory-mb", "500", "--verify")
-    assert planned == []
-    assert code == 3
-    assert "qnn" in err
 
 
 @pytest.mark.parametrize(
@@ -222,22 +186,6 @@ def test_the_front_is_marked(recommend: Command) -> None:
     lines = out.splitlines()
     (starred,) = [at for at, line in enumerate(lines) if line.rstrip().endswith("*")]
     assert "cuda" in lines[starred] or "cuda" in lines[starred - 1]  # names may stand above
-
-
-@pytest.mark.usefixtures("measured")
-@pytest.mark.parametrize(
-    ("words", "best"),
-    [
-        (("--max-latency-ms", "10"), ("cuda", 1)),
-        (("--min-throughput", "300"), ("cuda", 1)),
-        (("--max-latency-ms", "10", "--hardware", "cpu"), ("cpu", 1)),
-    ],
-)
-def test_each_limit_is_kept(
-    recommend: Command, words: tuple[str, ...], best: tuple[str, int]
-) -> None:
-    found = answer(recommend, "bert-tiny", *words)["best"]
-    assert (found["hardware"], found["batch_size"]) == best
 
 
 @pytest.mark.parametrize(

@@ -43,23 +43,6 @@ def test_a_family_without_a_model_is_of_the_stored_models(
     assert "audio" in err
 
 
-def test_what_is_counted_differently_is_ranked_apart(tmp_path: Path, recommend: Command) -> None:
-    tokens = {"family": "text_generation", "throughput": 9000.0, "throughput_unit": "tokens/s"}
-    images = {"family": "vision", "throughput_unit": "images/s", "mode": "training"}
-    store(
-        tmp_path / DB,
-        {**images, "model": "resnet-tiny", "throughput": 10.0},
-        {**images, "model": "vit-tiny", "throughput": 20.0},
-        {**tokens, "model": "gpt2-tiny", "mode": "training"},
-    )
-    found = recommend.json("--task", "training", "--hardware", "cpu")["ranking"]
-    assert [one["model"] for one in found] == ["vit-tiny", "resnet-tiny", "gpt2-tiny"]
-    _, out, _ = recommend("--task", "training", "--hardware", "cpu")
-    assert "counts" in out
-    assert "tokens" in out
-    assert all(len(line) <= 80 for line in out.splitlines())
-
-
 @pytest.mark.usefixtures("measured")
 def test_models_are_ranked_for_a_task_on_some_hardware(tmp_path: Path, recommend: Command) -> None:
     store(

@@ -173,14 +173,6 @@ def test_it_is_of_a_run_by_its_label(tmp_path: Path, report: Command) -> None:
     assert report("--run", "nobody", "--output", "x.html")[0] == 2
 
 
-def test_of_result_files_too(tmp_path: Path, report: Command, command: Any) -> None:
-    some(tmp_path)
-    assert command("db")("export", "all.json")[0] == 0
-    (tmp_path / DB).unlink()
-    assert report("--json-path", "all.json")[0] == 0
-    assert "4.05× as long" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
 def test_the_same_again_is_the_same(tmp_path: Path, report: Command) -> None:
     """Whatever order the store hands results out in: the same cells, the same choices."""
     cells = [

@@ -66,17 +66,21 @@ def of(**versions: str) -> Callable[[str], str | None]:
     return lambda name: versions.get(name.replace("-", "_"))
 
 
-def test_what_an_extra_asks_for_is_read_from_the_metadata() -> None:
+def test_extras() -> None:
+    # What an extra asks for is read from the metadata.
     assert [one.text for one in OURS.wanted["onnx"]] == ["onnx<2,>=1.18", "onnxruntime<2,>=1.22"]
     (ray,) = OURS.wanted["fleet"]
     assert ray.text == 'ray[default]>=2.50; sys_platform != "win32"'
     assert OURS.bounds_beside(OURS.wanted["onnx"]) == ("numpy<3,>=2.0", "amdsmi>=6.3")
-
-
-def test_no_extra_of_ours_asks_for_accelbench_itself() -> None:
-    """Which an index would be asked for, that has none or another one."""
     asked = [line for line in requires("accelbench") or () if line.startswith("accelbench")]
     assert [line for line in asked if not line.startswith("accelbench-")] == []
+    # What is here is not installed again.
+    onnx = chosen(OURS, ["onnx", "onnx"])
+    needed, said = lacking(onnx, of(onnx="1.17", onnxruntime="1.23"))
+    assert ([one.about.name for one in needed], said) == (["onnx"], ())
+    # The plain build would overwrite the one for other hardware.
+    needed, said = lacking(onnx, of(onnx="1.19", onnxruntime_gpu="1.23"))
+    assert (needed, said) == ((), ("onnxruntime-gpu is here, in the place of onnxruntime.",))
 
 
 @pytest.mark.parametrize(
@@ -95,15 +99,6 @@ def test_another_word_is_refused_with_names_like_it(word: str, said: str) -> Non
         OURS.meant(word)
     assert said in str(refused.value)
     assert "dev" not in str(refused.value)
-
-
-def test_what_is_here_is_not_installed_again() -> None:
-    onnx = chosen(OURS, ["onnx", "onnx"])
-    needed, said = lacking(onnx, of(onnx="1.17", onnxruntime="1.23"))
-    assert ([one.about.name for one in needed], said) == (["onnx"], ())
-    # The plain build would overwrite the one for other hardware.
-    needed, said = lacking(onnx, of(onnx="1.19", onnxruntime_gpu="1.23"))
-    assert (needed, said) == ((), ("onnxruntime-gpu is here, in the place of onnxruntime.",))
 
 
 @pytest.mark.parametrize(
@@ -201,17 +196,23 @@ def test_without_a_checkout_it_comes_by_name(
     assert arguments(monkeypatch, source) == ["accelbench-ncnn>=0.1", "onnx<2,>=1.18"]
 
 
-def test_an_engine_whose_package_is_here_without_it_is_installed() -> None:
+def test_engines_that_are_not_here() -> None:
     needs = [one.about.name for one in installed().wanted["ncnn"]]
     assert needs == ["accelbench-ncnn", "ncnn"]
-
-
-def test_an_engine_that_is_not_here_is_told_how_to_come() -> None:
+    # An engine that is not here is told how to come.
     error = no_such_runtime("executorch", ())
     assert (error.exit_code, error.advice) == (
         EXIT_ENVIRONMENT,
         "Install it with: accelbench setup executorch",
     )
+    # No advice names an index that has no accelbench.
+    files = [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / name for name in ("README.md", "action.yml", "Makefile")),
+    ]
+    found = [f.name for f in files if re.search(r"pip install [^\n]*accelbench\[", f.read_text())]
+    assert found == []
 
 
 # -- an environment of its own, with a real pip ------------------------------------------
@@ -337,16 +338,6 @@ def test_help_names_every_extra(command: Callable[..., Command]) -> None:
 
 
 # -- what is advised ----------------------------------------------------------------------
-
-
-def test_no_advice_names_an_index_that_has_no_accelbench() -> None:
-    files = [
-        *(ROOT / "src").rglob("*.py"),
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / name for name in ("README.md", "action.yml", "Makefile")),
-    ]
-    found = [f.name for f in files if re.search(r"pip install [^\n]*accelbench\[", f.read_text())]
-    assert found == []
 
 
 def made(tmp_path: Path, *words: str) -> str:

@@ -67,7 +67,8 @@ def test_every_word_and_figure_of_a_table_is_whole(
         assert word in words, "\n".join(lines)
 
 
-def test_names_stand_above_their_figures_where_both_do_not_fit_beside_each_other() -> None:
+def test_tables_of_names_and_figures() -> None:
+    # Names stand above their figures where both do not fit beside each other.
     rows = [(f"cpu {DEVICE}", "pytorch", "1.05", "25.6"), ("cuda", "jax", "0.85", "1,024")]
     made = fitted(Table(columns(("hardware", "engine", "p50 ms", "MB"), (2, 3)), rows), 60)
     assert [line.rstrip() for line in drawn(made, 60)] == [
@@ -79,9 +80,7 @@ def test_names_stand_above_their_figures_where_both_do_not_fit_beside_each_other
         "cuda",
         "  jax        0.85  1,024",
     ]
-
-
-def test_where_not_even_figures_fit_each_has_its_heading() -> None:
+    # Where not even figures fit each has its heading.
     heads = columns(("on", "p50 ms", "items/s"), (1, 2))
     made = fitted(Table(heads, [("cpu", "1,234.5", "9,876")]), 16)
     assert [line.rstrip() for line in drawn(made, 16)] == [
@@ -89,6 +88,13 @@ def test_where_not_even_figures_fit_each_has_its_heading() -> None:
         "  p50 ms 1,234.5",
         "  items/s 9,876",
     ]
+    # rich's own is for pairs of a name and a sentence alone.
+    allowed = {"tables.py": 1, "word_table.py": 1}
+    for path in sorted(Path(str(cli.__file__)).parent.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        of_rich = re.search(r"rich\.table import .*\bTable\b", text)
+        plain = len(re.findall(r"(?<!Word)\bTable\((?=\S)", text)) if of_rich else 0
+        assert plain <= allowed.get(path.name, 0), path.name
 
 
 @pytest.fixture
@@ -165,13 +171,3 @@ def test_a_pivot_shows_as_many_batches_at_a_time_as_there_is_room_for(
     assert shown == list(BATCHES)
     assert len(heads) > 1
     assert max(map(len, out.splitlines())) <= 80
-
-
-def test_every_table_of_the_terminal_is_one_that_breaks_no_word() -> None:
-    """rich's own is for pairs of a name and a sentence alone."""
-    allowed = {"tables.py": 1, "word_table.py": 1}
-    for path in sorted(Path(str(cli.__file__)).parent.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        of_rich = re.search(r"rich\.table import .*\bTable\b", text)
-        plain = len(re.findall(r"(?<!Word)\bTable\((?=\S)", text)) if of_rich else 0
-        assert plain <= allowed.get(path.name, 0), path.name
