@@ -34,7 +34,7 @@ def result(batch: int, ms: float, **more: Any) -> dict[str, Any]:
 FAILED = {"status": "failed", "latency_p50_ms": None, "latency_mean_ms": None, "throughput": None}
 
 
-def test_figures_over_batch_sizes() -> None:
+def test_figures_over_batch_sizes():
     # The best of the batch sizes and the means over them.
     found = outcome_of([result(8, 16.0), result(1, 4.0)])
     whole = found["aggregate"]
@@ -64,7 +64,7 @@ def test_figures_over_batch_sizes() -> None:
         ([], "skipped"),
     ],
 )
-def test_how_it_ended_as_a_whole(results: list[dict[str, Any]], status: str) -> None:
+def test_how_it_ended_as_a_whole(results, status):
     found = outcome_of(results)
     assert found["status"] == status
     assert (found["aggregate"] is None) == (status not in ("ok", "partial"))

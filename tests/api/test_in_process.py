@@ -19,7 +19,7 @@ def measured(model: Any, inputs: Any = None, **more: Any) -> Any:
     )
 
 
-def test_code_of_this_process() -> None:
+def test_code_of_this_process():
     # A closure is measured in this process.
     calls = []
     result = measured(lambda x: calls.append(1) or x + 1, 41, name="closure")
@@ -50,7 +50,7 @@ def test_code_of_this_process() -> None:
     assert "no such key" in str(result)
 
 
-def test_a_call_that_makes_something_else_of_what_it_changed_is_refused_for_that() -> None:
+def test_a_call_that_makes_something_else_of_what_it_changed_is_refused_for_that():
     """It was told as a fault of the runtime, to be reported there."""
 
     def counts(x: list[float]) -> float:
@@ -62,7 +62,7 @@ def test_a_call_that_makes_something_else_of_what_it_changed_is_refused_for_that
     assert "each call of counts changes what it is called with" in row["message"]
 
 
-def test_modules_of_this_process() -> None:
+def test_modules_of_this_process():
     # A module is as it was afterwards.
     torch = pytest.importorskip("torch")
 
@@ -115,20 +115,20 @@ def test_modules_of_this_process() -> None:
         ({"db": "kept.duckdb"}, "keeps no results"),
     ],
 )
-def test_what_needs_a_process_of_its_own_is_refused(more: dict[str, Any], says: str) -> None:
+def test_what_needs_a_process_of_its_own_is_refused(more, says):
     with pytest.raises(UsageError) as refused:
         measured(len, "abc", **more)
     assert says in str(refused.value)
 
 
-def test_what_is_no_object_of_this_process() -> None:
+def test_what_is_no_object_of_this_process():
     with pytest.raises(UsageError, match="not a name"):
         measured("bert-tiny")
     with pytest.raises(UsageError, match="isolate=False"):
         accelbench.benchmark(lambda x: x + 1, 41)
 
 
-def test_a_result_of_this_process_is_drawn_and_tabled_as_any_other() -> None:
+def test_a_result_of_this_process_is_drawn_and_tabled_as_any_other():
     result = measured(lambda x: x + 1, 41, name="closure")
     (row,) = result.rows
     missing = {column.name for column in COLUMNS} - set(row)

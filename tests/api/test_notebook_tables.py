@@ -77,7 +77,7 @@ def without_script(page: str) -> str:
     return page.replace(found[0], "")
 
 
-def test_tables_of_a_notebook(database: Database) -> None:
+def test_tables_of_a_notebook(database):
     # A comparison is lines a frame and a chart.
     sides = accelbench.compare(
         "bert-tiny", by="runtime", baseline="pytorch", batch_sizes=1, db=database.path
@@ -116,7 +116,7 @@ def test_tables_of_a_notebook(database: Database) -> None:
     assert "not compared" not in repr(ComparisonTable([{**line, "speedup": 2.0}]))
 
 
-def test_the_example_of_the_page_runs(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_page_runs(database, monkeypatch):
     (code, *_) = re.findall(r"```python\n(.*?)```", (DOCS / "notebooks.md").read_text(), re.DOTALL)
     monkeypatch.chdir(database.path.parent)
     names: dict[str, Any] = {}

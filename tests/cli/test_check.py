@@ -58,7 +58,7 @@ def quiet_history(folder: Path, runs: int = 8) -> None:
         store(folder / DB, *launches(1.0 + 0.002 * (number % 2), 1), run=f"night-{number}")
 
 
-def test_what_became_slower_ends_with_1(tmp_path: Path, shell: Command) -> None:
+def test_what_became_slower_ends_with_1(tmp_path, shell):
     both(tmp_path, 1.06)
     code, out, _ = shell("--baseline", "main")
     assert code == 4  # two runs without a history may differ by as much
@@ -76,7 +76,7 @@ def test_what_became_slower_ends_with_1(tmp_path: Path, shell: Command) -> None:
 
 
 @pytest.mark.parametrize("word", ["main", "trunk", "r1", "r"])
-def test_a_baseline_is_a_label_a_branch_or_a_run(tmp_path: Path, shell: Command, word: str) -> None:
+def test_a_baseline_is_a_label_a_branch_or_a_run(tmp_path, shell, word):
     both(tmp_path, 1.0)
     if word == "r":  # both ids begin so
         code, _, err = shell("--baseline", word)
@@ -87,13 +87,13 @@ def test_a_baseline_is_a_label_a_branch_or_a_run(tmp_path: Path, shell: Command,
     assert found["questions"][0]["baseline_run_id"] == "r1"
 
 
-def test_a_model_nobody_knows_is_a_slip_of_the_fingers(tmp_path: Path, shell: Command) -> None:
+def test_a_model_nobody_knows_is_a_slip_of_the_fingers(tmp_path, shell):
     both(tmp_path, 1.0)
     code, _, err = shell("bert-tiyn", "--baseline", "main")
     assert (code, "No model is called 'bert-tiyn'" in err) == (2, True)
 
 
-def test_a_baseline_may_say_no_moment(tmp_path: Path, shell: Command) -> None:
+def test_a_baseline_may_say_no_moment(tmp_path, shell):
     store(tmp_path / DB, *launches(1.0, 3), run="r2")
     undated = [{**one, "started_at": None} for one in launches()]
     store(tmp_path / "other.duckdb", *undated, run="r1")
@@ -101,7 +101,7 @@ def test_a_baseline_may_say_no_moment(tmp_path: Path, shell: Command) -> None:
     assert (found["outcome"], len(found["questions"])) == ("no change shown", 1)
 
 
-def test_the_threshold_is_the_documents(tmp_path: Path, shell: Command) -> None:
+def test_the_threshold_is_the_documents(tmp_path, shell):
     both(tmp_path, 1.08)
     quiet_history(tmp_path)
     assert shell("--baseline", "main", "--threshold", "0.1")[0] == 0
@@ -109,7 +109,7 @@ def test_the_threshold_is_the_documents(tmp_path: Path, shell: Command) -> None:
     assert shell("--baseline", "main", "--threshold", "0")[0] == 2
 
 
-def test_a_file_is_a_baseline(tmp_path: Path, shell: Command, command: Any) -> None:
+def test_a_file_is_a_baseline(tmp_path, shell, command):
     both(tmp_path, 1.2)
     assert command("db")("export", "all.csv")[0] == 0
     (tmp_path / DB).unlink()
@@ -122,7 +122,7 @@ def test_a_file_is_a_baseline(tmp_path: Path, shell: Command, command: Any) -> N
     assert (code, "The baseline is of lab" in err) == (2, True)
 
 
-def test_another_machine_is_refused_unless_it_is_allowed(tmp_path: Path, shell: Command) -> None:
+def test_another_machine_is_refused_unless_it_is_allowed(tmp_path, shell):
     store(tmp_path / DB, *launches(), run="r1", about={"label": "main"}, machine="elsewhere")
     store(tmp_path / DB, *launches(1.0, 3), run="r2")
     code, _, err = shell("--baseline", "main")
@@ -139,13 +139,13 @@ def test_another_machine_is_refused_unless_it_is_allowed(tmp_path: Path, shell: 
     assert shell("--baseline", "a.json")[0] == 2
 
 
-def test_another_database_is_a_baseline(tmp_path: Path, shell: Command) -> None:
+def test_another_database_is_a_baseline(tmp_path, shell):
     store(tmp_path / "old.duckdb", *launches(), run="r1")
     store(tmp_path / DB, *launches(1.3, 3), run="r2")
     assert shell("--baseline", "old.duckdb")[0] == 1
 
 
-def test_the_newest_run_is_checked_or_those_that_are_named(tmp_path: Path, shell: Command) -> None:
+def test_the_newest_run_is_checked_or_those_that_are_named(tmp_path, shell):
     both(tmp_path, 1.3)
     store(tmp_path / DB, *launches(1.0, 4), run="r3")
     # The two known runs differ by 30 %, so that only a change of 90 % would show.
@@ -161,7 +161,7 @@ def test_the_newest_run_is_checked_or_those_that_are_named(tmp_path: Path, shell
     assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r3"]
 
 
-def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path: Path, shell: Command) -> None:
+def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path, shell):
     both(tmp_path, 1.3)
     (tmp_path / "s.md").write_text("# before\n")
     assert shell("--baseline", "main", "--markdown", "s.md")[0] == 1
@@ -174,7 +174,7 @@ def test_a_summary_for_a_pull_request_is_added_to_a_file(tmp_path: Path, shell: 
     )
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, shell: Command) -> None:
+def test_what_is_not_there_is_said(tmp_path, shell):
     both(tmp_path, 1.0)
     for words, code in (
         (("--baseline", "nothing"), 2),
@@ -191,9 +191,7 @@ def test_what_is_not_there_is_said(tmp_path: Path, shell: Command) -> None:
         assert "Traceback" not in err
 
 
-def test_a_machine_s_noise_is_stated(
-    tmp_path: Path, shell: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_s_noise_is_stated(tmp_path, shell, monkeypatch):
     alike = [{**one, "launch": n} for n, one in enumerate([*launches(), *launches()])]
     store(tmp_path / DB, *alike, run="aa")
     Database(tmp_path / DB).fill()
@@ -211,9 +209,7 @@ def test_a_machine_s_noise_is_stated(
     assert shell("--noise", "4")[0] == 2
 
 
-def test_a_model_that_is_not_measured_any_more_leaves_the_answer_open(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_a_model_that_is_not_measured_any_more_leaves_the_answer_open(tmp_path, shell):
     gone = {"model": "vit-tiny", "case_id": "v", "series_key": "v"}
     store(tmp_path / DB, *launches(), *launches(**gone), run="r1", about={"label": "main"})
     store(tmp_path / DB, *launches(1.0, 3), run="r2")
@@ -225,9 +221,7 @@ def test_a_model_that_is_not_measured_any_more_leaves_the_answer_open(
         assert shell("--baseline", word, "--allow", "missing", *WIDE)[0] == 0
 
 
-def test_nothing_is_checked_against_itself(
-    tmp_path: Path, shell: Command, command: Callable[..., Command]
-) -> None:
+def test_nothing_is_checked_against_itself(tmp_path, shell, command):
     both(tmp_path, 1.3)
     assert command("db")("export", tmp_path / "now.csv", "--db", tmp_path / DB)[0] == 0
     code, _, err = shell("--baseline", tmp_path / "now.csv")
@@ -239,9 +233,7 @@ def test_nothing_is_checked_against_itself(
 
 
 @pytest.mark.parametrize("label", [NOISE, f"{RERUN_OF}r2"])
-def test_what_a_check_measured_for_itself_is_not_what_is_checked(
-    tmp_path: Path, shell: Command, label: str
-) -> None:
+def test_what_a_check_measured_for_itself_is_not_what_is_checked(tmp_path, shell, label):
     both(tmp_path, 1.08)
     store(tmp_path / DB, *launches(3.0, 9), run="r3", about={"label": label})
     assert json.loads(shell("--baseline", "main", "--json")[1])["runs"] == ["r2"]
@@ -252,9 +244,7 @@ def test_what_a_check_measured_for_itself_is_not_what_is_checked(
     "engine",  # ten launches are made: the one is imported in a tenth of the other's time
     ["onnxruntime", pytest.param("pytorch", marks=pytest.mark.full)],
 )
-def test_what_only_seemed_worse_is_measured_again(
-    tmp_path: Path, shell: Command, command: Any, engine: str
-) -> None:
+def test_what_only_seemed_worse_is_measured_again(tmp_path, shell, command, engine):
     how = ("bert-tiny", "--framework", engine, "--batch-sizes", "1", "--threads", "1")
     few = ("--iterations", "5", "--warmup", "1", "--benchmark-only")
     found = command("run").json(*how, *few)
@@ -287,9 +277,7 @@ def test_what_only_seemed_worse_is_measured_again(
     assert "bert-tiny" in err  # it is seen to measure
 
 
-def test_what_others_measured_is_not_taken_for_the_newest_run(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_what_others_measured_is_not_taken_for_the_newest_run(tmp_path, shell):
     both(tmp_path, 1.08)
     store(tmp_path / DB, *launches(3.0, 9), run="import-1", source={"name": "timm"})
     assert json.loads(shell("--baseline", "pr", "--run", "main", "--json")[1])["runs"] == ["r1"]
@@ -297,9 +285,7 @@ def test_what_others_measured_is_not_taken_for_the_newest_run(
 
 
 @pytest.mark.parametrize(("factor", "shows"), [(1.3, True), (1.0, False)])
-def test_a_change_within_the_limit_is_not_headed_as_none(
-    tmp_path: Path, shell: Command, factor: float, shows: bool
-) -> None:
+def test_a_change_within_the_limit_is_not_headed_as_none(tmp_path, shell, factor, shows):
     both(tmp_path, factor)
     quiet_history(tmp_path)
     code, out, _ = shell("--baseline", "main", "--regression-alert", "0.6", "--markdown", "s.md")
@@ -310,7 +296,7 @@ def test_a_change_within_the_limit_is_not_headed_as_none(
     assert (WITHIN_LIMIT in (tmp_path / "s.md").read_text(encoding="utf-8")) == shows
 
 
-def test_a_mean_is_not_held_against_a_median(tmp_path: Path, shell: Command) -> None:
+def test_a_mean_is_not_held_against_a_median(tmp_path, shell):
     """Half of the steps are quick: the median of the one says nothing of the other's mean."""
     only_mean = {"latency_p50_ms": None, "latency_mean_ms": 12.0, "throughput": None}
     only_median = {"latency_mean_ms": None, "latency_p50_ms": 8.0, "throughput": None}
@@ -323,7 +309,7 @@ def test_a_mean_is_not_held_against_a_median(tmp_path: Path, shell: Command) -> 
     assert "latency" not in {figure["metric"] for figure in one["figures"]}
 
 
-def test_a_check_says_which_latency_it_judged(tmp_path: Path, shell: Command) -> None:
+def test_a_check_says_which_latency_it_judged(tmp_path, shell):
     both(tmp_path, 1.0, latency_p50_ms=None)
     _, out, _ = shell("--baseline", "main", "--json")
     (one,) = json.loads(out)["questions"]
@@ -332,9 +318,7 @@ def test_a_check_says_which_latency_it_judged(tmp_path: Path, shell: Command) ->
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_what_a_comparison_refused_turns_no_build_red(
-    tmp_path: Path, shell: Command, command: Any, older: bool
-) -> None:
+def test_what_a_comparison_refused_turns_no_build_red(tmp_path, shell, command, older):
     """A file of `compare` with an emulated side, which is five times as fast as the device."""
     one = {"series_key": "s", "case_id": "c"}
     cuda = {**one, "hardware": "cuda", "device_name": "A card"}
@@ -357,7 +341,7 @@ def test_what_a_comparison_refused_turns_no_build_red(
     assert shell(*asked, "--allow", "emulated")[0] == 1
 
 
-def test_older_runs_of_other_things_are_no_noise(tmp_path: Path, shell: Command) -> None:
+def test_older_runs_of_other_things_are_no_noise(tmp_path, shell):
     """Nights with a workaround that were twice as slow, one here and one there."""
     quiet_history(tmp_path)
     both(tmp_path, 1.0)
@@ -375,7 +359,7 @@ def noise_of_runs(shell: Command) -> float:
     return float(one["figures"][0]["noise_of_runs"])
 
 
-def test_the_last_run_is_checked_by_its_word(tmp_path: Path, shell: Command) -> None:
+def test_the_last_run_is_checked_by_its_word(tmp_path, shell):
     both(tmp_path, 1.0)
     _, out, _ = shell("--run", "last", "--baseline", "main", "--json")
     assert json.loads(out)["runs"] == ["r2"]

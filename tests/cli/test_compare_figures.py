@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from shells import Command
@@ -43,16 +41,14 @@ def headed(out: str) -> list[str]:
         (NOTHING | {"latency_p90_ms": 9.0}, "hardware by p90 ms times as fast"),
     ],
 )
-def test_the_heading_says_which_figure_it_is(
-    tmp_path: Path, shell: Command, figures: dict[str, Any], headings: str
-) -> None:
+def test_the_heading_says_which_figure_it_is(tmp_path, shell, figures, headings):
     store(tmp_path / DB, figures, GPU | figures)
     code, out, _ = shell()
     assert (code, headed(out)) == (0, headings.split())
     assert ("sequences" in out) == ("/s" in headings.split())
 
 
-def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path: Path, shell: Command) -> None:
+def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path, shell):
     store(tmp_path / DB, {}, GPU | {"latency_p50_ms": None, "throughput": None})
     _, out, _ = shell()
     assert "latency ms" in out
@@ -63,7 +59,7 @@ def test_figures_of_two_kinds_are_marked_one_by_one(tmp_path: Path, shell: Comma
     assert "Times as fast: by the mean time of an item." in out
 
 
-def test_an_import_is_not_advised_to_be_launched_again(tmp_path: Path, shell: Command) -> None:
+def test_an_import_is_not_advised_to_be_launched_again(tmp_path, shell):
     theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
     store(tmp_path / DB, theirs, GPU | theirs)
     _, out, _ = shell()
@@ -71,7 +67,7 @@ def test_an_import_is_not_advised_to_be_launched_again(tmp_path: Path, shell: Co
     assert "Single imported results have no interval" in out
 
 
-def test_differences_are_gathered_by_name() -> None:
+def test_differences_are_gathered_by_name():
     many = [f"torch 1.{n} → 2.0" for n in range(5)]
     said = differences_in_short([*many, "unit images/s → tokens/s", f"notes {'a' * 50} → b"])
     assert said == (

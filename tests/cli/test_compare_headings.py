@@ -15,7 +15,7 @@ def both(by: str, **changes: Any) -> list[str]:
     return headings([[row()], [row(**changes)]], AXES[by])
 
 
-def test_what_a_heading_says() -> None:
+def test_what_a_heading_says():
     # The usual is said alone where it is enough.
     assert both("hardware", model="vit-tiny") == [
         "bert-tiny · fp32 · batch 1 · seq 128",
@@ -68,9 +68,7 @@ def test_what_a_heading_says() -> None:
         ("hardware", {"image_size": 64}, "image_size: no data", "64px"),
     ],
 )
-def test_what_tells_two_questions_apart_is_said_of_both(
-    by: str, changes: dict[str, Any], first: str, second: str
-) -> None:
+def test_what_tells_two_questions_apart_is_said_of_both(by, changes, first, second):
     one, other = both(by, **changes)
     assert one.endswith(f" · {first}")
     assert other.endswith(f" · {second}")
@@ -85,7 +83,7 @@ def test_what_tells_two_questions_apart_is_said_of_both(
         ({"mode": "training"}, "training"),
     ],
 )
-def test_what_is_unusual_is_said_wherever_it_is(changes: dict[str, Any], said: str) -> None:
+def test_what_is_unusual_is_said_wherever_it_is(changes, said):
     (alone,) = headings([[row(**changes)]], AXES["hardware"])
     assert alone == f"bert-tiny · fp32 · batch 1 · seq 128 · {said}"
     assert both("hardware", **changes) == ["bert-tiny · fp32 · batch 1 · seq 128", alone]

@@ -38,7 +38,7 @@ def submitted(device: str, by: str, rate: float, **changes: Any) -> dict[str, An
     return row(**THEIRS, **NO_LATENCY, **about, conditions=conditions) | changes
 
 
-def test_published_results() -> None:
+def test_published_results():
     # One of eight by the same software stood for all, without a word: they began at 78,464.
     rates = (("Google", 78_464.0), ("Lambda", 102_725.0), ("Dell", 99_000.0))
     rows = [submitted("8x B200", by, rate) for by, rate in rates]
@@ -107,7 +107,7 @@ def published(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("published")
-def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(shell: Command) -> None:
+def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(shell):
     code, out, _ = shell()
     assert code == 0
     fp32, int8 = out.split("bert-tiny · ")[1:]
@@ -122,7 +122,7 @@ def test_a_table_has_threads_and_versions_and_what_is_said_of_it_below_it(shell:
     assert {one["engine_version"] for one in found} == {"ncnn 1.0", "ncnn 1.1", None}
 
 
-def test_tables_by_different_figures_say_each_theirs(tmp_path: Path, shell: Command) -> None:
+def test_tables_by_different_figures_say_each_theirs(tmp_path, shell):
     """A rate of a server stood over “by the time of an item, mean, p90, p99”."""
     rate = {**NO_LATENCY, "throughput": 500.0, "scenario": "server"}
     tail = {**NO_LATENCY, "throughput": None, "latency_p90_ms": 9.0}
@@ -134,9 +134,7 @@ def test_tables_by_different_figures_say_each_theirs(tmp_path: Path, shell: Comm
     assert "Times as fast: by the rate of items" in by_rate
 
 
-def test_the_figure_that_is_unusable_is_marked_and_not_the_one_beside_it(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_the_figure_that_is_unusable_is_marked_and_not_the_one_beside_it(tmp_path, shell):
     """“refused” stood on the row that was sound; its baseline was shown plain."""
     sound = {"runtime": "onnxruntime", "latency_p50_ms": 2.0}
     store(tmp_path / DB, {"quality": "unusable"}, sound)
@@ -146,7 +144,7 @@ def test_the_figure_that_is_unusable_is_marked_and_not_the_one_beside_it(
     assert "1 not compared, its baseline is unusable: interval wider than ±25 %." in out
 
 
-def test_lines_of_a_pivot_say_their_versions(tmp_path: Path, shell: Command) -> None:
+def test_lines_of_a_pivot_say_their_versions(tmp_path, shell):
     """NHWC by torch 2.1 stood beside NCHW by torch 2.9, unmarked."""
     sides = [
         {

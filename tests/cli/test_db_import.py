@@ -51,9 +51,7 @@ def a_table(path: Path, *changes: dict[str, Any]) -> None:
     pq.write_table(pa.Table.from_pylist([{**line, **one} for one in changes]), path)
 
 
-def test_equal_lines_are_taken_once_and_counted_apart_from_what_is_there(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_equal_lines_are_taken_once_and_counted_apart_from_what_is_there(tmp_path, shell):
     other = {"latency_ms": 5.0, "throughput": 200.0}
     a_table(tmp_path / "a.parquet", {}, {}, {}, other)
     found = shell.json("import", "tidy", "a.parquet")
@@ -64,14 +62,12 @@ def test_equal_lines_are_taken_once_and_counted_apart_from_what_is_there(
     assert known == "2 more were there already"
 
 
-def test_equal_lines_that_say_they_are_launches_are_launches(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_equal_lines_that_say_they_are_launches_are_launches(tmp_path, shell):
     a_table(tmp_path / "a.parquet", *({"extra": f'{{"launch": {n}}}'} for n in range(3)))
     assert shell.json("import", "tidy", "a.parquet")["results"] == 3
 
 
-def test_import_brings_in_once_and_says_so(tmp_path: Path, shell: Command) -> None:
+def test_import_brings_in_once_and_says_so(tmp_path, shell):
     (tmp_path / TIMM).write_text(TIMM_TEXT)
     code, out, _ = shell("import", "timm", TIMM)
     assert code == 0
@@ -86,7 +82,7 @@ def test_import_brings_in_once_and_says_so(tmp_path: Path, shell: Command) -> No
     assert status["machines"] == ["source timm"]
 
 
-def test_a_single_result_is_one_result(tmp_path: Path, shell: Command) -> None:
+def test_a_single_result_is_one_result(tmp_path, shell):
     (tmp_path / TIMM).write_text("".join(TIMM_TEXT.splitlines(keepends=True)[:2]))
     first, _, undated = shell("import", "timm", TIMM)[1].splitlines()
     assert first == f"1 result from {TIMM}"
@@ -94,7 +90,7 @@ def test_a_single_result_is_one_result(tmp_path: Path, shell: Command) -> None:
     assert "1 more was there already" in shell("import", "timm", TIMM)[1]
 
 
-def test_lines_without_a_figure_are_counted(tmp_path: Path, shell: Command) -> None:
+def test_lines_without_a_figure_are_counted(tmp_path, shell):
     """Lines were left out without a word."""
     empty = "net_c" + "," * TIMM_TEXT.splitlines()[0].count(",") + "\n"
     (tmp_path / TIMM).write_text(TIMM_TEXT + empty)
@@ -103,7 +99,7 @@ def test_lines_without_a_figure_are_counted(tmp_path: Path, shell: Command) -> N
     assert "1 more line has no figure: it did not run, and is left out" in said
 
 
-def test_a_moment_that_is_given_is_said_to_be_late(tmp_path: Path, shell: Command) -> None:
+def test_a_moment_that_is_given_is_said_to_be_late(tmp_path, shell):
     (tmp_path / TIMM).write_text(TIMM_TEXT)
     dated = ("import", "timm", TIMM, "--measured-at", "2026-08-08")
     assert "no moment" not in shell(*dated, "--db", "dated.duckdb")[1]
@@ -114,7 +110,7 @@ def test_a_moment_that_is_given_is_said_to_be_late(tmp_path: Path, shell: Comman
     assert shell.json("status", "--db", "dated.duckdb")["first_result_at"].startswith("2026-08-08")
 
 
-def test_import_says_what_it_did_to_machines(tmp_path: Path, shell: Command) -> None:
+def test_import_says_what_it_did_to_machines(tmp_path, shell):
     (tmp_path / TIMM).write_text(TIMM_TEXT)
     found = shell.json("import", "timm", ".", "--commit", "abc", "--licence", "none")
     assert (found["results"], found["there_already"], found["without_moment"]) == (2, 0, 2)
@@ -123,9 +119,7 @@ def test_import_says_what_it_did_to_machines(tmp_path: Path, shell: Command) -> 
     assert found["files"] == [TIMM]
 
 
-def test_import_refuses_what_is_malformed_and_brings_in_nothing(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_import_refuses_what_is_malformed_and_brings_in_nothing(tmp_path, shell):
     (tmp_path / TIMM).write_text(TIMM_TEXT + "net_c,1,soon,1\n")
     code, out, err = shell("import", "timm", TIMM)
     assert (code, out) == (2, "")
@@ -134,14 +128,14 @@ def test_import_refuses_what_is_malformed_and_brings_in_nothing(
     assert not (tmp_path / "accelbench.duckdb").exists()
 
 
-def test_import_knows_its_kinds(shell: Command) -> None:
+def test_import_knows_its_kinds(shell):
     code, _, err = shell("import", "timn", "x.csv")
     assert code == 2
     assert "There is no kind named 'timn'." in err
     assert "pytest-benchmark" in err
 
 
-def test_status_does_not_list_thousands_of_models(tmp_path: Path, shell: Command) -> None:
+def test_status_does_not_list_thousands_of_models(tmp_path, shell):
     lines = "".join(f"net_{n},1000,256,256\n" for n in range(2000))
     (tmp_path / TIMM).write_text(TIMM_TEXT.splitlines(keepends=True)[0] + lines)
     shell("import", "timm", TIMM)
@@ -166,9 +160,7 @@ def measured(path: Path, *, days: int = 6) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
-def test_a_source_that_is_named_is_the_machine(
-    form: str, tmp_path: Path, shell: Command, command: Callable[..., Command]
-) -> None:
+def test_a_source_that_is_named_is_the_machine(form, tmp_path, shell, command):
     measured(tmp_path / "a.duckdb")
     shell("export", f"all.{form}", "--db", "a.duckdb")
     found = shell.json("import", form, f"all.{form}", "--source", "cellar", "--db", "b.duckdb")
@@ -182,7 +174,7 @@ def test_a_source_that_is_named_is_the_machine(
     assert further["machines"] == found["machines"]
 
 
-def test_each_source_of_a_tidy_table_is_a_machine(tmp_path: Path, shell: Command) -> None:
+def test_each_source_of_a_tidy_table_is_a_machine(tmp_path, shell):
     tidy(tmp_path / "both.parquet", "timm", "ncnn")
     found = shell.json("import", "tidy", "both.parquet")
     assert found["machines"] == ["source ncnn", "source timm"]
@@ -200,9 +192,7 @@ def test_each_source_of_a_tidy_table_is_a_machine(tmp_path: Path, shell: Command
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_samples_of_a_table_are_not_read_and_that_is_said(
-    tmp_path: Path, shell: Command, form: str
-) -> None:
+def test_samples_of_a_table_are_not_read_and_that_is_said(tmp_path, shell, form):
     store(tmp_path / "own.duckdb", {"case_id": "c", "samples": {"step": [1, 2]}})
     shell("export", f"o.{form}", "--samples", "--db", "own.duckdb")
     _, out, err = shell("import", form, f"o.{form}", "--db", "new.duckdb")

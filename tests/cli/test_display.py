@@ -70,7 +70,7 @@ ROW: dict[str, Any] = {
         (-3.21, "-3.21"),
     ],
 )
-def test_figures(value: float | None, shown: str) -> None:
+def test_figures(value, shown):
     assert figure(value) == shown
 
 
@@ -85,11 +85,11 @@ def test_figures(value: float | None, shown: str) -> None:
         (72_915_060, "844 days"),
     ],
 )
-def test_durations(seconds: float, shown: str) -> None:
+def test_durations(seconds, shown):
     assert duration(seconds) == shown
 
 
-def test_words_of_figures() -> None:
+def test_words_of_figures():
     # A spread is half the interval in percent.
     assert spread(ROW) == "±2.0%"
     assert spread({**ROW, "latency_ci_low_ms": None}) == ""
@@ -139,7 +139,7 @@ def test_words_of_figures() -> None:
     ]
 
 
-def test_lines_of_cases() -> None:
+def test_lines_of_cases():
     # One measurement is one.
     stream = io.StringIO()
     PlainWatch(stream).started("r1", 1, None)
@@ -198,13 +198,13 @@ def drawn(columns: int) -> list[str]:
 
 
 @pytest.mark.parametrize("columns", [80, 120, 40, 20, 5])
-def test_the_bar_never_wraps(columns: int) -> None:
+def test_the_bar_never_wraps(columns):
     frames = drawn(columns)
     assert len(frames) >= 15
     assert max(map(len, frames)) < columns
 
 
-def test_the_bar() -> None:
+def test_the_bar():
     # Of a narrow line the name gives way not the state.
     frames = drawn(80)
     assert any("1920 samples · 123 ms ±4.1%" in frame for frame in frames)
@@ -231,7 +231,7 @@ def test_the_bar() -> None:
     assert text.endswith(("converged", "converged\n"))
 
 
-def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch):
     """After a resume, what was done before took no time of this run."""
     from accelbench.present.terminal import watch as module
 
@@ -246,7 +246,7 @@ def test_the_rest_is_reckoned_from_this_runs_own_cases(monkeypatch: pytest.Monke
     assert "about 30 s left" in stream.getvalue()
 
 
-def test_the_watch() -> None:
+def test_the_watch():
     # The watch fits where the lines go.
     assert type(watch_for(io.StringIO(), quiet=False)) is PlainWatch
     assert type(watch_for(io.StringIO(), quiet=True)) is QuietWatch
@@ -261,9 +261,7 @@ def test_the_watch() -> None:
     assert stream.getvalue() == ""
 
 
-def test_the_table_fits_eighty_columns_and_takes_names_literally(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_table_fits_eighty_columns_and_takes_names_literally(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
     odd = {
@@ -282,7 +280,7 @@ def test_the_table_fits_eighty_columns_and_takes_names_literally(
     assert "12.3" in text
 
 
-def test_what_a_table_says() -> None:
+def test_what_a_table_says():
     # What could not be verified is named with its reason.
     undone = {
         **ROW,
@@ -298,7 +296,7 @@ def test_what_a_table_says() -> None:
     assert stream.getvalue() == ""
 
 
-def test_no_word_of_the_table_is_broken_in_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_word_of_the_table_is_broken_in_eighty_columns(monkeypatch):
     """An interval that is told by its ends, free sizes, and an engine that is its platform."""
     monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
@@ -318,7 +316,7 @@ def test_no_word_of_the_table_is_broken_in_eighty_columns(monkeypatch: pytest.Mo
 EMULATED = {**ROW, "hardware": "qnn", "runtime": "qnn", "precision": "int8", "emulated": True}
 
 
-def test_what_is_piped_is_as_wide_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_piped_is_as_wide_as_it_needs(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     stream = io.StringIO()
     name = "a-model-with-a-name-that-goes-on-and-on-and-on-and-on"
@@ -329,9 +327,7 @@ def test_what_is_piped_is_as_wide_as_it_needs(monkeypatch: pytest.MonkeyPatch) -
     assert heading.rstrip().endswith("quality")
 
 
-def test_the_time_of_an_emulation_is_never_shown_without_that_word(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_time_of_an_emulation_is_never_shown_without_that_word(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert "qnn/qnn int8 emulated batch 8" in case_line(EMULATED)[0]
     assert "emulated" not in case_line(ROW)[0]
@@ -341,7 +337,7 @@ def test_the_time_of_an_emulation_is_never_shown_without_that_word(
     assert all(len(line) <= 80 for line in stream.getvalue().splitlines())
 
 
-def test_what_is_compared_in_a_table() -> None:
+def test_what_is_compared_in_a_table():
     # An emulation is not compared by time.
     pair = ("pytorch", "qnn")
     rows = [{**ROW, "mode": "inference"}, {**EMULATED, "mode": "inference"}]
@@ -372,7 +368,7 @@ def test_what_is_compared_in_a_table() -> None:
         (1.01, "which of pytorch and jax is faster cannot be told (95 % interval 0.9"),
     ],
 )
-def test_five_launches_of_two_frameworks_decide_or_do_not(factor: float, said: str) -> None:
+def test_five_launches_of_two_frameworks_decide_or_do_not(factor, said):
     """Their interval decides, and is shown."""
     rows = [
         {**ROW, "mode": "inference", "runtime": name, "launch": n, "run_id": "r"}
@@ -397,13 +393,13 @@ def test_five_launches_of_two_frameworks_decide_or_do_not(factor: float, said: s
         (8, ["a", "sentence", "_", "transfor", "mers/", "all-Mini", "LM-L6-v2", "fp32"]),
     ],
 )
-def test_a_long_name_is_broken_where_it_has_a_separator(width: int, lines: list[str]) -> None:
+def test_a_long_name_is_broken_where_it_has_a_separator(width, lines):
     drawn = io.StringIO()
     console(drawn, width=width).print("a sentence_transformers/all-MiniLM-L6-v2 fp32")
     assert [line.rstrip() for line in drawn.getvalue().splitlines()] == lines
 
 
-def test_how_a_table_breaks() -> None:
+def test_how_a_table_breaks():
     # What is broken keeps its style and figures stay whole.
     drawn = io.StringIO()
     name = Text("bert-base")
@@ -445,7 +441,7 @@ def test_how_a_table_breaks() -> None:
     assert in_whole_figures("", 9) == [""]
 
 
-def test_launches_of_one_configuration_say_which_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launches_of_one_configuration_say_which_they_are(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     stream = io.StringIO()
     print_summary([{**ROW, "launch": 1}, {**ROW, "launch": 2}], stream)
@@ -454,7 +450,7 @@ def test_launches_of_one_configuration_say_which_they_are(monkeypatch: pytest.Mo
     assert [line[-1] for line in lines] == ["1", "2"]
 
 
-def test_the_arms_of_a_comparison_are_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_arms_of_a_comparison_are_a_column(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     stream = io.StringIO()
     print_summary([{**ROW, "arm": "this"}, {**ROW, "arm": "threads=1"}], stream)

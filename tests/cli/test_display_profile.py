@@ -18,7 +18,7 @@ def profile(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_profile() -> None:
+def test_a_profile():
     # It names the case the profiler and the share that is explained.
     assert heading(profile()) == [
         "Where the time goes: bert-tiny qnn/qnn int8 compiled batch 1 seq 128",
@@ -39,6 +39,6 @@ def test_a_profile() -> None:
         ({"options": {"hint": "throughput"}}, "int8 hint=throughput batch 1"),
     ],
 )
-def test_what_is_out_of_the_ordinary_is_said(more: dict[str, Any], said: str) -> None:
+def test_what_is_out_of_the_ordinary_is_said(more, said):
     assert said in "\n".join(heading(profile(**more)))
     assert said not in "\n".join(heading(profile()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shells import QUICK, Shell
+from shells import QUICK
 
 from accelbench.judge.warned import warned
 from accelbench.present.terminal.summary import told, total_line, warning_lines
@@ -29,7 +29,7 @@ def row(batch: int = 1, *warnings: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_ranges_of_figures() -> None:
+def test_ranges_of_figures():
     # What differs in its figures alone is one warning with their range.
     rows = [row(1, "It took 9 of 1,024 times.", "Few."), row(8, "It took 30.5 of 1,024 times.")]
     found = warned(rows)
@@ -61,7 +61,7 @@ def test_ranges_of_figures() -> None:
     assert len(warned(rows)) == 2
 
 
-def test_which_warnings_are_one() -> None:
+def test_which_warnings_are_one():
     # What begins alike is one warning with every sentence of any.
     busy = "Others used {} % of the CPUs.{} Close them."
     rows = [
@@ -96,7 +96,7 @@ def test_which_warnings_are_one() -> None:
     ]
 
 
-def test_how_warnings_are_counted() -> None:
+def test_how_warnings_are_counted():
     # Many cases are counted and a launch is named where it is not all.
     rows = [row(1, "Odd.", model=f"m{n}") for n in range(7)] + [row(2)]
     assert list(warning_lines(rows))[2].endswith("m3 pytorch/cpu fp32 seq 128: batch 1 and 3 more")
@@ -113,7 +113,7 @@ def test_how_warnings_are_counted() -> None:
     assert total_line([], {}) == "Total configurations: 0 (none finished)"
 
 
-def test_a_run_says_each_once_below_its_table_and_in_its_document(shell: Shell) -> None:
+def test_a_run_says_each_once_below_its_table_and_in_its_document(shell):
     words = ("bert-tiny", "--batch-sizes", "1,2,4", *QUICK)
     done = shell(*words)
     assert done.stdout.count("The number of samples was fixed") == 1

@@ -39,7 +39,7 @@ def halved(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
         night(folder, day, {"latency_p50_ms": ms, **(before if first else now)})
 
 
-def test_own_code_that_was_changed_goes_on_with_its_line(tmp_path: Path, shell: Command) -> None:
+def test_own_code_that_was_changed_goes_on_with_its_line(tmp_path, shell):
     """A line of it is to say since when it is slower: that is what was changed."""
     own = {"weights": "code"}
     halved(tmp_path, {**own, "weights_digest": "a"}, {**own, "weights_digest": "b"})
@@ -48,9 +48,7 @@ def test_own_code_that_was_changed_goes_on_with_its_line(tmp_path: Path, shell: 
     assert [step["at"] for step in one["steps"]] == [4]
 
 
-def test_launches_of_one_run_that_are_not_alike_are_alike_to_no_run(
-    tmp_path: Path, shell: Command
-) -> None:
+def test_launches_of_one_run_that_are_not_alike_are_alike_to_no_run(tmp_path, shell):
     for day in range(1, 7):
         night(tmp_path, day)
     night(tmp_path, 7, {}, {"workarounds": ["static shapes"]})
@@ -58,7 +56,7 @@ def test_launches_of_one_run_that_are_not_alike_are_alike_to_no_run(
     assert [(mark["at"], mark["what"]) for mark in one["not_alike"]] == [(6, ["workarounds"])]
 
 
-def test_emulated_times_are_no_points(tmp_path: Path, shell: Command) -> None:
+def test_emulated_times_are_no_points(tmp_path, shell):
     halved(tmp_path, {}, {"emulated": True})
     said = " ".join(shell()[1].split())
     assert "4 runs" in said
@@ -66,7 +64,7 @@ def test_emulated_times_are_no_points(tmp_path: Path, shell: Command) -> None:
     assert ", emulated:" not in said
 
 
-def test_what_has_another_figure_is_said_to_have_it(tmp_path: Path, shell: Command) -> None:
+def test_what_has_another_figure_is_said_to_have_it(tmp_path, shell):
     night(tmp_path, 1, RATE, name="rate")
     night(tmp_path, 2, RATE, name="rate")
     code, _, err = shell()
@@ -86,7 +84,7 @@ def test_what_has_another_figure_is_said_to_have_it(tmp_path: Path, shell: Comma
     assert "throughput" in one["metrics"]
 
 
-def test_times_that_are_of_no_use_are_no_lack_of_runs(tmp_path: Path, shell: Command) -> None:
+def test_times_that_are_of_no_use_are_no_lack_of_runs(tmp_path, shell):
     for day in (1, 2):
         night(tmp_path, day, {"quality": "unusable", "memory_peak_mb": None})
     code, _, err = shell()

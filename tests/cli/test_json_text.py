@@ -1,7 +1,5 @@
 """JSON documents of commands: indented, and of very many records one a line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from accelbench.present.terminal.terminal import json_text
 
 
-def test_lines_of_a_document() -> None:
+def test_lines_of_a_document():
     content = {"a": [1, 2], "b": {"c": "d"}}
     assert json_text(content) == json.dumps(content, indent=2) + "\n"
     # A matrix of 85,000 predictions took 8 s longer where each field had a line of its own.

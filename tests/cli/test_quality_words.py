@@ -1,7 +1,5 @@
 """Each quality is said in a phrase: “fixed” told a stranger nothing."""
 
-from __future__ import annotations
-
 import io
 
 from accelbench.core.quality_words import QUALITY_SAID
@@ -20,7 +18,7 @@ ROW = {
 }
 
 
-def test_qualities() -> None:
+def test_qualities():
     assert set(QUALITY_SAID) == set(Quality)
     # A summary says what fixed is where a figure is fixed.
     said = {}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich import box
-from shells import Command, ended
+from shells import ended
 from stored_rows import store
 
 from accelbench import cli
@@ -52,9 +51,7 @@ def drawn(made: WordTable, width: int) -> list[str]:
     width=st.sampled_from([62, *WIDTHS]),
     ruled=st.booleans(),
 )
-def test_every_word_and_figure_of_a_table_is_whole(
-    rows: list[tuple[str, ...]], width: int, ruled: bool
-) -> None:
+def test_every_word_and_figure_of_a_table_is_whole(rows, width, ruled):
     made = WordTable(box=box.SIMPLE_HEAD if ruled else None, pad_edge=False)
     for place, head in enumerate(("name", "where", "ms", "MB", "items/s", "error", "by")):
         made.add_column(head, **({"justify": "right", "no_wrap": True} if 2 <= place < 6 else {}))
@@ -67,7 +64,7 @@ def test_every_word_and_figure_of_a_table_is_whole(
         assert word in words, "\n".join(lines)
 
 
-def test_tables_of_names_and_figures() -> None:
+def test_tables_of_names_and_figures():
     # Names stand above their figures where both do not fit beside each other.
     rows = [(f"cpu {DEVICE}", "pytorch", "1.05", "25.6"), ("cuda", "jax", "0.85", "1,024")]
     made = fitted(Table(columns(("hardware", "engine", "p50 ms", "MB"), (2, 3)), rows), 60)
@@ -140,13 +137,7 @@ ASKED = [
 @pytest.mark.usefixtures("long_names")
 @pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("words", ASKED, ids=" ".join)
-def test_a_command_shows_long_names_whole(
-    words: tuple[str, ...],
-    columns: int,
-    command: Callable[..., Command],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_command_shows_long_names_whole(words, columns, command, monkeypatch, capsys):
     command("compare")  # in the store's folder
     monkeypatch.setenv("COLUMNS", str(columns))
     assert ended(monkeypatch, *words) in (0, 4)
@@ -162,9 +153,7 @@ def test_a_command_shows_long_names_whole(
         assert all(name in line for line in broken if len(line.strip()) >= 12), out
 
 
-def test_a_pivot_shows_as_many_batches_at_a_time_as_there_is_room_for(
-    long_names: Path, command: Callable[..., Command]
-) -> None:
+def test_a_pivot_shows_as_many_batches_at_a_time_as_there_is_room_for(long_names, command):
     _, out, _ = command("compare")("--pivot", "--db", str(long_names / DB))
     heads = [line.split() for line in out.splitlines() if "batch" in line.split()]
     shown = [int(batch) for line in heads for batch in re.findall(r"batch (\d+)", " ".join(line))]

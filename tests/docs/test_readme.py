@@ -100,7 +100,7 @@ def write_what_is_named(folder: Path, words: list[str]) -> None:
         write_config(folder / "my-bert")
 
 
-def test_pages() -> None:
+def test_pages():
     assert len(COMMANDS) > 35
     assert len(shown_commands()) >= 4
     # What it is, two commands, three jobs, the peers, links; the rest is in docs/.
@@ -170,9 +170,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.usefixtures("present")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_command_is_understood(
-    command: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_the_command_is_understood(command, tmp_path, request):
     words = shlex.split(command)
     if words[0] == "run" and "--dry-run" not in words:
         words.append("--dry-run")

@@ -60,7 +60,7 @@ def entry(*bodies: dict[str, Any]) -> dict[str, Any]:
     return dict(one)
 
 
-def test_the_schema() -> None:
+def test_the_schema():
     # The published schema is up to date.
     published = Path(__file__).parents[2] / "docs" / "aggregate-schema.json"
     assert published.read_text(encoding="utf-8") == text(), (
@@ -72,7 +72,7 @@ def test_the_schema() -> None:
     assert set(QUESTION) | set(ASIDE) <= BY_NAME.keys()
 
 
-def test_the_best_figures() -> None:
+def test_the_best_figures():
     # The best figures come with their batch.
     found = entry(ok(1, 4.0), ok(8, 8.0), ok(32, 40.0))  # 250, 1000 and 800 images/s
     assert found["best_latency"] == {
@@ -95,12 +95,12 @@ def test_the_best_figures() -> None:
 
 
 @pytest.mark.parametrize("bodies", [[ok(8, 4.0)], [ok(1, 1.0), ok(8, 16.0)], []])
-def test_no_efficiency_where_there_is_nothing_to_compare(bodies: list[dict[str, Any]]) -> None:
+def test_no_efficiency_where_there_is_nothing_to_compare(bodies):
     refused = ok(2, 1.0, status="failed", throughput=None, latency_p50_ms=None)
     assert entry(*bodies, refused)["batch_scaling_efficiency"] is None
 
 
-def test_launches_of_a_batch() -> None:
+def test_launches_of_a_batch():
     # Of several launches the median counts not the luckiest.
     found = entry(*(ok(1, ms, launch=i) for i, ms in enumerate((5.0, 1.0, 4.0))))
     assert found["best_latency"]["latency_ms"] == 4.0
@@ -127,7 +127,7 @@ def test_launches_of_a_batch() -> None:
     assert found["best_latency"]["flags"] == []
 
 
-def test_times_that_do_not_count() -> None:
+def test_times_that_do_not_count():
     # Nothing is the best by a time that is unusable.
     found = entry(ok(1, 4.0), ok(8, 1.0, quality="unusable"))
     assert found["best_latency"]["batch_size"] == found["best_throughput"]["batch_size"] == 1
@@ -154,7 +154,7 @@ def test_times_that_do_not_count() -> None:
     assert StoppingRule().minimum == ENOUGH_SAMPLES
 
 
-def test_what_was_not_measured() -> None:
+def test_what_was_not_measured():
     # What was not measured feeds nothing.
     document = aggregated(
         ok(1, 4.0, provenance="imported"),
@@ -189,7 +189,7 @@ def test_what_was_not_measured() -> None:
 # -- from files
 
 
-def test_it_is_made_of_all_result_files_of_the_folder(tmp_path: Path) -> None:
+def test_it_is_made_of_all_result_files_of_the_folder(tmp_path):
     raw = tmp_path / "raw_results"
     result_file.write(raw, RUN, [ok(1, 4.0), ok(1, 4.0, hardware="cuda")], WHEN)
     path = refresh(tmp_path)
@@ -211,14 +211,14 @@ def test_it_is_made_of_all_result_files_of_the_folder(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]  # and nothing temporary
 
 
-def test_a_result_that_is_in_two_files_counts_once(tmp_path: Path) -> None:
+def test_a_result_that_is_in_two_files_counts_once(tmp_path):
     raw = tmp_path / "raw_results"
     for _ in range(2):
         result_file.write(raw, RUN, [ok(1, 4.0)], WHEN)
     assert aggregate(gather(raw))["results"] == 1
 
 
-def test_other_files_are_skipped_and_listed(tmp_path: Path) -> None:
+def test_other_files_are_skipped_and_listed(tmp_path):
     raw = tmp_path / "raw_results"
     result_file.write(raw, RUN, [ok(1, 4.0)], WHEN)
     good = result_file.document(RUN, [ok(1, 4.0)])
@@ -245,7 +245,7 @@ def test_other_files_are_skipped_and_listed(tmp_path: Path) -> None:
     assert "schema" in skipped["b-foreign.json"]
 
 
-def test_values_of_other_types_are_set_aside(tmp_path: Path) -> None:
+def test_values_of_other_types_are_set_aside(tmp_path):
     raw = tmp_path / "raw_results"
     document = result_file.document(RUN, [ok(1, 4.0)])
     document["results"][0] |= {"latency_p50_ms": "fast", "batch_size": 0, "flops": True}
@@ -255,13 +255,13 @@ def test_values_of_other_types_are_set_aside(tmp_path: Path) -> None:
     assert found["batches"] == []
 
 
-def test_a_folder_without_results_has_an_empty_document(tmp_path: Path) -> None:
+def test_a_folder_without_results_has_an_empty_document(tmp_path):
     document = json.loads(refresh(tmp_path).read_text())
     check(document)
     assert document["files"] == 0
 
 
-def test_power_cuts_leave_the_old_document_or_the_new_one(tmp_path: Path) -> None:
+def test_power_cuts_leave_the_old_document_or_the_new_one(tmp_path):
     numbers = iter(range(10**6))
 
     def make() -> Path:

@@ -1,7 +1,5 @@
 """The guide's names for our columns, and its CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -27,7 +25,7 @@ from accelbench.exchange.guide_csv import (
 SHAPES = '{"input_ids": [2, 16], "attention_mask": [2, 16]}'
 
 
-def test_columns_of_the_guide() -> None:
+def test_columns_of_the_guide():
     # Every name beside the guides is a column.
     assert set(FIGURES.values()) <= BY_NAME.keys()
     assert set(BESIDE) - BY_NAME.keys() == {"model_id"}
@@ -52,12 +50,12 @@ def test_columns_of_the_guide() -> None:
 @pytest.mark.parametrize(
     ("stored", "long"), [("fp16", "float16"), ("amp-bf16", "amp_bfloat16"), ("fp6", "fp6")]
 )
-def test_the_dtype_is_the_long_form(stored: str, long: str) -> None:
+def test_the_dtype_is_the_long_form(stored, long):
     made = guide_result(body(0, precision=stored), "BERT", None)
     assert (made["dtype"], made["precision"]) == (long, stored)
 
 
-def test_columns_beside_it() -> None:
+def test_columns_beside_it():
     # Warnings are the results own and those beside it.
     assert guide_result(body(0, warnings=["own"]), "BERT", None, ["beside"])["warnings"] == [
         "own",
@@ -86,7 +84,7 @@ def test_columns_beside_it() -> None:
     assert (read["arm"], read["launch"]) == ("threads=1", "2")
 
 
-def test_a_line_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_reads_back(capsys):
     results = [guide_result(body(i, message=text), text, None) for i, text in enumerate(NASTY)]
     text = encode(results[:1], header=True).decode() + encode(results[1:], header=False).decode()
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
@@ -117,7 +115,7 @@ def test_a_line_reads_back(capsys: pytest.CaptureFixture[str]) -> None:
         {"launch": 1},
     ],
 )
-def test_two_questions_never_have_the_same_line(other: dict[str, object]) -> None:
+def test_two_questions_never_have_the_same_line(other):
     usual = {"mode": "inference", "compiled": False, "threads": 1, "weights": "random"}
     made = [guide_result(body(0, **{**usual, **more}), "BERT", None) for more in ({}, other)]
     lines = list(csv.DictReader(io.StringIO(encode(made, header=True).decode(), newline="")))

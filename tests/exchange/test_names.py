@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from accelbench.exchange.result_file import result_file_name, safe_name
 WHEN = datetime(2025, 4, 10, 12, 0, 0, tzinfo=UTC)
 
 
-def test_names_of_files() -> None:
+def test_names_of_files():
     # The documents spelling.
     assert (
         result_file_name("gpt2", "cuda", "fp16", WHEN) == "gpt2_cuda_float16_20250410_120000.json"
@@ -38,12 +36,12 @@ def test_names_of_files() -> None:
         ("v1.5_x", "v1.5_x"),
     ],
 )
-def test_names_are_one_plain_part(text: str, name: str) -> None:
+def test_names_are_one_plain_part(text, name):
     assert safe_name(text) == name
 
 
 @given(st.text(st.characters(codec=None)))
-def test_every_name_is_safe(text: str) -> None:
+def test_every_name_is_safe(text):
     name = safe_name(text)
     assert name
     assert len(name) <= 100

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 from accelbench.core.columns import COLUMNS
 from accelbench.core.vocabulary import Status
 from accelbench.exchange.result_file import entry_of, row_of
 
 
-def test_rows_of_an_export() -> None:
+def test_rows_of_an_export():
     # Every column in order and none where absent.
     row = row_of({"model": "m", "batch_size": 8, "status": Status.OK, "input_shape": (8, 3)})
     assert list(row) == [column.name for column in COLUMNS]

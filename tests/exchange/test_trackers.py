@@ -50,7 +50,7 @@ def launch(number: int = 0, batch: int = 8, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_rows_of_a_tracker() -> None:
+def test_rows_of_a_tracker():
     # A figure that is not known is left out and is no zero.
     known = tracked(row(latency_p99_ms=None, latency_mean_ms=math.nan, extra={"x": 0.0}), RUN)
     assert known.figures == {
@@ -108,9 +108,7 @@ def test_rows_of_a_tracker() -> None:
         ),
     ],
 )
-def test_what_was_not_measured_on_that_device_says_so_in_its_name(
-    changes: dict[str, Any], mark: str
-) -> None:
+def test_what_was_not_measured_on_that_device_says_so_in_its_name(changes, mark):
     known = tracked(row(**changes), {})
     assert known.name.endswith(mark)
     told = known.tags
@@ -118,7 +116,7 @@ def test_what_was_not_measured_on_that_device_says_so_in_its_name(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_text_in_every_field_that_a_page_shows(name: str) -> None:
+def test_a_name_is_text_in_every_field_that_a_page_shows(name):
     known = tracked(row(model=name, device_name=name, warnings=[name], options={name: name}), {})
     shown = [known.name, known.configuration, *map(str, known.parameters.values()), *known.notes]
     shown += [*known.parameters, *known.tags.values()]
@@ -126,7 +124,7 @@ def test_a_name_is_text_in_every_field_that_a_page_shows(name: str) -> None:
     assert name not in ACTING or name not in shown
 
 
-def test_what_never_ran_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_never_ran_is_left_out_and_counted(monkeypatch):
     given: list[TrackedResult] = []
     monkeypatch.setitem(
         TRACKERS,  # type: ignore[arg-type]
@@ -145,7 +143,7 @@ def test_what_never_ran_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch)
     assert given[1].figures == {}
 
 
-def test_a_tracker_that_there_is_not_is_refused_with_the_near_one() -> None:
+def test_a_tracker_that_there_is_not_is_refused_with_the_near_one():
     with pytest.raises(UsageError, match=r"Did you mean mlflow\?"):
         tracker_named("mlfow")
 
@@ -153,9 +151,7 @@ def test_a_tracker_that_there_is_not_is_refused_with_the_near_one() -> None:
 @pytest.mark.parametrize(
     ("name", "package"), [("mlflow", "mlflow"), ("wandb", "wandb"), ("tensorboard", "tensorboardX")]
 )
-def test_a_package_that_is_missing_is_named_with_its_extra(
-    name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_is_missing_is_named_with_its_extra(name, package, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=f"accelbench setup {name}"):
         export_tracked(TRACKERS[name], str(tmp_path / "x"), [launch()], {})
@@ -163,7 +159,7 @@ def test_a_package_that_is_missing_is_named_with_its_extra(
 
 
 @pytest.mark.parametrize("name", ["wandb", "tensorboard"])
-def test_nothing_is_sent_to_an_address_from_here(name: str) -> None:
+def test_nothing_is_sent_to_an_address_from_here(name):
     with pytest.raises(UsageError, match="into a folder"):
         export_tracked(TRACKERS[name], "https://example.org", [launch()], {})
 
@@ -171,7 +167,7 @@ def test_nothing_is_sent_to_an_address_from_here(name: str) -> None:
 ROWS = [launch(n, batch) for n in range(2) for batch in (1, 8)]
 
 
-def test_tensorboard_reads_curves_over_batch_sizes(tmp_path: Path) -> None:
+def test_tensorboard_reads_curves_over_batch_sizes(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     done = export_tracked(TRACKERS["tensorboard"], str(tmp_path), ROWS, {"r1": RUN})
@@ -187,7 +183,7 @@ def test_tensorboard_reads_curves_over_batch_sizes(tmp_path: Path) -> None:
     assert {p.wall_time for p in found.Scalars(f"{CURVES}/throughput")} == {1767225600.0}
 
 
-def test_tensorboard_reads_sessions_with_their_launches_in_one_group(tmp_path: Path) -> None:
+def test_tensorboard_reads_sessions_with_their_launches_in_one_group(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams import metadata
 
@@ -210,7 +206,7 @@ def test_tensorboard_reads_sessions_with_their_launches_in_one_group(tmp_path: P
         assert (f"{SESSIONS}/latency_p50_ms" in known) is worked
 
 
-def test_tensorboard_gets_each_result_once(tmp_path: Path) -> None:
+def test_tensorboard_gets_each_result_once(tmp_path):
     tracker = TRACKERS["tensorboard"]
     assert export_tracked(tracker, str(tmp_path), ROWS[:1], {"r1": RUN}).written == 1
     assert export_tracked(tracker, str(tmp_path), ROWS[:2], {"r1": RUN}).written == 1
@@ -225,16 +221,14 @@ def test_tensorboard_gets_each_result_once(tmp_path: Path) -> None:
     assert {p.step for p in found.Scalars(f"{CURVES}/latency_p50_ms")} == {1, 8}
 
 
-def test_the_name_of_the_machine_is_in_no_name_of_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_of_the_machine_is_in_no_name_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr("socket.gethostname", lambda: "her-laptop")
     export_tracked(TRACKERS["tensorboard"], str(tmp_path), ROWS[:1], {"r1": RUN})
     assert list(tmp_path.rglob("events.*"))
     assert not [path for path in tmp_path.rglob("*") if "her-laptop" in path.name]
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SurroundingsError, match="cannot be written"):
         export_tracked(TRACKERS["tensorboard"], str(tmp_path / "file"), ROWS[:1], {})
@@ -245,7 +239,7 @@ _NO_MLFLOW = "mlflow-skinny takes older packages than the other extras are teste
 _NO_WANDB = "wandb brings 62 MB and clients of telemetry, which nothing else here needs"
 
 
-def test_mlflow_finds_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_finds_the_runs(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason=_NO_MLFLOW)
     place = str(tmp_path / "runs")
     rows = [*ROWS, launch(2, **FAILED)]
@@ -269,7 +263,7 @@ def test_mlflow_finds_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert json.loads(kept) == {"step": [4_000_000, 5_000_000]}
 
 
-def test_mlflow_says_in_a_sentence_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_says_in_a_sentence_that_nobody_answers(monkeypatch):
     pytest.importorskip("mlflow", reason=_NO_MLFLOW)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(SurroundingsError, match="MLflow did not take the results at http"):
@@ -291,7 +285,7 @@ def logged(data: bytes) -> Iterator[bytes]:
             whole = b""
 
 
-def test_wandb_writes_runs_that_can_be_sent(tmp_path: Path) -> None:
+def test_wandb_writes_runs_that_can_be_sent(tmp_path):
     pytest.importorskip("wandb", reason=_NO_WANDB)
     from wandb.proto.wandb_internal_pb2 import Record
 

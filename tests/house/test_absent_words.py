@@ -1,7 +1,5 @@
 """One word for what is missing, one for what does not apply, on every surface."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -25,7 +23,7 @@ _LOOSE = re.compile(r"""(?<![\w/])n/a(?![\w/])|["']not said["']|["'>]not known["
 _REASONS = {"run/conduct/results.py"}
 
 
-def test_missing_values() -> None:
+def test_missing_values():
     # Nothing says for itself that a value is missing.
     found = [
         f"{name}:{at}"

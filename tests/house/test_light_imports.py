@@ -62,7 +62,7 @@ def modules_of(room: str) -> list[str]:
     return [name.removesuffix(".__init__") for name in dotted if not name.endswith("__main__")]
 
 
-def test_imports() -> None:
+def test_imports():
     assert "numpy" in imported_by(IMPORT.format(names=["numpy"])) & HEAVY
     assert not imported_by(IMPORT.format(names=["accelbench"])) & (HEAVY | RENDERING | {"typer"})
     # pytest loads it in every run of whoever has accelbench installed, whatever is tested.
@@ -75,16 +75,16 @@ def test_imports() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_imports_nothing_heavy(command: str) -> None:
+def test_the_help_of_a_command_imports_nothing_heavy(command):
     loaded = imported_by(ASK_FOR_HELP.format(words=[command, "--help"]))
     assert not loaded & (HEAVY | RENDERING)
 
 
 @pytest.mark.parametrize("room", ["core", "hardware", "cli"])
-def test_the_rooms_that_every_command_needs_import_nothing_heavy(room: str) -> None:
+def test_the_rooms_that_every_command_needs_import_nothing_heavy(room):
     assert not imported_by(IMPORT.format(names=modules_of(room))) & HEAVY
 
 
 @pytest.mark.parametrize("room", ["store", "exchange", "measure", "run", "api"])
-def test_conducting_a_run_imports_no_engine(room: str) -> None:
+def test_conducting_a_run_imports_no_engine(room):
     assert not imported_by(IMPORT.format(names=modules_of(room))) & ENGINES

@@ -55,13 +55,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_no_source_names_it() -> None:
+def test_no_source_names_it():
     words = ("depth_of_field", "depth_slices", "depth-slices", "slices of one volume")
     for path, text in sources():
         assert not [word for word in words if word in text], path
 
 
-def test_no_other_source_lists_the_sizes() -> None:
+def test_no_other_source_lists_the_sizes():
     """By columns, options or fields: who names most of them keeps a list of his own."""
     listing = {
         str(path.relative_to(SOURCES / "accelbench"))
@@ -75,7 +75,7 @@ def test_no_other_source_lists_the_sizes() -> None:
     }
 
 
-def test_plans_and_tables_have_the_axis(told: dict[str, Any]) -> None:
+def test_plans_and_tables_have_the_axis(told):
     # A plan has a case of each size.
     assert [case.rpartition(" · ")[2] for case in told["cases"]] == [
         *("2 slices", "2 slices", "4 slices", "4 slices")
@@ -111,7 +111,7 @@ def test_plans_and_tables_have_the_axis(told: dict[str, Any]) -> None:
     assert told["schema"]["type"] == ["integer", "null"]
 
 
-def test_commands_take_the_axis(told: dict[str, Any]) -> None:
+def test_commands_take_the_axis(told):
     # Run takes its option.
     (line,) = (line for line in told["help"].splitlines() if "--depth-slices" in line)
     assert line.split("  ")[-1].strip() == "Slices of one volume."
@@ -126,7 +126,7 @@ def test_commands_take_the_axis(told: dict[str, Any]) -> None:
     assert told["measured by"] == "--depth-slices"
 
 
-def test_every_axis_has_its_fields_and_its_column() -> None:
+def test_every_axis_has_its_fields_and_its_column():
     """Fields that code reads by their names are spelt out for their types: no more, no less."""
     assert {one.name for one in fields(Shapes)} == {"batch", *(axis.field for axis in AXES)}
     asked = {one.name for one in fields(Request)}

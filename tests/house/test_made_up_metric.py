@@ -27,7 +27,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-def test_a_metric(made: dict[str, Any]) -> None:
+def test_a_metric(made):
     assert "first-token" in "".join(made["help"].split())  # a line may end within it
     assert "first-token" in made["history"]
     assert "+200" in made["history"].replace(" ", "")

@@ -87,7 +87,7 @@ def printed(copy: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_an_option(ended: tuple[dict[str, Any], dict[str, Any]], copy: Path) -> None:
+def test_an_option(ended, copy):
     (row,) = ended[0]["results"]
     assert row["weights_digest"] == "scripted-0 haste 7"
     # Its key is made of the option: nothing else names it.
@@ -101,11 +101,11 @@ def test_an_option(ended: tuple[dict[str, Any], dict[str, Any]], copy: Path) -> 
     assert ended[1]["settings"]["haste"] == 7
 
 
-def test_at_most_two_files_are_touched() -> None:
+def test_at_most_two_files_are_touched():
     assert len(CHANGES) <= 2
 
 
-def test_no_other_source_lists_the_settings() -> None:
+def test_no_other_source_lists_the_settings():
     """All but one of them, as fields, parameters, arguments or keys: others name what they heed."""
     listing = {
         str(path.relative_to(SOURCES / "accelbench"))
@@ -131,7 +131,7 @@ def _named(node: ast.AST) -> set[str]:
     return set()
 
 
-def test_settings() -> None:
+def test_settings():
     # Settings are the same from json.
     settings = RunSettings(run_id="run", seed=3, data="/pictures", launches=5, budget=60.0)
     body = json.loads(json.dumps(settings.to_dict()))
@@ -141,6 +141,6 @@ def test_settings() -> None:
 
 
 @pytest.mark.parametrize("kind", [JobSettings, RunSettings])
-def test_a_setting_that_nobody_knows_is_refused(kind: type[JobSettings | RunSettings]) -> None:
+def test_a_setting_that_nobody_knows_is_refused(kind):
     with pytest.raises(ValueError, match="does not know the setting haste"):
         kind.from_dict({"haste": 7})

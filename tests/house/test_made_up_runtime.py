@@ -83,7 +83,7 @@ def gizmo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     forget()
 
 
-def test_a_runtime_is_named(gizmo: Path) -> None:
+def test_a_runtime_is_named(gizmo):
     # It is named as any other.
     assert "gizmo" in known_runtimes()
     assert runtime_named("gzm") == runtime_named("GIZMO") == "gizmo"
@@ -124,7 +124,7 @@ def test_a_runtime_is_named(gizmo: Path) -> None:
     forget()
 
 
-def test_it_runs_by_another_name_and_is_in_every_table(gizmo: Path) -> None:
+def test_it_runs_by_another_name_and_is_in_every_table(gizmo):
     (gizmo / "script.json").write_text(json.dumps({"step_ns": 1_000_000}))
     work = gizmo / "work"
     work.mkdir()
@@ -171,7 +171,7 @@ def listed(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
             yield node.lineno, words & ALONE
 
 
-def test_no_room_has_a_list_of_runtimes() -> None:
+def test_no_room_has_a_list_of_runtimes():
     found = {
         f"{path.relative_to(SOURCE)}:{line}": names
         for path in SOURCE.rglob("*.py")
@@ -191,7 +191,7 @@ OF_PLUGINS = {
 }
 
 
-def test_runtimes_of_our_own() -> None:
+def test_runtimes_of_our_own():
     # Our own runtimes are what the project registers.
     named = PROJECT["entry-points"]["accelbench.engines"]
     assert sorted(named) == sorted(plugins.own_runtimes())

@@ -92,7 +92,7 @@ def started_in(text: str) -> list[str]:
     ]
 
 
-def test_one_place_starts_processes() -> None:
+def test_one_place_starts_processes():
     # Only one place starts processes.
     found = {
         str(path.relative_to(ROOT)): places
@@ -126,5 +126,5 @@ def test_one_place_starts_processes() -> None:
         "from multiprocessing import Pool\nPool()",
     ],
 )
-def test_the_check_itself_sees_each_way(text: str) -> None:
+def test_the_check_itself_sees_each_way(text):
     assert started_in(text)

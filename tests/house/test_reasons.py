@@ -33,7 +33,7 @@ def given(tree: ast.AST) -> Iterator[str]:
                 yield str(word.value)
 
 
-def test_reasons() -> None:
+def test_reasons():
     # Every reason in the source has its place.
     found: set[str] = set()
     for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")]:

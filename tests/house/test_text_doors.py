@@ -52,12 +52,12 @@ DOCUMENTS = re.compile(r"\.write\(((?:json\.dumps|json_text)\(|f\"\{\{\\n\{parts
 
 
 @pytest.mark.parametrize("way", DOORS)
-def test_nobody_goes_past_the_doors(way: str) -> None:
+def test_nobody_goes_past_the_doors(way):
     found = {name for name, text in FILES.items() if re.search(way, text)}
     assert found <= DOORS[way]
 
 
-def test_doors_of_text() -> None:
+def test_doors_of_text():
     # The command line and the api print lines.
     prints = re.compile(r"\.write\(|(?<![.\w])print\(|\.echo\(|\.writelines\(")
     loose = [

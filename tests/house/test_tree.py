@@ -20,7 +20,7 @@ MOST_LINES = 800
 LOOSE_ENDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
-def test_sources() -> None:
+def test_sources():
     assert len(SOURCES) > 30
     # No source file is too long.
     lengths = {
@@ -42,7 +42,7 @@ def test_sources() -> None:
     assert not [p for p in SOURCES if p.stem in {"utils", "util", "helpers", "misc", "manager"}]
 
 
-def test_versions_and_licence() -> None:
+def test_versions_and_licence():
     # The version is said once.
     assert accelbench.__version__ == PROJECT["version"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def project_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
-def test_a_plugin_of_this_repository_has_what_a_package_needs(folder: Path) -> None:
+def test_a_plugin_of_this_repository_has_what_a_package_needs(folder):
     about = project_of(folder)
     assert about["name"] == folder.name
     assert about["license"] == PROJECT["license"]
@@ -99,12 +99,12 @@ def pinned() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("extra", ["onnx", "openvino"])
-def test_runtimes_of_exported_graphs_bring_both_exporters(extra: str) -> None:
+def test_runtimes_of_exported_graphs_bring_both_exporters(extra):
     wanted = {re.split(r"[<>=!]", one)[0] for one in PROJECT["optional-dependencies"][extra]}
     assert {"accelbench[torch]", "onnx", "onnxscript"} <= wanted
 
 
-def test_the_page_on_installing_says_what_each_extra_brings() -> None:
+def test_the_page_on_installing_says_what_each_extra_brings():
     text = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     table = text.partition("| extra | brings |")[2].partition("\n\n")[0]
     named = {
@@ -116,7 +116,7 @@ def test_the_page_on_installing_says_what_each_extra_brings() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/installing.md", "docs/architecture.md"])
-def test_a_page_names_only_targets_that_exist(page: str) -> None:
+def test_a_page_names_only_targets_that_exist(page):
     targets = set(
         re.findall(
             r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
@@ -127,7 +127,7 @@ def test_a_page_names_only_targets_that_exist(page: str) -> None:
     assert named <= targets
 
 
-def test_pages() -> None:
+def test_pages():
     # The architecture page names every room.
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rooms = {p.parent.name for p in (ROOT / "src" / "accelbench").glob("*/__init__.py")}

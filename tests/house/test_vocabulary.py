@@ -29,7 +29,7 @@ def classes() -> dict[str, list[str]]:
     return modules
 
 
-def test_the_vocabulary() -> None:
+def test_the_vocabulary():
     # A class has a name of its own.
     several = {name for name, modules in classes().items() if len(modules) > 1}
     assert several - SHARED == set()

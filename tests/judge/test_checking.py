@@ -50,7 +50,7 @@ def only(found: Check) -> CheckedQuestion:
     return one
 
 
-def test_each_figure_and_the_whole_have_an_outcome() -> None:
+def test_each_figure_and_the_whole_have_an_outcome():
     # Each figure is judged apart.
     found = only(checked(launches(memory_peak_mb=120.0, **NOW), launches()))
     assert found.outcome is Outcome.WORSE
@@ -81,7 +81,7 @@ def test_each_figure_and_the_whole_have_an_outcome() -> None:
     assert [question.row["model"] for question in found] == ["b", "d", "a", "e", "c", "f"]
 
 
-def test_what_is_matched() -> None:
+def test_what_is_matched():
     # Only what was asked alike is held against each other.
     found = checked([*launches(**NOW), *launches(2.0, batch_size=8, **NOW)], launches())
     assert only(found).row["batch_size"] == 1
@@ -93,7 +93,7 @@ def test_what_is_matched() -> None:
     assert only(checked(launches(**NOW), [*older, *launches()])).outcome is Outcome.STEADY
 
 
-def test_what_fails_now_or_failed_before() -> None:
+def test_what_fails_now_or_failed_before():
     # What no longer runs is a regression and what runs now is none.
     lost = row(
         **NOW, status="out_of_memory", reason="out_of_memory", message="too large",
@@ -133,7 +133,7 @@ UNOPENED = {
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_launches_that_never_opened_are_of_the_case_that_others_opened(first: bool) -> None:
+def test_launches_that_never_opened_are_of_the_case_that_others_opened(first):
     lost, good = row(**{**NOW, **UNOPENED}), launches(**NOW)
     now = [lost, *good] if first else [*good, lost]
     found = checked(now, launches())
@@ -141,7 +141,7 @@ def test_launches_that_never_opened_are_of_the_case_that_others_opened(first: bo
     assert not found.not_before
 
 
-def test_what_leaves_a_case_open() -> None:
+def test_what_leaves_a_case_open():
     # What was not measured now leaves it open unless it may.
     before = [*launches(), *launches(batch_size=8)]
     assert checked(launches(**NOW), before).outcome is Outcome.CANNOT_TELL
@@ -157,7 +157,7 @@ def test_what_leaves_a_case_open() -> None:
     assert (found.outcome, found.why) == (Outcome.CANNOT_TELL, "not alike: threads 2 → 1")
 
 
-def test_what_is_not_alike() -> None:
+def test_what_is_not_alike():
     # Every launch has to be alike.
     now = launches(**NOW)
     now[3] |= {"workarounds": ["eager"]}
@@ -201,7 +201,7 @@ def older(factors: Sequence[float], times: Sequence[float] = TIMES, **changes: A
     return Rules(known=histories(rows))
 
 
-def test_noise_is_known_from_older_runs() -> None:
+def test_noise_is_known_from_older_runs():
     # The launches show 5 %: the machine's history shows whether runs differ by as much.
     checked = regressions.checked
     now, before = launches(1.05, series_key="s", **NOW), launches(series_key="s")
@@ -254,7 +254,7 @@ def test_noise_is_known_from_older_runs() -> None:
 
 
 @pytest.mark.parametrize("quality", ["noise_limited", "unsteady", "throttled"])
-def test_one_launch_that_is_not_settled_turns_no_build_red(quality: str) -> None:
+def test_one_launch_that_is_not_settled_turns_no_build_red(quality):
     now = launches(5.0, quality=quality, **NOW)[:1]
     found = checked(now, launches(quality="converged")[:1])
     assert (only(found).outcome, found.outcome) == (Outcome.CANNOT_TELL, Outcome.CANNOT_TELL)
@@ -269,9 +269,7 @@ def test_one_launch_that_is_not_settled_turns_no_build_red(quality: str) -> None
     ("half", "independent", "outcome"),
     [(0.04, 30, Outcome.WORSE), (0.06, 30, Outcome.CANNOT_TELL), (0.04, 10, Outcome.CANNOT_TELL)],
 )
-def test_a_single_launch_decides_if_its_samples_agree(
-    quality: str, half: float, independent: int, outcome: Outcome
-) -> None:
+def test_a_single_launch_decides_if_its_samples_agree(quality, half, independent, outcome):
     """An interval beyond ±5 % may span two modes of the samples."""
 
     def one(factor: float, **more: Any) -> list[dict[str, Any]]:
@@ -286,7 +284,7 @@ def test_a_single_launch_decides_if_its_samples_agree(
     assert only(checked(one(1.46, **NOW), one(1.0))).outcome is outcome
 
 
-def test_each_metric_has_a_reason_of_its_own() -> None:
+def test_each_metric_has_a_reason_of_its_own():
     """Rates are far louder than medians here, and the latency is not blamed for it."""
     loud = (100.0, 320.0, 60.0, 150.0, 90.0, 240.0)
     mild = (8.0, 8.3, 7.8, 8.1, 7.9, 8.2)
@@ -317,7 +315,7 @@ def test_each_metric_has_a_reason_of_its_own() -> None:
         assert f"find one of {figure.least_shown:.1%}" in part
 
 
-def test_what_is_said_of_a_change() -> None:
+def test_what_is_said_of_a_change():
     # What moved together is rather the machine.
     def of(factors: dict[int, float]) -> Check:
         now = [one for b, f in factors.items() for one in launches(f, batch_size=b, **NOW)]
@@ -346,7 +344,7 @@ def test_what_is_said_of_a_change() -> None:
     assert found.figures[0].required == 5
 
 
-def test_what_gives_no_verdict() -> None:
+def test_what_gives_no_verdict():
     # Times that are unusable are given no verdict.
     bad = [{**one, "quality": "unusable"} for one in launches(2.0, **NOW)]
     found = checked(bad, launches())
@@ -378,9 +376,7 @@ IMAGES = {"throughput": 99.0, "throughput_unit": "images/s"}
 
 
 @pytest.mark.parametrize(("before", "now"), [(IMAGES, TOKENS), (TOKENS, IMAGES), ({}, TOKENS)])
-def test_rates_of_other_things_are_never_held_against_each_other(
-    before: dict[str, Any], now: dict[str, Any]
-) -> None:
+def test_rates_of_other_things_are_never_held_against_each_other(before, now):
     found = only(checked(launches(**NOW, **now), launches(**before)))
     assert found.outcome is Outcome.CANNOT_TELL
     assert "rates are of other things" in found.why
@@ -388,7 +384,7 @@ def test_rates_of_other_things_are_never_held_against_each_other(
     assert "throughput" not in {one.metric.name for one in found.figures}
 
 
-def test_rates_and_outputs() -> None:
+def test_rates_and_outputs():
     # A rate is named by its unit.
     found = only(checked(launches(**NOW, **IMAGES), launches(**IMAGES)))
     headers = {one.metric.name: one.metric.header for one in found.figures}
@@ -431,9 +427,7 @@ UNVERIFIED = {"verification": "not_done"}
         (1e-9, 1e-7, Outcome.BETTER, False),  # rounding
     ],
 )
-def test_an_error_that_grew_is_told_and_beyond_the_bound_leaves_it_open(
-    before: float, now: float, outcome: Outcome, said: bool
-) -> None:
+def test_an_error_that_grew_is_told_and_beyond_the_bound_leaves_it_open(before, now, outcome, said):
     sides = ({**VERIFIED, "verification_error": error} for error in (before, now))
     then, here = sides
     found = only(checked(launches(0.5, **NOW, **here), launches(**then)))
@@ -442,7 +436,7 @@ def test_an_error_that_grew_is_told_and_beyond_the_bound_leaves_it_open(
     assert ("outputs are further off" in found.why) == (outcome is Outcome.CANNOT_TELL)
 
 
-def test_more_launches_are_not_asked_for_if_the_runs_differ_by_more() -> None:
+def test_more_launches_are_not_asked_for_if_the_runs_differ_by_more():
     """Six launches that differ by 3 % err by 1.2 %, and two runs by 2 %."""
     factors = (0.96, 0.98, 1.0, 1.0, 1.02, 1.04)
     now, before = (

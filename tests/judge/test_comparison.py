@@ -34,7 +34,7 @@ def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[
     return lines
 
 
-def test_what_others_are_held_against() -> None:
+def test_what_others_are_held_against():
     # The cpu is what others are held against.
     cpu, gpu = only([row(**GPU, latency_p50_ms=2.0, memory_peak_mb=50.0), row()])
     assert (cpu.side.row["hardware"], cpu.speedup) == ("cpu", 1.0)
@@ -53,13 +53,13 @@ def test_what_others_are_held_against() -> None:
 
 
 @pytest.mark.parametrize("word", ["cuda", "CARD", "a card"])
-def test_a_baseline_is_named_by_platform_or_device(word: str) -> None:
+def test_a_baseline_is_named_by_platform_or_device(word):
     cpu, gpu = only([row(), row(**GPU, latency_p50_ms=2.0)], baseline=(word,))
     assert (cpu.speedup, gpu.speedup) == (0.25, 1.0)
     assert not answers_to(("cpu", "A processor"), word)
 
 
-def test_axes_and_who_stands_on_them() -> None:
+def test_axes_and_who_stands_on_them():
     # Every axis with an answer is known.
     rows = [row(), row(batch_size=8), row(run_id="r2", started_at="2026-01-02 00:00:00")]
     assert axes_with_answers(rows) == ["batch", "run", "date"]
@@ -77,7 +77,7 @@ def test_axes_and_who_stands_on_them() -> None:
     assert gpu.speedup == 2.0
 
 
-def test_which_launches_are_compared() -> None:
+def test_which_launches_are_compared():
     # Only what was asked alike is compared.
     assert compared([row(), row(**GPU, batch_size=2)], AXES["hardware"], known=Histories()) == []
     assert (
@@ -128,9 +128,7 @@ def test_which_launches_are_compared() -> None:
         ({"provenance": "imported"}, "source"),
     ],
 )
-def test_figures_of_different_things_are_refused_unless_allowed(
-    changes: dict[str, Any], why: str
-) -> None:
+def test_figures_of_different_things_are_refused_unless_allowed(changes, why):
     rows = [row(), row(**GPU, latency_p50_ms=4.0) | changes]
     _, line = only(rows)
     assert (line.speedup, line.refused) == (None, f"not alike: {why}")
@@ -139,7 +137,7 @@ def test_figures_of_different_things_are_refused_unless_allowed(
     assert why in REFUSED
 
 
-def test_figures_that_stand_in() -> None:
+def test_figures_that_stand_in():
     # A mean or a throughput stands in.
     rate = {"latency_p50_ms": None, "latency_mean_ms": None, "throughput": 500.0}
     _, line = only([row(latency_p50_ms=None), row(**GPU) | rate])
@@ -161,7 +159,7 @@ def test_figures_that_stand_in() -> None:
     assert (line.speedup, line.side.statistic, line.side.throughput) == (3.0, Statistic.P90, None)
 
 
-def test_axes_of_batches_modes_and_the_rest() -> None:
+def test_axes_of_batches_modes_and_the_rest():
     # Batches are held against the smallest by items.
     ms = {1: 1.0, 2: 1.0, 4: 1.25, 8: 2.4}
     lines = only([row(batch_size=b, latency_p50_ms=t) for b, t in ms.items()], by="batch")
@@ -182,7 +180,7 @@ def test_axes_of_batches_modes_and_the_rest() -> None:
 
 
 @pytest.mark.parametrize("by", ["run", "date"])
-def test_runs_and_days_are_held_against_the_first(by: str) -> None:
+def test_runs_and_days_are_held_against_the_first(by):
     later = {"run_id": "r2", "started_at": "2026-02-01 00:00:00"}
     first, second = only([row(**later, latency_p50_ms=4.0), row()], by=by)
     assert (first.speedup, second.speedup) == (1.0, 2.0)
@@ -193,7 +191,7 @@ times = st.lists(st.floats(0.1, 100.0), min_size=2, max_size=9)
 
 
 @given(a=times, b=times)
-def test_an_interval_of_launches_is_welchs(a: list[float], b: list[float]) -> None:
+def test_an_interval_of_launches_is_welchs(a, b):
     found = unpaired_interval(a, b)
     assert found is not None
     logs = np.log(a), np.log(b)
@@ -207,7 +205,7 @@ def test_an_interval_of_launches_is_welchs(a: list[float], b: list[float]) -> No
     assert found.p_value == pytest.approx(expected.pvalue, abs=1e-6)
 
 
-def test_which_figures_are_held_against_nothing() -> None:
+def test_which_figures_are_held_against_nothing():
     assert unpaired_interval([1.0], [1.0, 2.0]) is None
     # An unusable figure is held against nothing.
     wild = {**GPU, "latency_p50_ms": 2.0, "quality": "unusable"}
@@ -238,7 +236,7 @@ def test_which_figures_are_held_against_nothing() -> None:
     assert card.failed_since == ("2 of 3 launches failed: crash",)
 
 
-def test_the_knee_of_batches() -> None:
+def test_the_knee_of_batches():
     # A median step may be as fast while the mean, which throughput is of, is not.
     one = row(latency_p50_ms=2.0, latency_mean_ms=1e3 / 415, throughput=415.0)
     four = row(batch_size=4, latency_p50_ms=8.2, latency_mean_ms=4e3 / 472, throughput=472.0)
@@ -267,7 +265,7 @@ def test_the_knee_of_batches() -> None:
     assert not two.knee
 
 
-def test_questions_by_size() -> None:
+def test_questions_by_size():
     # A model at 160 px, which is quickest, was compared with one at 224 without a word.
     other = row(model="vit", image_size=224, latency_p50_ms=16.0)
     small = row(image_size=160, latency_p50_ms=4.0)
@@ -303,7 +301,7 @@ def launched(*statuses: str, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_which_settings_are_alike() -> None:
+def test_which_settings_are_alike():
     # Imported from our own files the winner was the other one.
     old, new = ({"packages": {"torch": torch}} for torch in ("2.4", "2.9"))
     for provenance in ("measured", "imported"):

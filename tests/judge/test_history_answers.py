@@ -69,9 +69,7 @@ def check(values: Sequence[Sequence[float]], before: int, now: int = -1) -> Chec
 
 @pytest.mark.parametrize("launches", [1, 5])
 @pytest.mark.parametrize("before", [0, 1, 2])
-def test_four_runs_that_are_all_over_the_place_say_the_same_in_both(
-    launches: int, before: int
-) -> None:
+def test_four_runs_that_are_all_over_the_place_say_the_same_in_both(launches, before):
     values = [[ms * (1.0 + 0.01 * n) for n in range(launches)] for ms in FOUR]
     told = line(values)
     assert told.answer is Judgement.CANNOT_TELL
@@ -82,7 +80,7 @@ def test_four_runs_that_are_all_over_the_place_say_the_same_in_both(
     assert words in question.why
 
 
-def test_a_step_is_judged_as_a_check_judges_it() -> None:
+def test_a_step_is_judged_as_a_check_judges_it():
     # A step that stayed is worse in both from four runs on.
     values = [
         [ms * f for f in (1.0, 1.002, 0.998, 1.001, 0.999)] for ms in (34.0, 34.1, 104.0, 104.2)
@@ -136,14 +134,14 @@ LEVEL = (0.582, 0.583, 0.581, 0.582, 0.583, 0.582, 0.581, 0.582)
         (LEVEL, "no change shown in 8 runs"),
     ],
 )
-def test_a_first_run_that_is_off_never_came_back(values: Sequence[float], said: str) -> None:
+def test_a_first_run_that_is_off_never_came_back(values, said):
     told = line([[ms] for ms in values])
     assert told.said == said
     assert told.came_back == ()
     assert [spike.at for spike in told.first_off] == ([0] if values != LEVEL else [])
 
 
-def test_what_is_said_of_the_first_and_the_last_run() -> None:
+def test_what_is_said_of_the_first_and_the_last_run():
     # A run that is off between others came back.
     told = line([[ms] for ms in (*LEVEL, 0.9, *LEVEL)])
     assert ([spike.at for spike in told.came_back], told.first_off) == ([8], ())
@@ -163,7 +161,7 @@ def test_what_is_said_of_the_first_and_the_last_run() -> None:
     assert "but the newest run is -32.3% beside the first run" in told.said
 
 
-def test_no_answer_of_the_one_contradicts_the_other() -> None:
+def test_no_answer_of_the_one_contradicts_the_other():
     by = random.Random(11)
     answered = set()
     for _ in range(60):
@@ -186,7 +184,7 @@ def test_no_answer_of_the_one_contradicts_the_other() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_from_two_runs_on_it_is_drawn_and_from_four_on_judged(count: int) -> None:
+def test_from_two_runs_on_it_is_drawn_and_from_four_on_judged(count):
     values = [[10.0], [10.02], [10.01], [10.0]]
     few = line(values[:count])
     assert (few.answer, few.course) == (None, None)
@@ -194,7 +192,7 @@ def test_from_two_runs_on_it_is_drawn_and_from_four_on_judged(count: int) -> Non
     assert line(values).said == "no change shown in 4 runs"
 
 
-def test_a_small_change_that_could_hide_in_the_noise_is_not_denied() -> None:
+def test_a_small_change_that_could_hide_in_the_noise_is_not_denied():
     quiet = [[10.0 * f] for f in (1.0, 1.004, 0.997, 1.002, 0.999, 1.003)]
     assert line(quiet).answer is Judgement.STEADY
     noisy = [[10.0 * f] for f in (1.0, 1.06, 0.95, 1.05, 0.93, 1.02)]
@@ -211,7 +209,7 @@ def versions(*torch: str) -> list[HistoryPoint]:
     ]
 
 
-def test_versions_along_a_line() -> None:
+def test_versions_along_a_line():
     told = series_of({}, LATENCY, versions("2.9", "2.9", "2.10", "2.10"), 0.03)
     assert told.software_changes == ((2, ("torch 2.9 → 2.10",)),)
     # Versions of one moment are in their order.
@@ -224,7 +222,7 @@ def test_versions_along_a_line() -> None:
     assert series_of({}, LATENCY, points, 0.03).software_changes == ()
 
 
-def test_many_lines_together_are_told_as_each_alone() -> None:
+def test_many_lines_together_are_told_as_each_alone():
     several = [
         (
             {"model": f"{n}"},
@@ -264,7 +262,7 @@ def parted(
 
 
 @pytest.mark.parametrize("word", sorted(KINDS))
-def test_what_a_check_refuses_is_no_step_of_a_line(word: str) -> None:
+def test_what_a_check_refuses_is_no_step_of_a_line(word):
     before, now = ({**one, "verified": 1} for one in KINDS[word])
     for after, answer in ((1, Judgement.CANNOT_TELL), (3, Judgement.CANNOT_TELL)):
         found = parted(before, now, after)
@@ -283,7 +281,7 @@ def test_what_a_check_refuses_is_no_step_of_a_line(word: str) -> None:
     assert refused.questions[0].why == f"not alike: {word}"
 
 
-def test_where_a_line_is_parted() -> None:
+def test_where_a_line_is_parted():
     # Rates of other things are no step of a line.
     images, tokens = (
         {"throughput": 1.0, "throughput_unit": unit, "verified": 1}
@@ -315,7 +313,7 @@ def test_where_a_line_is_parted() -> None:
     assert not partings(LATENCY, kinds[:4])
 
 
-def test_a_line_whose_outputs_changed() -> None:
+def test_a_line_whose_outputs_changed():
     # A line that is no longer verified is not better.
     of: dict[str, Any] = {}
     found = parted(of, dict(of), 6)

@@ -30,7 +30,7 @@ def near(values: Sequence[float], factor: float, noise: float = 0.005) -> list[f
     return [one * factor * math.exp(error) for one, error in zip(values, drawn, strict=True)]
 
 
-def test_pairs_of_neighbours() -> None:
+def test_pairs_of_neighbours():
     # Launches differ by half, pairs by half a percent: 5 % is found, and nothing where is none.
     machine = wandering(10)
     assert judged_pairs(LATENCY, machine, near(machine, 1.05)).answer is Judgement.WORSE
@@ -60,7 +60,7 @@ def test_pairs_of_neighbours() -> None:
     assert found.required > 5
 
 
-def test_arms_are_held_against_each_other() -> None:
+def test_arms_are_held_against_each_other():
     # Less throughput is worse and a threshold counts.
     machine = wandering(8)
     assert judged_pairs(THROUGHPUT, machine, near(machine, 0.9)).answer is Judgement.WORSE
@@ -101,7 +101,7 @@ def only(found: Check) -> CheckedQuestion:
     return one
 
 
-def test_launches_that_make_no_pair() -> None:
+def test_launches_that_make_no_pair():
     # Launches without a neighbour do not count.
     rows = arms(1.1, 8)
     left = [one for one in rows if (one["arm"], one["launch"]) not in {("old", 7), ("this", 0)}]
@@ -140,7 +140,7 @@ def lost(rows: list[dict[str, Any]], arm: str, launches: Sequence[int]) -> list[
     return [one | gone if one["arm"] == arm and one["launch"] in launches else one for one in rows]
 
 
-def test_what_the_document_and_the_rules_have_of_arms() -> None:
+def test_what_the_document_and_the_rules_have_of_arms():
     # The document has the ratio by pairs.
     about: dict[str, Any] = {"runs": ["r"], "labels": {}, "baseline": "old", "notes": []}
     check = checked_arms(arms(1.25))

@@ -48,7 +48,7 @@ def of(before: float, now: float, noise: Noise | None = QUIET, count: int = 8) -
     return judged(LATENCY, launches(before, count=count), launches(now, count=count, seed=1), noise)
 
 
-def test_changes_beyond_a_threshold() -> None:
+def test_changes_beyond_a_threshold():
     # A change beyond the noise is worse or better.
     assert of(10.0, 10.6).answer is Judgement.WORSE
     assert of(10.0, 9.4).answer is Judgement.BETTER
@@ -76,7 +76,7 @@ def test_changes_beyond_a_threshold() -> None:
     assert judged(MEMORY, [64.0] * 5, [70.0] * 5, Noise(0.0, 8)).answer is Judgement.WORSE
 
 
-def test_noise_and_how_many_launches_it_takes() -> None:
+def test_noise_and_how_many_launches_it_takes():
     # Noise raises what counts and how many launches it takes.
     loud = of(10.0, 10.2, Noise(0.05, 30))
     assert loud.answer is Judgement.CANNOT_TELL
@@ -109,7 +109,7 @@ def test_noise_and_how_many_launches_it_takes() -> None:
         assert change(found)
 
 
-def test_a_single_launch_and_its_memory() -> None:
+def test_a_single_launch_and_its_memory():
     # A single launch has the plain threshold alone.
     assert judged(LATENCY, [10.0], [10.0], None).answer is Judgement.CANNOT_TELL
     assert judged(LATENCY, [10.0], [10.8], None).answer is Judgement.CANNOT_TELL
@@ -141,7 +141,7 @@ def test_a_single_launch_and_its_memory() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_a_launch_that_its_own_samples_do_not_bear_out_turns_nothing_red(count: int) -> None:
+def test_a_launch_that_its_own_samples_do_not_bear_out_turns_nothing_red(count):
     slow = launches(30.0, count=count, seed=1)
     found = judged(LATENCY, launches(10.0, count=count), slow, QUIET, settled=False)
     assert found.answer is Judgement.CANNOT_TELL
@@ -149,7 +149,7 @@ def test_a_launch_that_its_own_samples_do_not_bear_out_turns_nothing_red(count: 
     assert found.answer is Judgement.WORSE
 
 
-def test_changes_between_runs() -> None:
+def test_changes_between_runs():
     found = judged(LATENCY, launches(10.0), launches(11.0, seed=1), QUIET, settled=False)
     assert found.answer is Judgement.WORSE
     # The launches show 6 %: a change within one run, and unknown between two without a history.
@@ -173,7 +173,7 @@ def test_changes_between_runs() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
 @pytest.mark.parametrize("metric", [LATENCY, MEMORY])
-def test_what_so_many_launches_find_is_above_what_counts(metric: Metric, count: int) -> None:
+def test_what_so_many_launches_find_is_above_what_counts(metric, count):
     values = launches(10.0, count=count)
     found = judged(metric, values, values, Noise(0.01, 30), runs=KNOWN)
     assert found.least_shown is not None
@@ -181,7 +181,7 @@ def test_what_so_many_launches_find_is_above_what_counts(metric: Metric, count: 
 
 
 @pytest.mark.parametrize("count", [5, 10, 40])
-def test_between_runs_the_limit_is_that_of_a_one_sided_test(count: int) -> None:
+def test_between_runs_the_limit_is_that_of_a_one_sided_test(count):
     """Twice the variance of runs and that of the launches' means, and not three times the noise."""
     found = judged(
         LATENCY,
@@ -200,7 +200,7 @@ def test_between_runs_the_limit_is_that_of_a_one_sided_test(count: int) -> None:
     assert math.log1p(found.least_shown) == pytest.approx(power, rel=1e-5)
 
 
-def test_limits_between_runs_of_ten_launches() -> None:
+def test_limits_between_runs_of_ten_launches():
     # Launches that agree to the last digit: only the known deviation of runs is left.
     found = judged(LATENCY, [10.0] * 5, [10.7] * 5, Noise(0.0, 8), runs=KNOWN)
     reach = stats.norm.ppf(0.99) * 0.02 * math.sqrt(2)
@@ -225,9 +225,7 @@ def test_limits_between_runs_of_ten_launches() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "answer"), [(0.09, "can't tell"), (0.1, "no change shown")])
-def test_no_change_is_shown_only_if_the_threshold_would_have_been_found(
-    threshold: float, answer: str
-) -> None:
+def test_no_change_is_shown_only_if_the_threshold_would_have_been_found(threshold, answer):
     """Of two runs that differ by 2 % a change of 9.4 % is found in four of five cases."""
     same = [10.0] * 10
     found = judged(LATENCY, same, same, Noise(0.0, 18), threshold, KNOWN)
@@ -261,7 +259,7 @@ def share(found: Sequence[Sequence[Judged]], at: int, answer: Judgement) -> floa
 
 
 @pytest.mark.parametrize(("count", "deviation"), [(5, 0.02), (10, 0.02), (40, 0.02), (10, 0.005)])
-def test_the_printed_change_is_found_in_four_of_five_cases(count: int, deviation: float) -> None:
+def test_the_printed_change_is_found_in_four_of_five_cases(count, deviation):
     runs = Noise(deviation, math.inf)
     printed = Apart(0.02, count, count, runs).detectable()
     assert printed is not None
@@ -270,7 +268,7 @@ def test_the_printed_change_is_found_in_four_of_five_cases(count: int, deviation
     assert share(found, 0, Judgement.WORSE) == pytest.approx(0.8, abs=0.05)
 
 
-def test_a_single_launch_never_shows_that_nothing_changed() -> None:
+def test_a_single_launch_never_shows_that_nothing_changed():
     found = simulate(300, 1, 0.02, (0.0, 0.05, 0.105, 0.15), KNOWN)
     assert {one.answer for each in found for one in each} == {Judgement.CANNOT_TELL}
 
@@ -279,7 +277,7 @@ def test_a_single_launch_never_shows_that_nothing_changed() -> None:
     st.lists(st.floats(0.5, 2.0), min_size=4, max_size=8),
     st.lists(st.floats(0.5, 2.0), min_size=4, max_size=8),
 )
-def test_the_interval_is_welchs(before: list[float], now: list[float]) -> None:
+def test_the_interval_is_welchs(before, now):
     a, b = np.log(before), np.log(now)
     if a.std() < 1e-3 or b.std() < 1e-3:
         return
@@ -292,7 +290,7 @@ def test_the_interval_is_welchs(before: list[float], now: list[float]) -> None:
 
 
 @given(st.lists(st.lists(st.floats(0.5, 2.0), min_size=1, max_size=6), min_size=1, max_size=5))
-def test_pooled_noise_is_the_spread_within_runs(runs: list[list[float]]) -> None:
+def test_pooled_noise_is_the_spread_within_runs(runs):
     centered = [np.log(run) - np.log(run).mean() for run in runs]
     freedom = sum(len(run) - 1 for run in runs)
     found = pooled_noise(runs)
@@ -305,7 +303,7 @@ def test_pooled_noise_is_the_spread_within_runs(runs: list[list[float]]) -> None
     assert found.value == pytest.approx(wanted, abs=1e-12)
 
 
-def test_how_noise_is_estimated_and_shown() -> None:
+def test_how_noise_is_estimated_and_shown():
     # Several estimates of noise count by what they rest on.
     assert pooled([]) is None
     found = pooled([Noise(0.01, 30), Noise(0.02, 10)])
@@ -341,12 +339,12 @@ def test_how_noise_is_estimated_and_shown() -> None:
 
 
 @pytest.mark.parametrize(("now", "answer"), [(10.7, "no change shown"), (10.8, "can't tell")])
-def test_no_change_leaves_room_for_chance_below_the_threshold(now: float, answer: str) -> None:
+def test_no_change_leaves_room_for_chance_below_the_threshold(now, answer):
     """Below 9.5 %, as a logarithm, by 0.84 of √2 times 2 %."""
     assert judged(LATENCY, [10.0] * 10, [now] * 10, Noise(0.0, 18), 0.1, KNOWN).answer == answer
 
 
-def test_no_change_and_single_launches() -> None:
+def test_no_change_and_single_launches():
     # No change has the power of the louder launches.
     loud = launches(10.0, 0.15, 5)
     for noise in (Noise(0.001, 300), Noise(0.05, 300)):
@@ -359,7 +357,7 @@ def test_no_change_and_single_launches() -> None:
     assert judged(LATENCY, [10.0], [55.0], None, runs=noisy).answer is Judgement.WORSE
 
 
-def test_few_launches_have_the_limit_of_the_prior() -> None:
+def test_few_launches_have_the_limit_of_the_prior():
     # Four times √2 times 5 % is 32.7 %; a history that is noisier replaces the prior.
     limit = math.expm1(4 * math.sqrt(2) * 0.05)
     for runs in (None, KNOWN, Noise(0.03, 40)):
@@ -382,9 +380,7 @@ def test_few_launches_have_the_limit_of_the_prior() -> None:
 
 
 @pytest.mark.parametrize(("launch", "run"), [(0.05, 0.0), (0.045, 0.02), (0.02, 0.02)])
-def test_single_launches_alarm_rarely_though_one_in_fifty_is_outlying(
-    launch: float, run: float
-) -> None:
+def test_single_launches_alarm_rarely_though_one_in_fifty_is_outlying(launch, run):
     """All at once: the limit depends only on the prior."""
     rng = np.random.default_rng(0)
     sides = rng.normal(0.0, math.hypot(launch, run), (2, 200_000))

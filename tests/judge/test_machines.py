@@ -1,7 +1,5 @@
 """Which machine a result is of."""
 
-from __future__ import annotations
-
 import pytest
 
 from accelbench.core.errors import UsageError
@@ -10,7 +8,7 @@ from accelbench.judge.machines import Machine, chosen, machine_of
 FACTS = {"machine": "lab", "cpu": "EPYC", "cpus_logical": 8, "memory_total": 64 * 2**30 - 10**8}
 
 
-def test_what_a_machine_is() -> None:
+def test_what_a_machine_is():
     # A machine is its name cpu cpus and memory.
     one = machine_of("r1", FACTS)
     assert one == Machine("lab", "EPYC", 8, 64)
@@ -32,7 +30,7 @@ def test_what_a_machine_is() -> None:
     assert not machine_of("r", FACTS).answers("source lab")
 
 
-def test_which_machine_is_meant() -> None:
+def test_which_machine_is_meant():
     # The machine of the newest result is taken where none is named.
     old, new = Machine("old", "a"), Machine("new", "b")
     newest = {old: "2025", new: "2026"}

@@ -34,7 +34,7 @@ def only(rows: list[dict[str, Any]], by: str = "hardware", **more: Any) -> list[
     return lines
 
 
-def test_what_is_matched_with_what() -> None:
+def test_what_is_matched_with_what():
     # Eager is held against eager of the same version.
     rows = [
         card("3090", 12.0, OLD),
@@ -58,7 +58,7 @@ def test_what_is_matched_with_what() -> None:
     assert other.differs == ("compiled False → True", "cuda 12.4 → 12.8", "torch 2.4 → 2.9")
 
 
-def test_which_pairs_come_first() -> None:
+def test_which_pairs_come_first():
     # Pairs of one run come before pairs of different runs.
     gpu = {"hardware": "cuda", "device_name": "A card", "latency_p50_ms": 2.0}
     first = {"run_id": "r1", "started_at": "2026-01-01 00:00:00"}
@@ -104,7 +104,7 @@ def test_which_pairs_come_first() -> None:
     assert found == {"cpu": "r1", "cuda": "r1"}
 
 
-def test_the_fastest_engine_of_a_device() -> None:
+def test_the_fastest_engine_of_a_device():
     # A rate and a median say other things of one engine: only what both say is held together.
     slow_by_rate = row(latency_p50_ms=4.0, latency_mean_ms=None, throughput=None, **new_of("2.9"))
     by_both = row(latency_p50_ms=3.0, latency_mean_ms=5.0, **new_of("2.4"))
@@ -142,7 +142,7 @@ def device(hardware: str, name: str, engine: str, ms: float, **changes: Any) -> 
     return {**card(name, ms, {"engine": engine}), **ran}
 
 
-def test_numbers_of_threads() -> None:
+def test_numbers_of_threads():
     # Threads are matched where all places have a number in common.
     rows = [
         *(device("cpu", "A", "ncnn", ms, threads=n) for n, ms in ((1, 129.0), (8, 30.0))),

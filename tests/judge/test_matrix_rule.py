@@ -39,7 +39,7 @@ def test_a_verified_platform_is_rated_by_its_speed_against_the_cpu(throughput, l
     assert found.batches == (1,)
 
 
-def test_rated_by_speed() -> None:
+def test_rated_by_speed():
     # What is not near the fastest is not high for being near the cpu.
     rows = [row(), row(throughput=500.0, hardware="cuda"), row(throughput=100.0, **OPENVINO)]
     assert cell(rows, "openvino").rating is Rating.MEDIUM
@@ -60,7 +60,7 @@ def test_rated_by_speed() -> None:
     assert cell(rows, "openvino").speed == pytest.approx(0.8)
 
 
-def test_only_the_same_question_is_compared() -> None:
+def test_only_the_same_question_is_compared():
     # Only the same question is compared.
     unlike = [{"sequence_length": 64}, {"new_tokens": 8}, {"options": {"threads": 1}}]
     for other in [*unlike, {"batch_size": 2}, {"weights": "hub/id"}, {"world_size": 2}]:
@@ -72,7 +72,7 @@ def test_only_the_same_question_is_compared() -> None:
     assert cell(rows, "openvino").runtime == "openvino hint=throughput"
 
 
-def test_what_has_no_rating() -> None:
+def test_what_has_no_rating():
     # Emulation is compatible and never rated.
     rows = [row(), row(hardware="qnn", runtime="qnn", emulated=True, throughput=900.0)]
     found = cell(rows, "qnn")
@@ -118,9 +118,7 @@ MANY = {"sample_count": 120, "effective_sample_count": 90.0}
         (300.0, {}, Rating.HIGH, ""),  # nothing is said of its samples
     ],
 )
-def test_a_few_samples_rate_only_what_they_surely_are(
-    throughput: float, samples: dict[str, Any], rating: Rating, token: str
-):
+def test_a_few_samples_rate_only_what_they_surely_are(throughput, samples, rating, token):
     found = cell([row(**samples), row(throughput=throughput, **samples, **OPENVINO)], "openvino")
     assert (found.compatible, found.rating, found.token) == (True, rating, token)
     assert found.speed == throughput / 100.0
@@ -146,7 +144,7 @@ def best(rows: list[dict[str, Any]], hardware: str) -> MatrixCell:
 NPU = {"hardware": "qnn", "runtime": "qnn", "precision": "int8"}
 
 
-def test_precisions_of_one_engine() -> None:
+def test_precisions_of_one_engine():
     # What runs in int8 alone is worth what it does there.
     refused = failed("precision", **{**NPU, "precision": "fp32"})
     rows = [row(), row(throughput=500.0, verification_error=0.3, **NPU), refused]
@@ -164,14 +162,14 @@ def test_precisions_of_one_engine() -> None:
 
 
 @pytest.mark.parametrize(("error", "speed"), [(0.05, 5.0), (0.3, 1.2), (None, 1.2)])
-def test_int8_beside_fp32_counts_within_a_stated_error(error: float | None, speed: float):
+def test_int8_beside_fp32_counts_within_a_stated_error(error, speed):
     mine = {"precision": "int8", "verification_error": error}
     rows = [row(), row(throughput=120.0, **OPENVINO)]
     rows += [row(throughput=500.0, **mine, **OPENVINO)]
     assert best(rows, "openvino").speed == speed
 
 
-def test_what_was_wrong_or_failed_once() -> None:
+def test_what_was_wrong_or_failed_once():
     # A precision that was wrong takes nothing from another.
     wrong = failed("wrong_outputs", precision="bf16", **OPENVINO)
     found = best([row(), row(throughput=300.0, **OPENVINO), wrong], "openvino")
@@ -229,7 +227,7 @@ LATER = {"run_id": "r2", "started_at": "2026-02-02T03:04:05.000000Z"}
 LAST = {"run_id": "r3", "started_at": "2026-03-02T03:04:05.000000Z"}
 
 
-def test_verifying_again() -> None:
+def test_verifying_again():
     # To verify again takes no rating away.
     rows = [row(), row(throughput=300.0, **OPENVINO)]
     again = row(throughput=None, **LATER, **OPENVINO)
@@ -269,7 +267,7 @@ def test_what_is_missing_is_not_available(reason):
     assert found.reason == f"{reason}: said {reason}"
 
 
-def test_what_is_said_of_what_was_not_measured() -> None:
+def test_what_is_said_of_what_was_not_measured():
     # A refusal of the hardware comes before a missing package.
     rows = [
         row(),
@@ -289,7 +287,7 @@ def test_what_is_said_of_what_was_not_measured() -> None:
     assert found["qnn"].advice.endswith("--hardware qnn --precision int8"), "it refuses fp32"
 
 
-def test_the_newest_run_counts() -> None:
+def test_the_newest_run_counts():
     # The newest run counts and not the best.
     later = "2026-02-02T03:04:05.000000Z"
     rows = [row(throughput=900.0, **OPENVINO), row()]
@@ -505,7 +503,7 @@ def test_a_failure_since_is_what_is_told():
     assert cell([row(), *five, since], "openvino").speed is None
 
 
-def test_what_others_measured_is_not_completed_by_measuring_here() -> None:
+def test_what_others_measured_is_not_completed_by_measuring_here():
     """“accelbench run” measures on another machine, whose results never fill such a cell."""
     advice = cell([row(provenance="imported")], "rocm").advice
     said = "No result of this source on rocm is here: import some, where it has any."
@@ -513,7 +511,7 @@ def test_what_others_measured_is_not_completed_by_measuring_here() -> None:
     assert cell([row()], "rocm").advice == "Measure it: accelbench run bert-tiny --hardware rocm"
 
 
-def test_an_imported_percentile_is_no_time_that_nobody_took() -> None:
+def test_an_imported_percentile_is_no_time_that_nobody_took():
     """It read “nothing was timed … accelbench run without --verify-only” of a p90 of 430 ms."""
     theirs = {"provenance": "imported", "verification": "not_done", "throughput": None}
     found = cell([row(**theirs, hardware="cuda", latency_p90_ms=429.992)], "cuda")
@@ -530,7 +528,7 @@ def test_an_imported_percentile_is_no_time_that_nobody_took() -> None:
         ({"batch_size": 8, "world_size": 4}, "world size 1 there, 4 here, batch size 1 there, 8"),
     ],
 )
-def test_what_the_cpu_was_asked_otherwise_is_told(asked: dict[str, Any], said: str) -> None:
+def test_what_the_cpu_was_asked_otherwise_is_told(asked, said):
     """It read “the CPU has no verified and usable result at the same shapes and threads”."""
     found = cell([row(), row(batch_size=64, scenario="server"), row(**OPENVINO, **asked)], "cpu")
     assert found.rating is Rating.MEDIUM
@@ -540,7 +538,7 @@ def test_what_the_cpu_was_asked_otherwise_is_told(asked: dict[str, Any], said: s
     assert f"timed, but the CPU's results that count are of something else: {said}" in found.reason
 
 
-def test_a_median_alone_is_no_time_that_nobody_took() -> None:
+def test_a_median_alone_is_no_time_that_nobody_took():
     """It read “nothing was timed” of launches with medians of 10.1 ms."""
     rows = [row(throughput=None, latency_p50_ms=10.1), row(**OPENVINO)]
     known = "of its time a percentile alone is known (10.1 ms p50), no mean and no rate"
@@ -550,7 +548,7 @@ def test_a_median_alone_is_no_time_that_nobody_took() -> None:
     assert only == "timed, but the CPU has no verified and usable result"
 
 
-def test_rows_of_one_way_that_say_neither_a_moment_nor_a_run_are_rated() -> None:
+def test_rows_of_one_way_that_say_neither_a_moment_nor_a_run_are_rated():
     nowhen = {"started_at": None, "run_id": None}
     rows = [row(launch=n, throughput=rate, **nowhen) for n, rate in enumerate((90.0, 110.0))]
     assert cell(rows, "cpu").rating is Rating.MEDIUM
@@ -559,7 +557,7 @@ def test_rows_of_one_way_that_say_neither_a_moment_nor_a_run_are_rated() -> None
     assert cell([*rows, refusal], "cpu").rating is Rating.MEDIUM
 
 
-def test_refusals_that_name_no_device_are_one_attempt_of_the_platform() -> None:
+def test_refusals_that_name_no_device_are_one_attempt_of_the_platform():
     refusals = [failed("out_of_memory", device=None, launch=n) for n in range(2)]
     assert [attempt.launches for attempt in attempts(refusals)] == [2]
     elsewhere = row(started_at="2027-01-01T00:00:00Z", run_id="r2")

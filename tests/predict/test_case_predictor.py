@@ -35,7 +35,7 @@ def error(predictor: CasePredictor, *cases: object) -> np.ndarray:
     return np.abs(np.log(predicted / np.array([true_ms(entry) for entry in traced])))
 
 
-def test_a_sum_finds_the_factors_of_its_terms() -> None:
+def test_a_sum_finds_the_factors_of_its_terms():
     # A sum finds the factors of its terms.
     rng = np.random.default_rng(1)
     terms = np.exp(rng.normal(0, 1.5, (300, 3)))
@@ -51,7 +51,7 @@ def test_a_sum_finds_the_factors_of_its_terms() -> None:
     assert np.exp(found.theta)[0] == pytest.approx(4.0, rel=0.05)
 
 
-def test_unseen_models_and_batches(fitted: CasePredictor) -> None:
+def test_unseen_models_and_batches(fitted):
     # An unseen model is predicted from the others.
     unseen = [made_case(number, place) for number in (31, 36, 41) for place in (HERE, THERE)]
     assert error(fitted, *unseen).max() < 0.35
@@ -79,7 +79,7 @@ def test_unseen_models_and_batches(fitted: CasePredictor) -> None:
     assert fitted.bases([made_case(1, HERE, 4).case]) == [Basis.MEASURED]
 
 
-def test_how_uncertain_an_engine_or_a_model_is() -> None:
+def test_how_uncertain_an_engine_or_a_model_is():
     # A model that was measured in one engine is known in another that was measured.
     measured, traced = measured_cases()
     some = [m for m in measured if m.case.model != "model-2" or m.case.configuration == HERE]
@@ -112,7 +112,7 @@ def test_how_uncertain_an_engine_or_a_model_is() -> None:
 
 
 @pytest.mark.parametrize("differs", [0.0, 0.4])
-def test_that_a_model_is_unlike_in_an_engine_holds_in_its_other_precisions(differs: float) -> None:
+def test_that_a_model_is_unlike_in_an_engine_holds_in_its_other_precisions(differs):
     measured, traced = measured_cases()
     narrow = replace(THERE, precision="int8")
     strange = {"model-3", "model-7", "model-11"}
@@ -143,7 +143,7 @@ def test_that_a_model_is_unlike_in_an_engine_holds_in_its_other_precisions(diffe
         assert answer.low[place] <= entry.latency_ms <= answer.high[place]
 
 
-def test_nine_in_ten_lie_inside_of_their_intervals(fitted: CasePredictor) -> None:
+def test_nine_in_ten_lie_inside_of_their_intervals(fitted):
     scores = own_scores(own_cases({"latency": fitted}))["latency"]
     assert scores["n"] == 96
     assert scores["models"] == 24
@@ -151,7 +151,7 @@ def test_nine_in_ten_lie_inside_of_their_intervals(fitted: CasePredictor) -> Non
     assert 80 <= scores["coverage90"] <= 99
 
 
-def test_what_rests_on_peaks_and_on_other_platforms() -> None:
+def test_what_rests_on_peaks_and_on_other_platforms():
     # Nothing measured gives peaks and a wide interval.
     empty = predictor_of([], {}, "latency").fit()
     answer = empty.predict(CaseFeatures.of([made_case(1)], "latency"))
@@ -184,7 +184,7 @@ def test_what_rests_on_peaks_and_on_other_platforms() -> None:
     assert not _platform_notes([of_peaks], learned)  # type: ignore[list-item]
 
 
-def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> None:
+def test_groups_left_out_in_closed_form_are_as_conditioned_without_them():
     measured, traced = measured_cases(models=6)
     features = CaseFeatures.of([traced[entry.case] for entry in measured], "latency")
     residual = np.random.default_rng(0).normal(0, 0.2, len(features))
@@ -201,7 +201,7 @@ def test_groups_left_out_in_closed_form_are_as_conditioned_without_them() -> Non
     assert variance[group] == pytest.approx(spread)
 
 
-def test_what_to_measure_first(fitted: CasePredictor) -> None:
+def test_what_to_measure_first(fitted):
     # What to measure first lowers what is not known most.
     gpu = CaseConfiguration("cuda", "NVIDIA A10", "pytorch", "fp32", "inference")
     features = CaseFeatures.of([made_case(n, gpu) for n in range(8)], "latency")
@@ -259,7 +259,7 @@ def costs(
     return MeasurementCosts(steps, [memory] * number, [room] * number, [10**6] * number)
 
 
-def test_engines_with_sums_of_their_own() -> None:
+def test_engines_with_sums_of_their_own():
     # A model that is unlike the others in an engine says nothing of them.
     measured, traced = measured_cases()
     odd = {("model-3", THERE), ("model-8", THERE)}
@@ -299,7 +299,7 @@ def test_engines_with_sums_of_their_own() -> None:
     assert scores == pytest.approx(2 * 4 * 6 * 1500 * 1500 / 2**20)
 
 
-def test_many_cases_at_once_are_predicted_as_each_part_alone(fitted: CasePredictor) -> None:
+def test_many_cases_at_once_are_predicted_as_each_part_alone(fitted):
     """The covariance that is put together in one pass is the sum of the kernel's parts."""
     elsewhere = CaseConfiguration("cuda", "a card", "pytorch", "fp16", "inference")
     cases = [

@@ -30,7 +30,7 @@ def errors(unseen: float = np.log(0.2)) -> HeldOutErrors:
     return HeldOutErrors(CASES, Process(len(CASES)), np.full(len(CASES), unseen))
 
 
-def test_errors_on_what_was_held_out() -> None:
+def test_errors_on_what_was_held_out():
     # Each basis has the error of what is held out so.
     held = errors()
     seen = held.of(Basis.ELSEWHERE, HERE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,7 +43,7 @@ class MeasuredTwice(FallingPredictor):
         return replace(super().predict(features), basis=tuple(bases))
 
 
-def test_answers_are_pooled() -> None:
+def test_answers_are_pooled():
     # Adjacent violators are pooled by weight.
     values = np.array([1.0, 3.0, 2.0, 4.0, 0.0])
     assert isotonic(values, np.ones(5)) == pytest.approx([1.0, 2.25, 2.25, 2.25, 2.25])
@@ -71,7 +70,7 @@ def test_answers_are_pooled() -> None:
     assert (made.value <= made.high).all()
 
 
-def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path: Path) -> None:
+def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path):
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = FallingPredictor("latency", nothing, np.zeros(0))
     place = replace(HERE, device="AMD EPYC 7763")
@@ -96,9 +95,7 @@ def test_answers_rise_with_the_batch_and_so_do_their_ends(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("batch", [1, 4, 6, 8, 1024, 3000, 4096])
-def test_what_is_said_of_a_case_does_not_depend_on_what_else_is_asked(
-    tmp_path: Path, batch: int
-) -> None:
+def test_what_is_said_of_a_case_does_not_depend_on_what_else_is_asked(tmp_path, batch):
     """resnet50 at batch 8 had 60.2 MB by itself and 71.8 beside four other batches."""
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = FallingPredictor("latency", nothing, np.zeros(0))
@@ -124,7 +121,7 @@ def test_what_is_said_of_a_case_does_not_depend_on_what_else_is_asked(
     assert said(batch) == pytest.approx(said(*{5, batch}))
 
 
-def test_batches_between_nodes_rise_too(tmp_path: Path) -> None:
+def test_batches_between_nodes_rise_too(tmp_path):
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = FallingPredictor("latency", nothing, np.zeros(0))
     place = replace(HERE, device="AMD EPYC 7763")
@@ -139,9 +136,7 @@ def test_batches_between_nodes_rise_too(tmp_path: Path) -> None:
         assert values == sorted(values), name
 
 
-def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(
-    tmp_path: Path,
-) -> None:
+def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(tmp_path):
     """Their own intervals, of one figure each, held three of nine cases of an H200."""
     nothing = CaseFeatures((), np.zeros((0, 0)), np.zeros((0, 4)), np.zeros(0))
     predictor = MeasuredTwice("latency", nothing, np.zeros(0))
@@ -162,7 +157,7 @@ def test_between_two_measured_batches_a_figure_is_no_surer_than_they_leave_it(
         assert values == sorted(values), name
 
 
-def test_batches_between_and_beyond() -> None:
+def test_batches_between_and_beyond():
     # What was measured is pooled with nothing.
     cases = [made_case(1, HERE, batch).case for batch in (1, 2, 4, 8)]
     value = np.array([9.0, 8.0, 7.0, 20.0])

@@ -30,7 +30,7 @@ def metrics(outcome: Outcome) -> dict[str, float]:
     return dict(outcome.measurement["metrics"])
 
 
-def test_the_slower_of_operations_and_bytes_binds() -> None:
+def test_the_slower_of_operations_and_bytes_binds():
     # The slower of operations and bytes binds.
     works = {"step": Work(6e9, 2e6), "next": Work(6e9, 100e6)}
     first, second = bounds(works, operations_per_second=2e12, bytes_per_second=1e9)
@@ -60,7 +60,7 @@ def test_the_slower_of_operations_and_bytes_binds() -> None:
     assert (part["flops"], part["bytes_moved"]) == (counted.flops, counted.bytes_moved)
 
 
-def test_the_parts_of_a_request() -> None:
+def test_the_parts_of_a_request():
     # Prefill and decode are bound apart and added.
     asked = case("gpt2-tiny", Shapes(batch=1, prompt_tokens=64, new_tokens=5))
     works = parts(asked.model, asked.shapes, "fp32")
@@ -102,7 +102,7 @@ def test_the_parts_of_a_request() -> None:
     ],
 )
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_parts_add_up_to_the_step(model: str, shapes: Shapes, precision: str) -> None:
+def test_parts_add_up_to_the_step(model, shapes, precision):
     spec = find(model)
     whole, works = cost(spec, shapes, precision), parts(spec, shapes, precision)
     assert whole is not None
@@ -112,7 +112,7 @@ def test_parts_add_up_to_the_step(model: str, shapes: Shapes, precision: str) ->
     assert all(work.flops > 0 and work.bytes_moved > 0 for work in works.values())
 
 
-def test_int8_and_training() -> None:
+def test_int8_and_training():
     # Int8 does the same operations on a quarter of the bytes.
     shapes = Shapes(batch=2, sequence=16)
     wide, narrow = work_of(case("bert-tiny", shapes)), work_of(case("bert-tiny", shapes, "int8"))
@@ -144,7 +144,7 @@ _TRAINED = Shapes(batch=1, sequence=16)
     ],
     ids=str,
 )
-def test_what_is_not_counted_is_refused_never_guessed(asked: Case) -> None:
+def test_what_is_not_counted_is_refused_never_guessed(asked):
     found = simulated(asked, CARD)
     assert (found.status, found.reason) == (Status.UNSUPPORTED, "not_counted")
     assert found.advice
@@ -152,6 +152,6 @@ def test_what_is_not_counted_is_refused_never_guessed(asked: Case) -> None:
 
 
 @pytest.mark.parametrize("option", [{"optimizer": "sgd"}, {"gradient_checkpointing": True}])
-def test_nor_is_another_steps_work_told_of_what_is_measured(option: dict[str, Any]) -> None:
+def test_nor_is_another_steps_work_told_of_what_is_measured(option):
     assert estimates.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING)) is not None
     assert estimates.cost(case("bert-tiny", _TRAINED, mode=Mode.TRAINING, options=option)) is None

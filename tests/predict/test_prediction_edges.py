@@ -45,7 +45,7 @@ def fitted() -> CasePredictor:
     return predictor_of(*measured_cases(batches=(1, 2, 4, 8)), "latency").fit()
 
 
-def test_intervals_widen_with_the_distance_from_what_was_measured(fitted: CasePredictor) -> None:
+def test_intervals_widen_with_the_distance_from_what_was_measured(fitted):
     batches = (8, 32, 1_000, 30_000, 1_000_000)
     answer = fitted.predict(latency([made_case(3, HERE, batch) for batch in batches]))
     width = np.log(answer.high / answer.low)
@@ -53,7 +53,7 @@ def test_intervals_widen_with_the_distance_from_what_was_measured(fitted: CasePr
     assert width[-1] > width[0] + 2 * 0.05 * 15  # five hundredths a doubling at the least
 
 
-def test_intervals_widen_beyond_what_was_measured() -> None:
+def test_intervals_widen_beyond_what_was_measured():
     # A longer sequence and more work are far away too.
     near, far = made_case(3), made_case(3)
     long = replace(far.case, shapes=replace(far.case.shapes, sequence=100_000))
@@ -104,9 +104,7 @@ def roofline_ms(case: TracedCase) -> float:
 
 
 @pytest.mark.parametrize("place", [HERE, CARD])
-def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(
-    place: CaseConfiguration, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(place, monkeypatch):
     measured, traced = measured_cases(models=8)
     tiny = np.exp(np.full(len(USUAL_TIME), -20.0))  # what peaks alone are taken by
     monkeypatch.setattr(CasePredictor, "usual", property(lambda _: tiny))
@@ -121,7 +119,7 @@ def test_neither_a_time_nor_its_lower_end_is_below_the_roofline_at_peak(
     assert unknown.low[0] < 1e-3 * answer.low[0]
 
 
-def test_limits_by_bandwidth_and_below() -> None:
+def test_limits_by_bandwidth_and_below():
     # Weights that no cache holds are read at the bandwidth.
     case = made_case(30, CARD)
     trace = PassTrace(
@@ -144,7 +142,7 @@ def test_limits_by_bandwidth_and_below() -> None:
 
 
 @pytest.mark.parametrize(("precision", "width"), [("fp32", 4), ("bf16", 2), ("int8", 1)])
-def test_memory_is_never_below_the_weights_in_their_precision(precision: str, width: int) -> None:
+def test_memory_is_never_below_the_weights_in_their_precision(precision, width):
     predictor = base_of_nothing(predictor_of(*measured_cases(models=8), "memory"))
     case = made_case(30, replace(HERE, precision=precision))
     answer = predictor.predict(CaseFeatures.of([case], "memory"))
@@ -154,7 +152,7 @@ def test_memory_is_never_below_the_weights_in_their_precision(precision: str, wi
     assert answer.limited.tolist() == [0]
 
 
-def test_limits_of_values_and_precisions() -> None:
+def test_limits_of_values_and_precisions():
     # A value that a limit moves lies inside its interval and says so.
     log_value = np.log(np.array([10.0, 10.0, 10.0, 1e-30]))
     least = np.array([0.0, 9.0, 20.0, 5.0])
@@ -196,7 +194,7 @@ def test_limits_of_values_and_precisions() -> None:
 
 
 @pytest.mark.parametrize("precision", ["amp-fp16", "amp-bf16"])
-def test_under_autocast_weights_take_what_they_take_in_fp32(precision: str) -> None:
+def test_under_autocast_weights_take_what_they_take_in_fp32(precision):
     """resnet50 under autocast was predicted to take 60 MB, of which its weights are 98."""
     narrow, whole = (
         CaseFeatures.of([made_case(3, replace(CARD, precision=name))], "memory")

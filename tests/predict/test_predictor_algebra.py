@@ -28,14 +28,14 @@ def covariance_of(some: CaseInputs, variances: Floats) -> Floats:
 
 
 @pytest.mark.parametrize("size", [1, 96, 97, 250])
-def test_the_inverse_of_a_triangle_is_its_inverse(size: int) -> None:
+def test_the_inverse_of_a_triangle_is_its_inverse(size):
     rng = np.random.default_rng(size)
     lower = np.tril(rng.normal(size=(size, size))) + 10 * np.eye(size)
     assert inverse_of(lower) == pytest.approx(np.linalg.inv(lower), abs=1e-12)
     assert not np.triu(inverse_of(lower), 1).any()
 
 
-def test_groups_and_factors() -> None:
+def test_groups_and_factors():
     # Leaving groups out is solving without them.
     rng = np.random.default_rng(0)
     some, residual, variances = inputs(40, rng), rng.normal(size=40), usual_variances()

@@ -51,7 +51,7 @@ def macs(passed: PassTrace) -> float:
     return float(passed.sums.macs.sum())
 
 
-def test_a_step_of_training(step: dict[str, PassTrace], folder: Path) -> None:
+def test_a_step_of_training(step, folder):
     # A step multiplies three times as often as its forward pass.
     forward = Traces(folder).of(NAME, SIZES)["forward"]
     assert macs(step["training"]) == pytest.approx(3 * macs(forward), rel=0.05)
@@ -88,9 +88,7 @@ def test_a_step_of_training(step: dict[str, PassTrace], folder: Path) -> None:
     assert pure_mb[0] == pytest.approx(1.5 * weights)
 
 
-def test_a_step_is_kept_and_read_again_without_torch(
-    folder: Path, step: dict[str, PassTrace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_is_kept_and_read_again_without_torch(folder, step, monkeypatch):
     monkeypatch.setattr(traces_module, "torch_is_here", lambda: False)
     again = Traces(folder).of(NAME, SIZES, "training")
     assert {name: entry.to_dict() for name, entry in again.items()} == {
@@ -98,7 +96,7 @@ def test_a_step_is_kept_and_read_again_without_torch(
     }
 
 
-def test_a_step_that_is_not_traced_counts_as_three_forward_passes(folder: Path) -> None:
+def test_a_step_that_is_not_traced_counts_as_three_forward_passes(folder):
     other = settle(find(NAME), Shapes(1, sequence=25))
     Traces(folder).of(NAME, other)
     passes = Traces(folder, trace=False).of(NAME, other, "training")

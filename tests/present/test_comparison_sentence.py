@@ -21,7 +21,7 @@ def side(name: str, *figures: float, memory: float | None = None) -> SideOfRatio
     return SideOfRatio(name, ratio(*figures), memory)
 
 
-def test_a_sentence_of_two() -> None:
+def test_a_sentence_of_two():
     told = sentence("ONNX Runtime", [side("OpenVINO", 1.2, 1.11, 1.29, memory=2.4)])
     assert told == "OpenVINO is 1.1–1.3× as fast as ONNX Runtime; memory 2.40×."
     told = sentence("ONNX Runtime", [side("PyTorch", 0.5, 0.4, 0.625, memory=0.5)])
@@ -34,7 +34,7 @@ def test_a_sentence_of_two() -> None:
     assert told == "B is 5.66× as fast as A (single figures: no interval)."
 
 
-def test_what_is_not_compared() -> None:
+def test_what_is_not_compared():
     # What is not compared says why.
     one = SideOfRatio("B", refused="not alike: weights")
     other = SideOfRatio("C", refused="simulated: not measured")
@@ -50,7 +50,7 @@ def test_what_is_not_compared() -> None:
     assert "B is 1,150× as fast" in told
 
 
-def test_a_sentence_of_several() -> None:
+def test_a_sentence_of_several():
     # Of several the fastest and the slowest are named.
     others = [side("B", 2.0, 1.9, 2.1), side("C", 1.4, 1.3, 1.5), side("D", 0.5, 0.45, 0.55)]
     assert sentence("A", others) == (
@@ -87,7 +87,7 @@ def test_a_sentence_of_several() -> None:
     assert told.startswith("Can't tell which of B and A is fastest")
 
 
-def test_what_is_not_alike() -> None:
+def test_what_is_not_alike():
     # Where the base is fastest what is not alike of the next is said.
     next_one = SideOfRatio("B", ratio(0.8, 0.75, 0.85), doubts=["threads 2 → 8"])
     told = sentence("A", [next_one, side("C", 0.5, 0.45, 0.55)])
@@ -107,13 +107,11 @@ def test_what_is_not_alike() -> None:
         (2.0, 2.0, "2.0×"),
     ],
 )
-def test_ends_are_rounded_outwards_and_never_across_once(
-    low: float, high: float, text: str
-) -> None:
+def test_ends_are_rounded_outwards_and_never_across_once(low, high, text):
     assert times(low, high) == text
 
 
-def test_names_in_a_sentence() -> None:
+def test_names_in_a_sentence():
     # Names are what tells them apart.
     rows = [{**RUNTIMES, "runtime": name} for name in ("openvino", "onnxruntime")]
     assert names_of(rows, {}) == ["OpenVINO", "ONNX Runtime"]
@@ -146,9 +144,7 @@ def test_names_in_a_sentence() -> None:
         ("fp16", "fp16 is"),
     ],
 )
-def test_a_sentence_begins_with_a_capital_and_names_stay_as_they_are(
-    name: str, begins: str
-) -> None:
+def test_a_sentence_begins_with_a_capital_and_names_stay_as_they_are(name, begins):
     assert sentence("A", [side(name, 1.2, 1.11, 1.29)]).startswith(begins)
     assert sentence("A", [side(name, 2.0, 1.9, 2.1), side("B", 1.0)]).startswith(begins)
     refused = [SideOfRatio(name, refused="another engine")]

@@ -51,7 +51,7 @@ def document(name: str) -> Document:
     )
 
 
-def test_blocks() -> None:
+def test_blocks():
     # Every block is in markdown.
     lines = as_markdown(document("bert")).splitlines()
     assert lines[:3] == ["# ❌ Something is worse", "", "Tables."]
@@ -70,7 +70,7 @@ def test_blocks() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 120])
-def test_every_block_is_on_a_terminal(width: int) -> None:
+def test_every_block_is_on_a_terminal(width):
     stream = io.StringIO()
     show(document("bert"), stream, width)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]

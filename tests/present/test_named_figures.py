@@ -46,7 +46,7 @@ def database(tmp_path: Path) -> Database:
     return made
 
 
-def test_a_page_and_its_chart_say_1_13_where_means_say_0_891(database: Database) -> None:
+def test_a_page_and_its_chart_say_1_13_where_means_say_0_891(database):
     calm = timed(8.91, latency_p50_ms=9.04)
     wild = timed(10.0, latency_p50_ms=8.0, **GPU)
     store(database, "r", calm, wild)
@@ -64,7 +64,7 @@ def test_a_page_and_its_chart_say_1_13_where_means_say_0_891(database: Database)
         assert values["cuda"] / values["cpu"] == pytest.approx(ratio)
 
 
-def test_rates_and_changes_of_software() -> None:
+def test_rates_and_changes_of_software():
     # Twice the throughput is told beside a median of half.
     slow_tail = timed(20.0, latency_p50_ms=5.0)
     steady = timed(10.0, latency_p50_ms=10.1, **GPU)  # twice the throughput
@@ -85,7 +85,7 @@ def test_rates_and_changes_of_software() -> None:
     assert [one["value"] for one in made.records] == [289.0, 577.0, 866.0]
 
 
-def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database: Database) -> None:
+def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database):
     older = {"device_name": "NVIDIA GeForce RTX 3090", "device_fingerprint": "f3"}
     store(
         database,
@@ -102,7 +102,7 @@ def test_a_card_is_1_36_times_as_fast_like_for_like_not_2_00(database: Database)
     assert "torch 2.9.1" in card["faster_unlike"][0]
 
 
-def test_three_cells_of_162_239_and_238_ms_say_what_tells_them_apart(database: Database) -> None:
+def test_three_cells_of_162_239_and_238_ms_say_what_tells_them_apart(database):
     cells = (
         theirs(162.0, 1024, "2.9.1", compiled=True, options={"layout": "nchw"}),
         theirs(239.0, 1024, "2.9.1", compiled=False, options={"layout": "nchw"}),
@@ -124,7 +124,7 @@ def test_three_cells_of_162_239_and_238_ms_say_what_tells_them_apart(database: D
     assert any("torch 2.4.0" in name for _, name in told)
 
 
-def test_an_interval_of_1_05_to_504_is_no_ratio(database: Database) -> None:
+def test_an_interval_of_1_05_to_504_is_no_ratio(database):
     """Between these ends lies any answer: the runs of all its figures had warned."""
     rough = {"quality": "noise_limited", "runtime": "onnxruntime"}
     ends = {"latency_ci_low_ms": 0.4, "latency_ci_high_ms": 180.0}

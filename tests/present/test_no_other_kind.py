@@ -91,12 +91,12 @@ TERMINAL = (
 
 
 @pytest.mark.parametrize("words", TERMINAL, ids=" ".join)
-def test_no_table_makes_a_latency_of_a_rate(database: Database, words: tuple[str, ...]) -> None:
+def test_no_table_makes_a_latency_of_a_rate(database, words):
     assert made_up(said(database, *words, codes=(0, 4))) == []
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "md"])
-def test_no_export_makes_a_latency_of_a_rate(database: Database, tmp_path: Path, form: str) -> None:
+def test_no_export_makes_a_latency_of_a_rate(database, tmp_path, form):
     said(database, "db", "export", str(tmp_path / f"all.{form}"), codes=(0, 4))
     text = (tmp_path / f"all.{form}").read_text(encoding="utf-8")
     assert made_up(text) == []
@@ -104,7 +104,7 @@ def test_no_export_makes_a_latency_of_a_rate(database: Database, tmp_path: Path,
         assert f"{rate:.0f}" in text.replace(",", "")
 
 
-def test_nothing_makes_a_latency_of_a_rate(database: Database) -> None:
+def test_nothing_makes_a_latency_of_a_rate(database):
     # No page makes a latency of a rate and a percentile is that percentile.
     site = visitor(database)
     page = site.get("/results?sort=hardware").text
@@ -129,7 +129,7 @@ def test_nothing_makes_a_latency_of_a_rate(database: Database) -> None:
     assert list(numbers("1,234.5 ms 2e-3, x12 v1.2.3")) == [1234.5, 0.002]
 
 
-def test_no_report_tells_a_latency_of_a_rate(database: Database, tmp_path: Path) -> None:
+def test_no_report_tells_a_latency_of_a_rate(database, tmp_path):
     said(
         database, "report", "--format", "markdown", "--output", str(tmp_path / "r.md"), codes=(0, 4)
     )

@@ -38,7 +38,7 @@ def column(tab: Chrome, at: int) -> list[str]:
     return found
 
 
-def test_a_table_of_a_notebook(shown: Chrome) -> None:
+def test_a_table_of_a_notebook(shown):
     # A heading sorts by figures and what has none stays last.
     heading = shown.page.get_by_role("button", name="time of a step").first
     heading.click()
@@ -65,7 +65,7 @@ def test_a_table_of_a_notebook(shown: Chrome) -> None:
     assert shown.js("document.querySelectorAll('img, iframe, object, embed').length") == 0
 
 
-def test_without_a_script_the_table_is_there(tab: Chrome, shown: Chrome) -> None:
+def test_without_a_script_the_table_is_there(tab, shown):
     tab.scripts(False)
     try:
         tab.page.reload()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,7 +51,7 @@ def of_the_card(database: Database, *words: str) -> dict[str, Any]:
     return dict(line)
 
 
-def test_one_interval_everywhere(database: Database) -> None:
+def test_one_interval_everywhere(database):
     # Runs that differ leave little to be told.
     line = of_the_card(database)
     assert line["speedup"] is None
@@ -81,9 +80,7 @@ def test_one_interval_everywhere(database: Database) -> None:
 
 
 @pytest.mark.parametrize(("step", "direction"), [(0.2, "faster"), (400.0, "slower")])
-def test_terminal_page_and_json_agree_on_a_side_without_a_factor(
-    tmp_path: Path, step: float, direction: str
-) -> None:
+def test_terminal_page_and_json_agree_on_a_side_without_a_factor(tmp_path, step, direction):
     """The interval spans more than a factor of two, and 1 is not within it."""
     made = Database(tmp_path / "wide.duckdb")
     made.ensure()
@@ -103,7 +100,7 @@ def test_terminal_page_and_json_agree_on_a_side_without_a_factor(
     assert "can't tell (" not in terminal
 
 
-def test_a_table_of_engines_marks_what_may_be_as_fast(tmp_path: Path) -> None:
+def test_a_table_of_engines_marks_what_may_be_as_fast(tmp_path):
     made = Database(tmp_path / "engines.duckdb")
     made.ensure()
     for day, middle in enumerate(RUNS, 1):
@@ -116,7 +113,7 @@ def test_a_table_of_engines_marks_what_may_be_as_fast(tmp_path: Path) -> None:
     assert '"may_be_as_fast": true' in marks["pytorch"]
 
 
-def test_a_recommendation_knows_of_runs_that_differ(database: Database, tmp_path: Path) -> None:
+def test_a_recommendation_knows_of_runs_that_differ(database, tmp_path):
     words = ("recommend", "bert-tiny", "--hardware", "cpu,cuda", "--json")
     (found,) = json.loads(said(database, *words))["recommendations"]
     assert set(found["no_clear_winner_between"]) == {"cpu", "cuda"}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,7 +66,7 @@ def rows_of(database: Database) -> list[dict[str, Any]]:
     return details.launches_in(database, [key for (key,) in found])
 
 
-def test_compare_says_it_to_people_machines_and_tables(database: Database, tmp_path: Path) -> None:
+def test_compare_says_it_to_people_machines_and_tables(database, tmp_path):
     _, gpu = json.loads(said(database, "compare", "--json"))["comparisons"]
     assert gpu["speedup"] == pytest.approx(RATIO)
     assert gpu["speedup_by_means"] == pytest.approx(BY_MEANS)
@@ -82,7 +81,7 @@ def test_compare_says_it_to_people_machines_and_tables(database: Database, tmp_p
         assert float([*csv.DictReader(stream)][1]["speedup"]) == pytest.approx(RATIO)
 
 
-def test_one_ratio_everywhere(database: Database) -> None:
+def test_one_ratio_everywhere(database):
     # A page says it.
     page = visitor(database)
     first, second = keys_of(database)
@@ -129,7 +128,7 @@ def test_one_ratio_everywhere(database: Database) -> None:
     ("chart", "power", "ratio"),
     [("hardware-throughput", 1, BY_MEANS), ("hardware-latency", -1, RATIO)],
 )
-def test_a_chart_draws_it(database: Database, chart: str, power: int, ratio: float) -> None:
+def test_a_chart_draws_it(database, chart, power, ratio):
     made = picture(CHARTS[chart], Subject(points(rows_of(database))))
     assert made is not None
     values = {one["hardware"]: one["value"] for one in made.records}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     return made
 
 
-def test_one_range_everywhere(database: Database) -> None:
+def test_one_range_everywhere(database):
     # A recommendation has the range of few launches.
     words = ("recommend", "bert-tiny", "vit-tiny", "--hardware", "cpu", "--json")
     few, wild = json.loads(said(database, *words))["recommendations"]
@@ -78,7 +77,7 @@ def test_one_range_everywhere(database: Database) -> None:
     assert (wild["low"], wild["high"]) == (None, None)
 
 
-def test_a_report_has_the_range(database: Database, tmp_path: Path) -> None:
+def test_a_report_has_the_range(database, tmp_path):
     path = tmp_path / "report.html"
     said(database, "report", "--output", str(path))
     text = path.read_text()
@@ -86,7 +85,7 @@ def test_a_report_has_the_range(database: Database, tmp_path: Path) -> None:
     assert NOT_KNOWN in text
 
 
-def test_no_ratio_has_an_interval_that_is_too_wide(tmp_path: Path) -> None:
+def test_no_ratio_has_an_interval_that_is_too_wide(tmp_path):
     made = Database(tmp_path / "ratio.duckdb")
     made.ensure()
     rows = launches("bert-tiny", WILD)

@@ -35,7 +35,7 @@ def fields(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name}
 
 
-def test_codes_and_templates() -> None:
+def test_codes_and_templates():
     # Every code is in its catalogue and gets the values that its template names.
     for code, values, place in calls():
         subject, _, name = code.partition(".")
@@ -48,7 +48,7 @@ def test_codes_and_templates() -> None:
 
 
 @pytest.mark.parametrize("subject", [name for name in SUBJECTS if name not in LABELS])
-def test_every_template_is_used_and_there_is_no_second_one_of_its_text(subject: str) -> None:
+def test_every_template_is_used_and_there_is_no_second_one_of_its_text(subject):
     used = {code for code, _, _ in calls()}
     assert {f"{subject}.{name}" for name in catalogue(subject)} <= used
     templates = list(catalogue(subject).values())

@@ -41,12 +41,12 @@ FIVE = launches(7.8, 8.0, 8.2, 7.9, 8.1)
         (7.0, GateAnswer.FAILED, "above 7 ms"),
     ],
 )
-def test_the_whole_interval_decides(limit: float, answer: GateAnswer, words: str) -> None:
+def test_the_whole_interval_decides(limit, answer, words):
     verdict = answered(FIVE, max_latency_ms=limit)
     assert (verdict.answer, verdict.words) == (answer, words)
 
 
-def test_what_a_limit_says() -> None:
+def test_what_a_limit_says():
     # A reason names the figure and its interval.
     why = answered(FIVE, max_latency_ms=8.1).why
     assert why.startswith("bert-tiny pytorch/cpu fp32 batch 1")
@@ -69,7 +69,7 @@ def test_what_a_limit_says() -> None:
     assert answered(rows, max_memory_mb=200.0).answer is GateAnswer.PASSED
 
 
-def test_limits_of_several_figures() -> None:
+def test_limits_of_several_figures():
     # Of memory the launch that took most counts.
     rows = [*launches(8.0, 8.0, memory_peak_mb=100.0), *launches(8.0, memory_peak_mb=150.0)]
     assert answered(rows, max_memory_mb=150.0).answer is GateAnswer.PASSED
@@ -96,7 +96,7 @@ def test_limits_of_several_figures() -> None:
         (110.0, GateAnswer.FAILED),
     ],
 )
-def test_a_rate_has_to_be_above_its_limit(least: float, answer: GateAnswer) -> None:
+def test_a_rate_has_to_be_above_its_limit(least, answer):
     rates = (99.0, 101.0, 100.0, 98.0, 102.0)
     rows = [
         row(launch=n, throughput=rate, throughput_unit="calls/s") for n, rate in enumerate(rates)
@@ -107,12 +107,12 @@ def test_a_rate_has_to_be_above_its_limit(least: float, answer: GateAnswer) -> N
 
 
 @pytest.mark.parametrize("value", [0, -1, "5", float("nan")])
-def test_a_limit_that_limits_nothing_is_refused_by_its_own_name(value: Any) -> None:
+def test_a_limit_that_limits_nothing_is_refused_by_its_own_name(value):
     with pytest.raises(UsageError, match="max_memory_mb"):
         limits_of({"max_memory_mb": value})
 
 
 @pytest.mark.parametrize("threshold", [True, "0.1"])
-def test_a_threshold_is_a_number(threshold: Any) -> None:
+def test_a_threshold_is_a_number(threshold):
     with pytest.raises(UsageError, match=r"threshold takes a number.* 0\.1 stands for 10 %"):
         BaselineQuestion("main", threshold)

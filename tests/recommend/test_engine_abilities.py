@@ -19,14 +19,14 @@ def scores(*among: str, **question: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("model", ["gpt2", "llama-2-7b"])
-def test_generation_is_never_recommended_on_engines_that_do_not_generate(model: str) -> None:
+def test_generation_is_never_recommended_on_engines_that_do_not_generate(model):
     found = scores("cpu", "cuda", *ONLY_FORWARD, model_name=model)
     assert [found[name]["compatible"] for name in ONLY_FORWARD] == [False] * len(ONLY_FORWARD)
     assert "generate token by token" in found["openvino"]["reason"]
     assert found["cuda"]["compatible"]
 
 
-def test_what_engines_can_do() -> None:
+def test_what_engines_can_do():
     found = scores("openvino", "webgpu", model_name="gpt2", shapes={"sequence_length": 64})
     assert all(score["compatible"] for score in found.values())
     # Training and precision are checked by engine.
@@ -45,9 +45,7 @@ def test_what_engines_can_do() -> None:
     assert cards()["pytorch"].generates
 
 
-def test_memory_that_rules_out_one_platform_rules_out_those_that_share_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_memory_that_rules_out_one_platform_rules_out_those_that_share_it(monkeypatch):
     names = {"cpu": "A processor", "openvino": "A processor", "wasm": "A browser"}
     monkeypatch.setattr(
         "accelbench.recommend.selector.Knowledge._device_name", lambda _, p: names.get(p)

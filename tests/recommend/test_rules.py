@@ -30,7 +30,7 @@ def rating(answer: dict[str, Any], hardware: str) -> Any:
 # -- CPU
 
 
-def test_cpu() -> None:
+def test_cpu():
     # Cpu small models with low latency requirements.
     answer = ask("text_generation", SMALL)
     assert rating(answer, "cpu") == "high"
@@ -44,7 +44,7 @@ def test_cpu() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("model", [SMALL, MEDIUM, LARGE])
 @pytest.mark.parametrize("mode", ["inference", "training"])
-def test_cpu_for_development_and_testing_of_anything(family: str, model: str, mode: str) -> None:
+def test_cpu_for_development_and_testing_of_anything(family, model, mode):
     answer = ask(family, model, 32, mode, deployment="development")
     assert (answer["primary_recommendation"], answer["fallback_options"]) == ("cpu", [])
 
@@ -53,14 +53,14 @@ def test_cpu_for_development_and_testing_of_anything(family: str, model: str, mo
 
 
 @pytest.mark.parametrize("batch", [1, 8, 64])
-def test_cuda_large_language_models(batch: int) -> None:
+def test_cuda_large_language_models(batch):
     assert first("text_generation", LARGE, batch) == "cuda"
     assert "large language models" in ask("text_generation", LARGE)["all_scores"]["cuda"]["reasons"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("model", [SMALL, MEDIUM, LARGE])
-def test_cuda_high_throughput_batch_processing(family: str, model: str) -> None:
+def test_cuda_high_throughput_batch_processing(family, model):
     answer = ask(family, model, 64)
     assert answer["primary_recommendation"] == "cuda"
     assert "high-throughput batch processing" in answer["all_scores"]["cuda"]["reasons"]
@@ -68,7 +68,7 @@ def test_cuda_high_throughput_batch_processing(family: str, model: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("task", ["training", "fine_tuning"])
-def test_cuda_training_and_fine_tuning(family: str, task: str) -> None:
+def test_cuda_training_and_fine_tuning(family, task):
     for model in (SMALL, MEDIUM, LARGE):
         answer = HardwareSelector().select_hardware_for_task(family, model, task, 8)
         assert answer["primary_recommendation"] == "cuda"
@@ -78,12 +78,12 @@ def test_cuda_training_and_fine_tuning(family: str, task: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_rocm_alternative_to_cuda_for_batch_processing(family: str) -> None:
+def test_rocm_alternative_to_cuda_for_batch_processing(family):
     without = [name for name in ALL if name != "cuda"]
     assert first(family, MEDIUM, 64, "inference", *without) == "rocm"
 
 
-def test_rocm_and_mps_by_size() -> None:
+def test_rocm_and_mps_by_size():
     # Rocm medium to large models.
     scores = {
         model: ask("vision", model, 4)["all_scores"]["rocm"]["score"]
@@ -97,7 +97,7 @@ def test_rocm_and_mps_by_size() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_rocm_training_with_compatible_frameworks(family: str) -> None:
+def test_rocm_training_with_compatible_frameworks(family):
     assert ask(family, MEDIUM, 8, "training")["fallback_options"][0] == "rocm"
 
 
@@ -105,13 +105,13 @@ def test_rocm_training_with_compatible_frameworks(family: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["inference", "training"])
-def test_mps_mac_based_deployment(mode: str) -> None:
+def test_mps_mac_based_deployment(mode):
     answer = ask("audio", MEDIUM, 4, mode, deployment="mac")
     assert [answer["primary_recommendation"], *answer["fallback_options"]] == ["mps", "cpu"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_mps_medium_sized_models(family: str) -> None:
+def test_mps_medium_sized_models(family):
     assert rating(ask(family, MEDIUM), "mps") == "high"
     assert rating(ask(family, LARGE), "mps") == "low"
 
@@ -120,11 +120,11 @@ def test_mps_medium_sized_models(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_openvino_intel_cpu_and_gpu_optimization(family: str) -> None:
+def test_openvino_intel_cpu_and_gpu_optimization(family):
     assert first(family, MEDIUM, 4, deployment="intel") == "openvino"
 
 
-def test_openvino_and_qnn() -> None:
+def test_openvino_and_qnn():
     assert rating(ask("vision", MEDIUM), "openvino") == "high"
     assert rating(ask("audio", MEDIUM), "openvino") == "medium"
     # Openvino edge deployment scenarios.
@@ -138,12 +138,12 @@ def test_openvino_and_qnn() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_qnn_mobile_and_edge_deployment(family: str) -> None:
+def test_qnn_mobile_and_edge_deployment(family):
     assert first(family, MEDIUM, 1, deployment="mobile") == "qnn"
     assert "qnn" in ask(family, MEDIUM, 1, deployment="edge")["all_scores"]
 
 
-def test_qnn_on_devices() -> None:
+def test_qnn_on_devices():
     assert first("vision", SMALL, 4, deployment="battery") == "qnn"
     # It infers, with what fits on a device; it trains nothing.
     answer = ask("vision", SMALL, 1, "training")
@@ -156,13 +156,13 @@ def test_qnn_on_devices() -> None:
 
 
 @pytest.mark.parametrize("family", ["embedding", "vision"])
-def test_webnn_browser_based_deployment(family: str) -> None:
+def test_webnn_browser_based_deployment(family):
     answer = ask(family, MEDIUM, deployment="browser")
     assert answer["primary_recommendation"] == "webnn"
     assert set(answer["all_scores"]) == {"webnn", "webgpu", "wasm"}
 
 
-def test_browsers() -> None:
+def test_browsers():
     # Webnn small to medium models.
     small, medium, large = (
         ask("vision", model, 1, "inference", "webnn")["all_scores"]["webnn"]["score"]
@@ -196,7 +196,7 @@ def test_browsers() -> None:
 # -- what holds of all of them
 
 
-def test_what_a_rule_answers() -> None:
+def test_what_a_rule_answers():
     # A rule is never a clear winner and gives no figure.
     answer = ask("text_generation", LARGE)
     assert not answer["clear_winner"]

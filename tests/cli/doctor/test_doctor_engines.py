@@ -1,7 +1,5 @@
 """`accelbench doctor`: engines, platforms and browsers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -29,7 +27,7 @@ from accelbench.hardware.doctor.checks import browser, engine, examine, platform
 from accelbench.hardware.doctor.world import Finding, Health
 
 
-def test_engines(here) -> None:
+def test_engines(here):
     # An engine is missing well or broken.
     assert engine(here, "fake", FakeRuntime()).remedy == "accelbench setup fake"
     assert engine(here, "fake", FakeRuntime(extra="")).remedy == "pip install fake"
@@ -163,7 +161,7 @@ def test_the_command_knows_whether_a_browser_can_be_fetched(monkeypatch, fetchab
     assert world(None, 60.0).browser_remedy == remedy
 
 
-def test_browsers_and_runtimes(here) -> None:
+def test_browsers_and_runtimes(here):
     # A browser that is named in vain is to be mended.
     found, _ = browser(replace(here, programs=Browsers(vain="there is no program at /x")))
     assert (found.health, found.said) == (Health.BROKEN, "there is no program at /x")

@@ -1,7 +1,5 @@
 """`accelbench doctor`: Python, clock, processes, load, store and cache of a made-up machine."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from accelbench.hardware.doctor.world import DoctorCheck, Health
 from accelbench.hardware.limits import ResourceLimits
 
 
-def test_a_machine(here) -> None:
+def test_a_machine(here):
     # A machine where all is well gets a yes.
     found = examine(here)
     assert well(found)
@@ -83,7 +81,7 @@ def test_workers_that_cannot_be_forked_are_started_anew(here, answer, health):
     assert found.health is health
 
 
-def test_forking(here) -> None:
+def test_forking(here):
     gone = replace(here, command=raising(ProbeTimeoutError("no answer within 20 s")))
     assert only(checks.isolation(gone)).health is Health.BROKEN
     # Forking is really tried.
@@ -93,7 +91,7 @@ def test_forking(here) -> None:
     assert json.loads(done.stdout)["fork"] is (sys.platform != "win32")
 
 
-def test_load_stores_and_the_cache(here) -> None:
+def test_load_stores_and_the_cache(here):
     # Load governor and turbo are hints and a part of a cpu too.
     noisy = replace(
         here,

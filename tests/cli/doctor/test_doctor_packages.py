@@ -1,7 +1,5 @@
 """`accelbench doctor`: extras, versions, and packages that clash."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -17,7 +15,7 @@ from accelbench.hardware.doctor.packages import meets, parse
 from accelbench.hardware.doctor.world import Health
 
 
-def test_extras_and_requirements(here) -> None:
+def test_extras_and_requirements(here):
     # Extras are whole absent or in versions they were not made for.
     found = packages.extras(installed(here, torch="2.13.0+cpu", jax="0.12.0"))
     assert healths(found) == {
@@ -58,7 +56,7 @@ def test_packages_that_overwrite_or_break_each_other_clash(here, there):
         assert only(packages.clashes(alone)).health is Health.OK
 
 
-def test_torch_jax_and_metadata(here) -> None:
+def test_torch_jax_and_metadata(here):
     # A torch that does not fit the driver is worth knowing.
     driver = Records(__proc__driver__nvidia__version="NVRM 580")
     builds = {"2.13.0+cu128": (Health.HINT, Health.OK), "2.13.0+cpu": (Health.OK, Health.HINT)}

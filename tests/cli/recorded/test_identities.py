@@ -32,7 +32,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     yield "a scenario", replace(asked, scenario="offline")
 
 
-def test_identities() -> None:
+def test_identities():
     # Identities.
     card = Device("cuda", "A card", memory_bytes=24 * 2**30, count=2)
     held(

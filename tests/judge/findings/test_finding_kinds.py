@@ -75,7 +75,7 @@ def of_kind(findings: Findings, kind: FindingKind) -> list[StoreFinding]:
 FOUR = {"bert-tiny": 2.0, "gpt2-tiny": 1.5, "resnet-tiny": 1.8, "vit-tiny": 2.2}
 
 
-def test_engines_over_common_models() -> None:
+def test_engines_over_common_models():
     # An engine over common models is their geometric mean with its interval.
     (finding,) = of_kind(found(engines(FOUR)), FindingKind.ENGINES)
     mean = math.exp(math.fsum(map(math.log, FOUR.values())) / 4)
@@ -130,11 +130,11 @@ def test_engines_over_common_models() -> None:
         ),
     ],
 )
-def test_no_engine_is_told_to_be_faster_where_it_is_not_known(rows: list[dict[str, Any]]) -> None:
+def test_no_engine_is_told_to_be_faster_where_it_is_not_known(rows):
     assert not of_kind(found(rows), FindingKind.ENGINES)
 
 
-def test_what_engines_of_few_or_imported_figures_say() -> None:
+def test_what_engines_of_few_or_imported_figures_say():
     # Which engine cannot be told is never sold as a difference.
     (finding,) = of_kind(
         found(engines({"a": 1.4, "b": 0.7, "c": 1.3, "d": 0.75})), FindingKind.ENGINES
@@ -166,7 +166,7 @@ def test_what_engines_of_few_or_imported_figures_say() -> None:
 # -- best of a task
 
 
-def test_the_fastest_of_a_task() -> None:
+def test_the_fastest_of_a_task():
     # The fastest of a task with both intervals and what is next.
     (finding,) = of_kind(found(engines({"bert-tiny": 2.0})), FindingKind.FASTEST)
     assert finding.sentence.startswith(
@@ -203,7 +203,7 @@ def test_the_fastest_of_a_task() -> None:
         pytest.param({"sequence_length": 8}, id="another-size"),
     ],
 )  # fmt: skip
-def test_nothing_unlike_is_the_fastest(changes: dict[str, Any]) -> None:
+def test_nothing_unlike_is_the_fastest(changes):
     here = [
         *launches(QUIET, 8.0, model="bert-tiny", runtime=SLOW),
         *launches(QUIET, 9.0, model="bert-tiny", runtime="jax"),
@@ -215,7 +215,7 @@ def test_nothing_unlike_is_the_fastest(changes: dict[str, Any]) -> None:
     assert best.point.row["runtime"] == SLOW
 
 
-def test_the_cheapest_is_by_cost_and_only_where_intervals_are_apart() -> None:
+def test_the_cheapest_is_by_cost_and_only_where_intervals_are_apart():
     card = {"hardware": "cuda", "device_name": "A card", "runtime": SLOW, "model": "bert-tiny"}
     here = {"runtime": SLOW, "model": "bert-tiny"}
     prices = Prices({"cpu": 1.0, "cuda": 4.0}, "USD", "prices.yaml")
@@ -247,7 +247,7 @@ def precisions(speed: float, error: float | None = 0.02, **changes: Any) -> list
     ]
 
 
-def test_what_a_lower_precision_brings() -> None:
+def test_what_a_lower_precision_brings():
     # A lower precision brings and costs.
     (finding,) = of_kind(found(precisions(1.5)), FindingKind.PRECISION)
     assert finding.value == pytest.approx(1.5)
@@ -270,7 +270,7 @@ def test_what_a_lower_precision_brings() -> None:
 # -- steadiness, failures, what is unmeasured
 
 
-def test_what_is_unsteady_is_counted_and_named() -> None:
+def test_what_is_unsteady_is_counted_and_named():
     # What is unsteady is counted by why and named.
     rows = [
         *launches(QUIET, 8.0, model="bert-tiny", runtime=SLOW, quality="throttled"),
@@ -307,12 +307,12 @@ def test_what_is_unsteady_is_counted_and_named() -> None:
 @pytest.mark.parametrize(
     "changes", [{}, {"quality": "fixed"}, {"quality": "unsteady", "provenance": "imported"}]
 )
-def test_what_settled_or_is_of_others_is_not_unsteady(changes: dict[str, Any]) -> None:
+def test_what_settled_or_is_of_others_is_not_unsteady(changes):
     rows = launches(QUIET, 8.0, model="bert-tiny", runtime=SLOW, **changes)
     assert not of_kind(found(rows), FindingKind.UNSTEADY)
 
 
-def test_single_launches_are_counted_and_several_are_not() -> None:
+def test_single_launches_are_counted_and_several_are_not():
     (finding,) = of_kind(
         found(launches((1.0,), 8.0, model="bert-tiny", runtime=SLOW)), FindingKind.LAUNCHES
     )
@@ -323,7 +323,7 @@ def test_single_launches_are_counted_and_several_are_not() -> None:
 FAILED = {"status": "failed", "latency_mean_ms": None, "latency_p50_ms": None}
 
 
-def test_what_failed_or_was_wrong_is_grouped_by_why() -> None:
+def test_what_failed_or_was_wrong_is_grouped_by_why():
     # What failed is grouped by why and what answered later is not told.
     lost = {"reason": "unsupported_operator", "status": "failed", "model": "bert-tiny"}
     rows = [r | FAILED for r in launches(QUIET, 8.0, runtime=QUICK, **lost)]
@@ -348,7 +348,7 @@ def test_what_failed_or_was_wrong_is_grouped_by_why() -> None:
     assert not of_kind(findings, FindingKind.FAILURES)
 
 
-def test_what_is_worth_measuring() -> None:
+def test_what_is_worth_measuring():
     # What won elsewhere and was never run is worth measuring with the command.
     alone = launches(QUIET, 8.0, model="t5-tiny", runtime=SLOW)
     (finding,) = of_kind(found([*engines(FOUR), *alone]), FindingKind.UNMEASURED)
@@ -373,7 +373,7 @@ def then_and_now(change: float, times: tuple[float, ...] = (0.99, 1.0, 1.0, 1.0,
     return now, checked(now, before)
 
 
-def test_what_became_worse() -> None:
+def test_what_became_worse():
     # What became worse is first with the verdicts interval.
     now, check = then_and_now(3.0)
     findings = found(now, check=check)
@@ -395,7 +395,7 @@ def test_what_became_worse() -> None:
 # -- all together
 
 
-def test_the_list_of_findings() -> None:
+def test_the_list_of_findings():
     # At the top no kind hides the others.
     several = [StoreFinding(FindingKind.FASTEST, f"fast {n}", 75.0) for n in range(9)]
     other = StoreFinding(FindingKind.UNSTEADY, "unsteady", 45.0)

@@ -41,7 +41,7 @@ def within(rows: Rows) -> Rows:
 
 
 @pytest.mark.parametrize("device", ["A processor", None])
-def test_a_launch_that_failed_last_takes_no_figure_from_the_others(device: str | None) -> None:
+def test_a_launch_that_failed_last_takes_no_figure_from_the_others(device):
     rows = at(launches(QUIET, 8.0, model="bert-tiny", device_name="A processor"), 1)
     last = FAILED | {"reason": "crash", "device_name": device}
     said = one([*rows[:-1], rows[-1] | last], FindingKind.FAILURES)
@@ -51,7 +51,7 @@ def test_a_launch_that_failed_last_takes_no_figure_from_the_others(device: str |
     assert "came to no figure" not in said
 
 
-def test_what_fails_last_and_what_mends_it() -> None:
+def test_what_fails_last_and_what_mends_it():
     # A newer run in which every launch failed has no figure.
     rows = at(launches(QUIET, 8.0, model="bert-tiny", run_id="r1"), 1)
     later = [r | FAILED | {"reason": "crash", "run_id": "r2"} for r in at(rows, 2)]
@@ -64,7 +64,7 @@ def test_what_fails_last_and_what_mends_it() -> None:
 
 
 @pytest.mark.parametrize("first", [1, 3])
-def test_a_card_that_answers_later_does_not_mend_another(first: int) -> None:
+def test_a_card_that_answers_later_does_not_mend_another(first):
     case = {"model": "bert-tiny", "hardware": "cuda"}
     failed = FAILED | {"reason": "out_of_memory", "device_name": "Card B"}
     lost = [r | failed for r in at(launches(QUIET, 8.0, **case), first)]
@@ -82,7 +82,7 @@ PAIR = [
 ]
 
 
-def test_what_the_fastest_is_held_against() -> None:
+def test_what_the_fastest_is_held_against():
     # The fastest is not the fastest of what is not known to be exact.
     int8 = launches(
         QUIET,
@@ -113,7 +113,7 @@ def test_what_the_fastest_is_held_against() -> None:
     assert said.endswith("; not counted: 1 (not alike).")
 
 
-def test_what_is_known_roughly() -> None:
+def test_what_is_known_roughly():
     # One that is known roughly may be the fastest however slow it seems.
     rough = launches((0.3, 1.0, 3.0), 8.5, model="bert-tiny", runtime="openvino")
     said = one([*PAIR, *rough], FindingKind.FASTEST)
@@ -133,7 +133,7 @@ def test_what_is_known_roughly() -> None:
 
 
 @pytest.mark.parametrize(("count", "seed"), [(1, 0), (1, 1), (1, 2), (1, 3), (3, 0)])
-def test_of_many_that_take_equally_long_none_is_the_fastest(count: int, seed: int) -> None:
+def test_of_many_that_take_equally_long_none_is_the_fastest(count, seed):
     """Launches differ by 3 %, the samples within each by half of one."""
     draw = random.Random(seed)
     rows: Rows = []

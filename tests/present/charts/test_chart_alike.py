@@ -29,7 +29,7 @@ def drawn(chart: str, *rows: dict[str, Any]) -> Picture:
     return made
 
 
-def test_bars_and_lines_are_of_one_software() -> None:
+def test_bars_and_lines_are_of_one_software():
     # Bars are of the software that both cards ran.
     made = drawn(
         "hardware-latency",
@@ -69,7 +69,7 @@ def test_bars_and_lines_are_of_one_software() -> None:
     assert [(one["batch"], one["value"]) for one in made.records] == [(1, 8.0), (2, 16.0)]
 
 
-def test_rates_are_no_latencies() -> None:
+def test_rates_are_no_latencies():
     # A rate or a percentile is on no axis of latencies.
     nothing = {"latency_p50_ms": None, "latency_mean_ms": None}
     rows = [

@@ -6,11 +6,9 @@ import json
 import re
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from chrome import Chrome
 from made_up_charts import HOSTILE, drawn, results, subject, subject_for
 from pages_shown import shown
 
@@ -31,13 +29,13 @@ def texts(svg: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_an_svg_is_xml_with_its_title(name: str) -> None:
+def test_an_svg_is_xml_with_its_title(name):
     said = texts(draw.svg(drawn(name).spec))
     assert CHARTS[name].title in said
 
 
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-by-batch", "trend"])
-def test_a_png_is_one_and_as_large_as_a_slide_needs(name: str) -> None:
+def test_a_png_is_one_and_as_large_as_a_slide_needs(name):
     found = draw.png(drawn(name).spec)
     assert found.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", found[16:24])
@@ -59,9 +57,7 @@ class Fontless:
         return getattr(self.real, name)
 
 
-def test_a_letter_that_no_font_has_is_its_code_point_in_a_png(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_letter_that_no_font_has_is_its_code_point_in_a_png(monkeypatch):
     engine = Fontless()
     assert drawable("bert-\u0436 \U0001f999 \u2713 <b> & 'c'", engine) == (
         "bert-\u0436 <U+1F999> \u2713 <b> & 'c'"
@@ -73,7 +69,7 @@ def test_a_letter_that_no_font_has_is_its_code_point_in_a_png(
     assert "\U0001f999-7b" in texts(draw.svg(spec))  # its viewer may have such a font
 
 
-def test_patterns_and_repeated_drawings() -> None:
+def test_patterns_and_repeated_drawings():
     # A simulated bar is hatched by a pattern of the file itself.
     found = ElementTree.fromstring(draw.svg(drawn("hardware-latency").spec))
     patterns = {one.get("id") for one in found.iter(f"{SVG}pattern")}
@@ -98,7 +94,7 @@ def hostile(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("names", list(zip(HOSTILE[::2], HOSTILE[1::2], strict=True)), ids=range(4))
 @pytest.mark.parametrize("name", CHARTS)
-def test_hostile_names_are_text_and_nothing_else(name: str, names: tuple[str, str]) -> None:
+def test_hostile_names_are_text_and_nothing_else(name, names):
     given = subject_for(name, names)
     svg = draw.svg(drawn(name, given).spec)
     tags = {one.tag.removeprefix(SVG) for one in ElementTree.fromstring(svg).iter()}
@@ -111,7 +107,7 @@ def test_hostile_names_are_text_and_nothing_else(name: str, names: tuple[str, st
     assert max(map(len, texts(svg))) < 200
 
 
-def test_hostile_names_in_each_format(hostile: str) -> None:
+def test_hostile_names_in_each_format(hostile):
     # A hostile name is shown as it is as far as it does no harm.
     given = subject(names=(hostile, "bert-tiny"))
     said = texts(draw.svg(drawn("hardware-latency", given).spec))
@@ -141,7 +137,7 @@ def addresses(text: str) -> Iterator[str]:
     return (one.group() for one in re.finditer(r"https?://[^\s\"'<>\\)`]+", text))
 
 
-def test_a_page_names_no_address_that_it_would_fetch() -> None:
+def test_a_page_names_no_address_that_it_would_fetch():
     page = draw.page(drawn("hardware-latency"))
     own = page.replace(draw._bundle(), "")
     assert set(addresses(own)) == {"https://vega.github.io/schema/vega-lite/v6.json"}
@@ -150,9 +146,7 @@ def test_a_page_names_no_address_that_it_would_fetch() -> None:
 
 
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-by-batch", "trend"])
-def test_a_page_draws_says_nothing_and_fetches_nothing(
-    tab: Chrome, name: str, tmp_path: Path
-) -> None:
+def test_a_page_draws_says_nothing_and_fetches_nothing(tab, name, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(draw.page(drawn(name)), encoding="utf-8")
     found = shown(tab, file)
@@ -162,20 +156,20 @@ def test_a_page_draws_says_nothing_and_fetches_nothing(
     assert CHARTS[name].title in found.text
 
 
-def test_a_page_says_the_days_of_an_axis(tab: Chrome, tmp_path: Path) -> None:
+def test_a_page_says_the_days_of_an_axis(tab, tmp_path):
     """A page interprets its expressions, and its interpreter knows less than who draws a file."""
     file = tmp_path / "page.html"
     file.write_text(draw.page(drawn("trend")), encoding="utf-8")
     assert {"12 Jan", "19 Jan"} <= set(shown(tab, file).text.split("\n"))
 
 
-def test_a_page_hatches_what_was_simulated(tab: Chrome, tmp_path: Path) -> None:
+def test_a_page_hatches_what_was_simulated(tab, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(draw.page(drawn("hardware-latency")), encoding="utf-8")
     assert "url(#hatch-5ca400)" in shown(tab, file).fills
 
 
-def test_a_page_runs_nothing_of_a_hostile_name(tab: Chrome, tmp_path: Path) -> None:
+def test_a_page_runs_nothing_of_a_hostile_name(tab, tmp_path):
     rows = [row for name in HOSTILE for row in results(name)]
     file = tmp_path / "page.html"
     given = Subject(points(rows), machine="<img src=x onerror=alert(1)>")

@@ -43,7 +43,7 @@ FILLS = [*compatibility._LEVELS.values(), predicted._PALE, predicted._FULL]
 FILLS += collectives._COLOURS
 
 
-def test_contrast_and_platforms() -> None:
+def test_contrast_and_platforms():
     assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
     dark = [on_dark(colour_of(name)) for name in OURS]
@@ -51,25 +51,25 @@ def test_contrast_and_platforms() -> None:
 
 
 @pytest.mark.parametrize("colour", MARKS)
-def test_a_mark_stands_out_from_either_paper(colour: str) -> None:
+def test_a_mark_stands_out_from_either_paper(colour):
     assert contrast(colour, LIGHT_PAPER) >= MARK_CONTRAST
     assert contrast(on_dark(colour), DARK_PAPER) >= MARK_CONTRAST
 
 
 @pytest.mark.parametrize("letters", [theme.INK, theme.DIM, theme.ALERT, theme.BETTER])
-def test_letters_can_be_read_on_either_paper(letters: str) -> None:
+def test_letters_can_be_read_on_either_paper(letters):
     assert contrast(letters, LIGHT_PAPER) >= TEXT_CONTRAST
     assert contrast(on_dark(letters), DARK_PAPER) >= TEXT_CONTRAST
 
 
 @pytest.mark.parametrize("fill", FILLS)
-def test_letters_can_be_read_on_the_fills_of_heat_maps(fill: str) -> None:
+def test_letters_can_be_read_on_the_fills_of_heat_maps(fill):
     assert contrast(theme.INK, fill) >= TEXT_CONTRAST
     assert contrast(on_dark(theme.INK), on_dark(fill)) >= TEXT_CONTRAST
 
 
 @pytest.mark.parametrize("platform", OURS)
-def test_devices_of_a_platform_are_told_apart_on_either_paper(platform: str) -> None:
+def test_devices_of_a_platform_are_told_apart_on_either_paper(platform):
     light = shades(colour_of(platform))
     assert len(set(light)) == 6
     for paper, colours in ((LIGHT_PAPER, light), (DARK_PAPER, [*map(on_dark, light)])):
@@ -77,7 +77,7 @@ def test_devices_of_a_platform_are_told_apart_on_either_paper(platform: str) -> 
         assert min(difference(*pair) for pair in combinations(colours, 2)) >= LEAST_DIFFERENCE
 
 
-def test_devices_of_a_platform() -> None:
+def test_devices_of_a_platform():
     # Two devices of a platform have marks and a legend of their own.
     rows = [
         result(hardware="cuda", device_name=device, runtime=engine, ms=ms)
@@ -97,7 +97,7 @@ def test_devices_of_a_platform() -> None:
 
 
 @pytest.mark.parametrize("name", ["hardware-latency", "compatibility", "ranks", "trend"])
-def test_a_dark_picture_has_no_colour_of_the_light_one(name: str) -> None:
+def test_a_dark_picture_has_no_colour_of_the_light_one(name):
     svg = draw.svg(Look(DARK).of(spec_of(name)))
     assert f'fill="{DARK_PAPER}"' in svg
     used = set(re.findall(r'(?:fill|stroke)="(#[0-9a-fA-F]{6})"', svg))
@@ -114,7 +114,7 @@ def test_a_dark_picture_has_no_colour_of_the_light_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(CHARTS))
 @pytest.mark.parametrize("narrow", [False, True])
-def test_a_light_picture_repainted_is_the_dark_one(name: str, narrow: bool) -> None:
+def test_a_light_picture_repainted_is_the_dark_one(name, narrow):
     """But for what is said of a mark to who hears it, which names its colours."""
 
     def seen(picture: str) -> tuple[str, list[str]]:
@@ -128,7 +128,7 @@ def test_a_light_picture_repainted_is_the_dark_one(name: str, narrow: bool) -> N
         assert seen(dark) == seen(draw.svg(Look(DARK, narrow=narrow).of(spec)))
 
 
-def test_dark_paper() -> None:
+def test_dark_paper():
     # A colour between two is not repainted.
     assert repainted('<svg><rect fill="#4878fc"/></svg>') is not None
     assert repainted('<svg><text>fill="rgb(0, 0, 0)"</text></svg>') is not None
@@ -145,7 +145,7 @@ def width_of(svg: str) -> float:
 
 
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-by-batch", "pareto", "trend"])
-def test_one_column_fits_a_phone_with_letters_as_large_as_they_are(name: str) -> None:
+def test_one_column_fits_a_phone_with_letters_as_large_as_they_are(name):
     narrow = Look(narrow=True).of(spec_of(name))
     svg = draw.svg(narrow)
     assert width_of(svg) <= 430  # on 376 px its letters of 12 px are 10.5 px and more
@@ -154,7 +154,7 @@ def test_one_column_fits_a_phone_with_letters_as_large_as_they_are(name: str) ->
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_the_room_that_a_picture_is_given_is_about_what_it_takes(name: str) -> None:
+def test_the_room_that_a_picture_is_given_is_about_what_it_takes(name):
     spec = spec_of(name)
     for shown in (spec, narrowed(spec)):
         wide, high = expected_size(shown)
@@ -168,14 +168,14 @@ def test_the_room_that_a_picture_is_given_is_about_what_it_takes(name: str) -> N
 @pytest.mark.parametrize(
     ("low", "high"), [(1.3, 4.7), (0.011, 0.019), (23.0, 31.0), (0.5, 700.0), (1e-3, 1e5)]
 )
-def test_lines_of_a_logarithmic_axis_are_two_round_numbers_or_more(low: float, high: float) -> None:
+def test_lines_of_a_logarithmic_axis_are_two_round_numbers_or_more(low, high):
     ticks = decades(low, high)
     assert len(ticks) >= 2
     assert all(low <= tick <= high for tick in ticks)
     assert max(len(f"{tick:g}".replace(".", "").strip("0")) for tick in ticks) <= 2
 
 
-def test_axes_and_lines() -> None:
+def test_axes_and_lines():
     assert axis("latency of a batch, ms", [3e6]).of("value")["axis"]["format"] == ",.4~r"
     assert axis("throughput, items/s", [3e6]).of("value")["axis"]["format"] == "~s"
     # Runs of one moment have no axis of time.

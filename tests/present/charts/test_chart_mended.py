@@ -30,7 +30,7 @@ def bars(found: Picture) -> list[str]:
 # -- kinds
 
 
-def test_what_a_chart_counts() -> None:
+def test_what_a_chart_counts():
     # Where all is of one kind no name says it.
     rows = [row for row in results() if row["provenance"] == "measured"]
     names = bars(drawn("precision", Subject(points(rows))))
@@ -52,7 +52,7 @@ def test_what_a_chart_counts() -> None:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_a_table_of_figures_has_no_columns_of_the_drawing(name: str) -> None:
+def test_a_table_of_figures_has_no_columns_of_the_drawing(name):
     columns = {column for one in drawn(name).records for column in one}
     assert columns
     assert not columns & {"colour", "paint", "form", "line", "bar", "end", "place", "said", "at"}
@@ -80,7 +80,7 @@ def marks(spec: Any, shape: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_intervals_in_a_chart() -> None:
+def test_intervals_in_a_chart():
     # An interval far beyond the bars is cut off and that is said.
     found = drawn("hardware-latency", noisy(780.0))
     (panel,) = found.spec["concat"]
@@ -111,7 +111,7 @@ def test_intervals_in_a_chart() -> None:
 # -- dashes
 
 
-def test_lines_and_steps() -> None:
+def test_lines_and_steps():
     # Lines of one engine differ in their width.
     rows = [
         result(batch_size=n, precision=precision)
@@ -166,7 +166,7 @@ def stepped(*values: float) -> Picture:
 
 
 @pytest.mark.parametrize("who", SEEN_BY)
-def test_better_and_worse_are_told_apart_by(who: str) -> None:
+def test_better_and_worse_are_told_apart_by(who):
     assert dist(seen(ALERT, SEEN_BY[who]), seen(BETTER, SEEN_BY[who])) > 0.1
 
 
@@ -174,7 +174,7 @@ def _moments(found: Picture) -> list[dict[str, Any]]:
     return [one for one in values(found.spec) if "alone" in one]
 
 
-def test_sizes_of_steps() -> None:
+def test_sizes_of_steps():
     # Sizes of near steps are in rows and inside the frame.
     from accelbench.measure.changes import Step
 
@@ -203,7 +203,7 @@ def test_sizes_of_steps() -> None:
     assert any(f"{len(bare)} steps not named by size" in line for line in found.about)
 
 
-def test_hours_and_lengths_of_text() -> None:
+def test_hours_and_lengths_of_text():
     # Hours are of 24 and have their day.
     found = str(drawn("trend").spec)
     assert "labelExpr" in found
@@ -233,7 +233,7 @@ def test_hours_and_lengths_of_text() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there the library is looked into")
-def test_the_table_is_what_is_in_the_font() -> None:
+def test_the_table_is_what_is_in_the_font():
     pytest.importorskip("vl_convert")
     measured_font = pytest.importorskip("measured_font")
     assert measured_font.TABLE.read_text("utf-8") == measured_font.text(measured_font.widths())
@@ -247,7 +247,7 @@ def test_the_table_is_what_is_in_the_font() -> None:
     ],
 )
 @pytest.mark.parametrize("bold", [False, True])
-def test_the_table_is_of_the_font_that_pictures_are_laid_out_with(bold: bool, words: str) -> None:
+def test_the_table_is_of_the_font_that_pictures_are_laid_out_with(bold, words):
     """Bounds of a text in a picture without a margin are what the engine measured."""
     vl_convert = pytest.importorskip("vl_convert")
     size = 100
@@ -277,7 +277,7 @@ def test_the_table_is_of_the_font_that_pictures_are_laid_out_with(bold: bool, wo
     assert measured == pytest.approx(found, rel=0.015)
 
 
-def test_letters_training_batches_and_rooflines() -> None:
+def test_letters_training_batches_and_rooflines():
     # A picture is drawn in letters of one width.
     pytest.importorskip("vl_convert")
     svg = draw.svg(drawn("hardware-latency").spec)

@@ -1,7 +1,5 @@
 """Figures of another provenance are never taken for measured ones."""
 
-from __future__ import annotations
-
 import pytest
 from made_up_charts import drawn, result, results, values
 
@@ -15,7 +13,7 @@ from accelbench.present.charts.pareto import front
 TIMES = [name for name in CHARTS if name != "compatibility"]
 
 
-def test_what_is_drawn_of_each_kind() -> None:
+def test_what_is_drawn_of_each_kind():
     # What was emulated alone is no picture.
     rows = [result(hardware=name, emulated=True) for name in ("webgpu", "webnn")]
     alone = Subject(points(rows))
@@ -42,7 +40,7 @@ def test_what_is_drawn_of_each_kind() -> None:
         *(("hardware-memory", 0), ("memory-by-batch", 0)),  # no times
     ],
 )
-def test_what_is_unusable_is_marked_where_it_is_drawn(name: str, many: int) -> None:
+def test_what_is_unusable_is_marked_where_it_is_drawn(name, many):
     rows = [
         result(hardware=h, batch_size=n, memory_peak_mb=100.0, load_ms=9.0, quality=quality)
         for h, quality in (("cpu", "unusable"), ("cuda", "converged"))
@@ -56,7 +54,7 @@ def test_what_is_unusable_is_marked_where_it_is_drawn(name: str, many: int) -> N
         assert "(unusable)" in str(found.spec)
 
 
-def test_what_does_not_count() -> None:
+def test_what_does_not_count():
     # What is compatible and not rated is not called unavailable.
     rows = [result(quality="unusable"), result(hardware="cuda", quality="unusable")]
     subject = Subject(points(rows), matrix=matrix_of(rows, None, LocalPlatforms()))
@@ -79,7 +77,7 @@ def test_what_does_not_count() -> None:
     assert "Marks are of several precisions: fp16 1, fp32 1." in " ".join(picture.about)
 
 
-def test_fronts_and_versions() -> None:
+def test_fronts_and_versions():
     # A larger image is other work: it never beats a smaller one, nor is beaten by it.
     each = [{"batch_size": n, "runtime": r} for n in (1, 2) for r in ("pytorch", "openvino")]
     rows = [result(ms=10.0, **one) for one in each]

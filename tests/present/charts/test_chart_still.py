@@ -35,14 +35,14 @@ def keys(value: object) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_it_looks_the_same(name: str) -> None:
+def test_it_looks_the_same(name):
     spec = spec_of(name)
     alone, whole = draw.svg(still(spec)), draw.svg(spec)
     assert looks(alone) == looks(whole)
     assert len(alone) < len(whole)
 
 
-def test_still_pictures() -> None:
+def test_still_pictures():
     # Names chosen with bad intent look the same.
     for names in pairwise(HOSTILE):
         spec = spec_of("pareto", names)

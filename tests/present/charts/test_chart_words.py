@@ -31,7 +31,7 @@ def point(machine: str = "lab", **more: object) -> Point:
         (2.5e8, "250,000,000"),
     ],
 )
-def test_a_figure_has_digits_and_no_exponent(value: float, said: str) -> None:
+def test_a_figure_has_digits_and_no_exponent(value, said):
     assert figure(value) == said
 
 
@@ -47,11 +47,11 @@ def test_a_figure_has_digits_and_no_exponent(value: float, said: str) -> None:
         ("13th Gen Intel® Core™ i7-13700K", "13th Gen Core i7-13700K"),
     ],
 )
-def test_a_device_s_short_name(name: str, short: str) -> None:
+def test_a_device_s_short_name(name, short):
     assert short_device(name) == short
 
 
-def test_names_of_cells_and_devices() -> None:
+def test_names_of_cells_and_devices():
     # Cells say what tells them apart and panels what they share.
     found = told([point(), point(runtime="jax"), point(runtime="onnxruntime")])
     assert found.apart == ["pytorch", "jax", "onnxruntime"]
@@ -71,7 +71,7 @@ def test_names_of_cells_and_devices() -> None:
     assert told([point(), point(provenance="simulated")]).apart == ["measured", "simulated"]
 
 
-def test_names_with_kinds_and_panels() -> None:
+def test_names_with_kinds_and_panels():
     # A bar of two pixels looks the same, whatever fills it.
     several = [
         point(),
@@ -102,7 +102,7 @@ def test_names_with_kinds_and_panels() -> None:
     assert max(map(len, (first, second))) <= 36
 
 
-def test_names_that_are_cut() -> None:
+def test_names_that_are_cut():
     # The word for the kind is never cut.
     several = [point(runtime="r" * 90), point(runtime="s" * 90, provenance="simulated")]
     names = told(several, longest=36).apart
@@ -118,7 +118,7 @@ def test_names_that_are_cut() -> None:
     assert counted(1200, "cell") == "1,200 cells"
 
 
-def test_axes() -> None:
+def test_axes():
     # Far figures have a logarithmic axis that says so.
     far = axis("ms", [1.0, 500.0, None])
     assert far.log
@@ -151,13 +151,11 @@ def test_axes() -> None:
         (6.0, 7.0, [6.0, 7.0]),
     ],
 )
-def test_where_a_logarithmic_axis_has_its_lines(
-    low: float, high: float, lines: list[float]
-) -> None:
+def test_where_a_logarithmic_axis_has_its_lines(low, high, lines):
     assert decades(low, high) == lines
 
 
-def test_names_of_devices() -> None:
+def test_names_of_devices():
     # A long name is cut where a word begins.
     long = "runtimes of some long submission with Snapdragon {} and what stands beside it at length"
     several = [point(hardware="cuda", device_name=long.format(n)) for n in ("8Gen2", "8Gen3")]

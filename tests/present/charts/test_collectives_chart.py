@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ def drawn(*several: TimedCollectives) -> Picture:
     return chart_drawn("collectives", Subject(collectives=several))
 
 
-def test_collectives() -> None:
+def test_collectives():
     # A panel is of bandwidth and one of time with a line for each collective.
     rates, times = drawn(*timed()).spec["concat"]
     for panel, title in ((rates, "bus bandwidth, GB/s (log)"), (times, "time, µs (log)")):
@@ -72,9 +71,7 @@ def test_collectives() -> None:
     assert all("\u202e" not in str(value) for value in values(found.spec))
 
 
-def test_a_picture_of_a_machine_has_its_collectives_of_the_platforms_that_it_is_of(
-    tmp_path: Path,
-) -> None:
+def test_a_picture_of_a_machine_has_its_collectives_of_the_platforms_that_it_is_of(tmp_path):
     card = Device("cuda", "A card")
     database = calibrated_store(
         tmp_path / "a.duckdb",

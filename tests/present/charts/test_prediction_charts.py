@@ -105,7 +105,7 @@ def views(value: Any, mark: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_specification_is_what_vega_lite_says_it_may_be_and_is_drawn(name: str) -> None:
+def test_the_specification_is_what_vega_lite_says_it_may_be_and_is_drawn(name):
     altair = pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
     spec = EVERY[name]().spec
@@ -114,7 +114,7 @@ def test_the_specification_is_what_vega_lite_says_it_may_be_and_is_drawn(name: s
 
 
 @pytest.mark.parametrize("name", ["over batches", "at one batch"])
-def test_measured_and_predicted_are_told_apart_by_form_and_filling(name: str) -> None:
+def test_measured_and_predicted_are_told_apart_by_form_and_filling(name):
     picture = EVERY[name]()
     forms = {(r["kind"], r["form"], r["paint"] == r["colour"]) for r in values(picture.spec)}
     assert forms == {("predicted", "square", False), ("measured", "circle", True)}
@@ -137,7 +137,7 @@ def values(spec: Any) -> list[dict[str, Any]]:
                     for record in values(spec.get(part)))]  # fmt: skip
 
 
-def test_predictions_over_batches() -> None:
+def test_predictions_over_batches():
     # Without a measurement none is spoken of.
     answer = PredictionAnswer([figures(batch=batch) for batch in (1, 2)])
     assert "Measured" not in " ".join(drawn(answer).about)
@@ -165,7 +165,7 @@ def test_predictions_over_batches() -> None:
     assert band["encoding"]["x"]["axis"]["values"] == [1, 2, 4]
 
 
-def test_heat_maps() -> None:
+def test_heat_maps():
     # Many models are a heat map by family.
     picture = drawn(of_many())
     assert [part["title"]["text"] for part in picture.spec["vconcat"]] == ["vision", "audio"]
@@ -187,7 +187,7 @@ def test_heat_maps() -> None:
     assert any(view["mark"].get("fill", "") is None for view in views(picture.spec, "rect"))
 
 
-def test_scatters() -> None:
+def test_scatters():
     # A scatter says its scores and has the diagonal and a quarter either way.
     picture = scattered(evaluated(), evaluated(target="memory"))
     latency, memory = picture.spec["concat"]
@@ -218,11 +218,11 @@ def test_scatters() -> None:
     assert evaluation_picture([cases]) is None
 
 
-def test_no_predictions_are_no_picture() -> None:
+def test_no_predictions_are_no_picture():
     assert prediction_picture(PredictionAnswer([])) is None
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_text(name: str) -> None:
+def test_a_hostile_name_is_text(name):
     answer = PredictionAnswer([figures(name, batch, runtime=name, device=name) for batch in (1, 2)])
     assert draw.svg(drawn(answer).spec).count("<script") == 0

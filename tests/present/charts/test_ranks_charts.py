@@ -50,11 +50,11 @@ def alone(threads: int = 1, ms: float = 100.0, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", OF_RANKS)
-def test_one_process_alone_is_no_picture(name: str) -> None:
+def test_one_process_alone_is_no_picture(name):
     assert pictured(name, alone(), result()) is None
 
 
-def test_ideals() -> None:
+def test_ideals():
     # The ideal is one process as often as there are processes.
     rows = [alone(ms=100.0), together(ranks=2, ms=60.0), together(ranks=4, ms=40.0)]
     lines = shown("scaling", *rows)
@@ -77,12 +77,12 @@ def test_ideals() -> None:
     "other",
     [{"batch_size": 8}, {"precision": "bf16"}, {"model": "bert-tiny"}, {"hardware": "cuda"}],
 )
-def test_other_work_is_no_ideal(other: dict[str, Any]) -> None:
+def test_other_work_is_no_ideal(other):
     of_other = {**alone(), **other}
     assert pictured("scaling", of_other, together()) is None
 
 
-def test_efficiencies_and_communication() -> None:
+def test_efficiencies_and_communication():
     # Each strategy is a line and says its efficiency at its end.
     rows = [alone(), together("ddp"), together("fsdp2"), together("ddp", 4, 50.0)]
     made = drawn("scaling", *rows)
@@ -123,7 +123,7 @@ def names_of_lines(*rows: dict[str, Any]) -> list[str]:
     return sorted({*texts})
 
 
-def test_parts_of_a_step() -> None:
+def test_parts_of_a_step():
     # Parts of a step add up to it.
     parts = shown("communication", together(work=(60.0, 80.0)))
     assert {part["part"]: pytest.approx(part["value"]) for part in parts} == {
@@ -154,7 +154,7 @@ def test_parts_of_a_step() -> None:
     assert "►" not in " ".join(value["line"] for value in values(made.spec))
 
 
-def test_ranks_of_hosts_and_devices() -> None:
+def test_ranks_of_hosts_and_devices():
     figures = shown("ranks", together(ranks=2, device="cuda:0", hosts=("north", "south")))
     assert {figure["where"] for figure in figures} == {"north cuda:0", "south cuda:0"}
     # The slowest of many ranks are kept.
@@ -197,14 +197,14 @@ def database(tmp_path: Path) -> Database:
     return database
 
 
-def test_a_store_has_what_each_rank_took(database: Database) -> None:
+def test_a_store_has_what_each_rank_took(database):
     made = picture(CHARTS["ranks"], subject_in(database, {}, None))
     assert made is not None
     peaks = [r["value"] for r in made.records if r["figure"] == "peak memory, MB"]
     assert peaks == [150.0, 151.0]
 
 
-def test_a_page_of_several_processes_shows_its_ranks_and_no_other_does(database: Database) -> None:
+def test_a_page_of_several_processes_shows_its_ranks_and_no_other_does(database):
     site = visitor(database)
     keys = {}
     for key in set(_keys(site.get("/results").text)):

@@ -6,12 +6,10 @@ import html
 import math
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
 from dashboard_world import result, store, stored_in, visitor
 from entity_store import (
     FAST,
@@ -25,7 +23,6 @@ from entity_store import (
     text,
     version,
 )
-from starlette.testclient import TestClient
 
 from accelbench.core.figures import Statistic
 from accelbench.core.nouns import digits
@@ -36,10 +33,9 @@ from accelbench.judge.sides import Side
 from accelbench.judge.speed_ups import SpeedUps
 from accelbench.present.dashboard.entities import common_ground, pages
 from accelbench.present.dashboard.entities.common_ground import CommonGround, answer, engines_beside
-from accelbench.store.database import Database
 
 
-def test_devices_and_engines_beside_each_other(visited: TestClient, cards: Database) -> None:
+def test_devices_and_engines_beside_each_other(visited, cards):
     # Ratios of devices are those of their launches.
     page = visited.get(f"/devices?{urlencode({'a': SLOW, 'b': FAST})}").text
     lines = rows_of(page, "Table of ratios")
@@ -128,7 +124,7 @@ def _rows(times: Sequence[float]) -> list[dict[str, Any]]:
     return [{**result(latency_p50_ms=ms), "run_id": "r"} for ms in times]
 
 
-def test_ratios_turn_their_pages(visited: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ratios_turn_their_pages(visited, monkeypatch):
     """The page of two engines was 10,800 pixels long."""
     monkeypatch.setattr(pages, "RATIOS", 2)
     address = f"/devices?{urlencode({'a': SLOW, 'b': FAST})}"
@@ -141,7 +137,7 @@ def test_ratios_turn_their_pages(visited: TestClient, monkeypatch: pytest.Monkey
     assert visited.get(f"{address}&page=none").status_code == 400
 
 
-def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: Path) -> None:
+def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path):
     database = stored_in(tmp_path / "several.duckdb")
     times = ((SLOW, "pytorch", 4.0), (SLOW, "onnxruntime", 8.0), (FAST, "pytorch", 2.0))
     rows = [
@@ -156,9 +152,7 @@ def test_a_loser_among_engines_has_its_device_where_there_are_several(tmp_path: 
     assert f"bert-tiny (fp32, batch 1, {FAST}, cuda) " in said
 
 
-def test_more_in_common_than_a_page_takes_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_more_in_common_than_a_page_takes_is_said(monkeypatch, tmp_path):
     """Two configurations of three launches a side are read, the third no longer."""
     monkeypatch.setattr(common_ground, "MOST_READ", 2 * 2 * 3)
     page = visitor(filled(tmp_path / "a.duckdb")).get(
@@ -171,7 +165,7 @@ def test_more_in_common_than_a_page_takes_is_said(
     assert len(rows_of(page.text, "Table of ratios")) == 2
 
 
-def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> None:
+def test_cards_with_versions_in_common_are_compared_by_those(tmp_path):
     """A 4090 was slower than a 3090 by torch 2.9 against 1.13, where both had run 2.4."""
     old, shared, new = ("torch 1.13 eager", "torch 2.4.0 eager", "torch 2.9.1 eager")
     database = stored_in(
@@ -194,7 +188,7 @@ def test_cards_with_versions_in_common_are_compared_by_those(tmp_path: Path) -> 
     assert f"nest (fp32, batch 1, ≠ torch 2.0 → {new}) 0.500×" in said
 
 
-def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> None:
+def test_every_configuration_counts_and_none_for_its_name(tmp_path):
     """The median of two engines was of 500 of 912, which were float."""
     names = [f"m{number}" for number in range(600)]
     database = stored_in(
@@ -212,7 +206,7 @@ def test_every_configuration_counts_and_none_for_its_name(tmp_path: Path) -> Non
     assert "2.00× as fast as onnx in the median of 600 common configurations" in said
 
 
-def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> None:
+def test_engines_that_have_most_in_common_are_chosen_first(tmp_path):
     """The two with most figures had nothing in common, and a visitor was told so."""
     database = stored_in(tmp_path / "pairs.duckdb")
     ran = {"alone": "abcde", "many": "fghi", "some": "gh", "few": "f"}
@@ -230,7 +224,7 @@ def test_engines_that_have_most_in_common_are_chosen_first(tmp_path: Path) -> No
     assert sorted(chosen) == ["many", "some"]
 
 
-def test_one_device_alone_is_held_against_none(tmp_path: Path) -> None:
+def test_one_device_alone_is_held_against_none(tmp_path):
     database = stored_in(tmp_path, result())
     site = visitor(database)
     assert "No other device was measured" in text(site.get("/device/A%20processor").text)
@@ -238,7 +232,7 @@ def test_one_device_alone_is_held_against_none(tmp_path: Path) -> None:
     assert "There is one run" in text(site.get("/runs/compare").text)
 
 
-def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
+def test_that_two_engines_are_two_is_no_doubt(tmp_path):
     """≠ stood on each imported row: its source calls an engine by its name."""
     database = stored_in(tmp_path / "engines.duckdb")
     rows = [
@@ -253,9 +247,7 @@ def test_that_two_engines_are_two_is_no_doubt(tmp_path: Path) -> None:
     assert "95 % interval" not in text(page)
 
 
-def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(
-    tmp_path: Path,
-) -> None:
+def test_own_versions_that_are_not_alike_are_said_to_be_of_the_newest_software(tmp_path):
     database = stored_in(tmp_path / "own.duckdb")
     for name, torch in ((SLOW, "2.12"), (FAST, "2.13")):
         ran = {"conditions": {"packages": {"torch": torch}}, **card(name)}
@@ -281,7 +273,7 @@ def said(*lines: Compared) -> str:
     return answer(engines_beside("a", "b", "", {}), ground)
 
 
-def test_counts() -> None:
+def test_counts():
     # Two that are faster for certain, by how much nobody knows, are not in the median.
     side = Side(("b",), [{"model": "z"}])
     lines = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -104,9 +103,7 @@ def look_at(tab: Chrome, axe: str, address: str, pages: Iterable[str]) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "wide"), [("light", 1280), ("dark", 400)])
-def test_no_page_leaves_anybody_out_complains_or_asks_others(
-    tab: Chrome, axe: str, address: str, scheme: str, wide: int
-) -> None:
+def test_no_page_leaves_anybody_out_complains_or_asks_others(tab, axe, address, scheme, wide):
     tab.look(scheme, wide)
     asked = QUESTION.replace("?", ".json?")  # until it is answered the page is another
     urllib.request.urlopen(f"{address}{asked}", timeout=240).close()
@@ -114,9 +111,7 @@ def test_no_page_leaves_anybody_out_complains_or_asks_others(
 
 
 @pytest.mark.parametrize(("scheme", "wide"), [("light", 1280), ("dark", 400)])
-def test_no_page_of_a_model_or_device_does(
-    tab: Chrome, axe: str, tmp_path: Path, scheme: str, wide: int
-) -> None:
+def test_no_page_of_a_model_or_device_does(tab, axe, tmp_path, scheme, wide):
     tab.look(scheme, wide)
     database = filled(tmp_path / "results.duckdb")
     store(database, "later", *launches(8.0, model="vit-tiny"))
@@ -124,7 +119,7 @@ def test_no_page_of_a_model_or_device_does(
         look_at(tab, axe, entities, ENTITIES)
 
 
-def test_a_real_page(tab: Chrome, axe: str, address: str) -> None:
+def test_a_real_page(tab, axe, address):
     # The overview leaves nobody out when its findings are there.
     tab.go(address)
     tab.until(lambda: tab.js("!!document.querySelector('#findings')"))
@@ -174,7 +169,7 @@ def test_a_real_page(tab: Chrome, axe: str, address: str) -> None:
     assert search(tab) == "?" + "&".join(f"cell={key}" for key in keys)
 
 
-def test_hostile_names_do_nothing_in_a_real_page(tab: Chrome, axe: str, bad_address: str) -> None:
+def test_hostile_names_do_nothing_in_a_real_page(tab, axe, bad_address):
     tab.look()
     pages = [page for page in everything(tab, bad_address) if page != QUESTION]
     look_at(tab, axe, bad_address, pages)
@@ -188,7 +183,7 @@ def search(tab: Chrome) -> str:
     return str(tab.js("location.search"))
 
 
-def test_keyboard_and_no_script(tab: Chrome, address: str) -> None:
+def test_keyboard_and_no_script(tab, address):
     # The focus can be seen and skips to the page and stays.
     tab.look()
     tab.go(f"{address}/results")
@@ -239,7 +234,7 @@ def tabbed_to(tab: Chrome, there: str) -> None:
     raise AssertionError(f"the keyboard does not come to where {there}")
 
 
-def test_a_run_that_goes_on_is_followed(tab: Chrome, tmp_path: Path) -> None:
+def test_a_run_that_goes_on_is_followed(tab, tmp_path):
     database = stored_in(tmp_path / "live.duckdb")
     with Journal.create(database.journals, "now") as journal, served(database) as site:
         begin(journal, "now", plan=[{}], settings={"launches": 2})
@@ -251,7 +246,7 @@ def test_a_run_that_goes_on_is_followed(tab: Chrome, tmp_path: Path) -> None:
         assert tab.complaints() == []
 
 
-def test_colours_and_early_ticks(tab: Chrome, address: str) -> None:
+def test_colours_and_early_ticks(tab, address):
     # Dark is dark and light is light.
     shade = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
     tab.look("light")
@@ -285,7 +280,7 @@ _BEYOND = """[...document.querySelectorAll("table.results td.figure")].filter((c
 }).map((cell) => cell.textContent.trim())"""
 
 
-def test_qualities_stay_within_their_cells_at_1280_pixels(tab: Chrome, tmp_path: Path) -> None:
+def test_qualities_stay_within_their_cells_at_1280_pixels(tab, tmp_path):
     database = stored_in(tmp_path / "wide.duckdb")
     card = {"hardware": "cuda", "device_name": "NVIDIA GeForce RTX 4090 Laptop GPU"}
     processor = {"hardware": "cpu", "device_name": "AMD EPYC 9355 32-Core Processor"}

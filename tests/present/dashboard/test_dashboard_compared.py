@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import unescape
 from itertools import pairwise
 from math import log
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,7 +69,7 @@ def headings(page: str) -> list[str]:
     return re.findall(r'<th scope="col"[^>]*>([^<]+)', page)
 
 
-def test_a_comparison(site: TestClient, keys: dict[tuple[str, int], str]) -> None:
+def test_a_comparison(site, keys):
     # A comparison begins with a sentence.
     page = site.get(address(keys["pytorch", 1], keys["onnxruntime", 1])).text
     told = re.fullmatch(
@@ -127,14 +125,14 @@ def test_a_comparison(site: TestClient, keys: dict[tuple[str, int], str]) -> Non
     assert 'class="says"' not in page
 
 
-def test_hostile_names_are_text(bad_site: TestClient) -> None:
+def test_hostile_names_are_text(bad_site):
     found = re.findall(r'id="pick-([0-9a-f]{16})"', bad_site.get("/results?status=ok").text)
     page = bad_site.get(address(*found[:12])).text
     assert "<script>" not in page
     assert "\u202e" not in page
 
 
-def test_places_of_a_picture() -> None:
+def test_places_of_a_picture():
     # Places of a picture are in order and within it.
     drawn = picture_of([(1.0, None, None), (1.2, 1.1, 1.3), (0.001, 1e-9, 0.9), None])
     assert drawn is not None
@@ -158,7 +156,7 @@ def test_places_of_a_picture() -> None:
 
 
 @pytest.mark.parametrize("ends", [(0.98, 1.02), (0.5, 2.0), (1.0, 1.0), (0.02, 50.0), (1.1, 1.3)])
-def test_an_axis_has_few_round_ticks(ends: tuple[float, float]) -> None:
+def test_an_axis_has_few_round_ticks(ends):
     drawn = picture_of([(1.0, None, None), (ends[1], *ends)])
     assert drawn is not None
     texts = [text for _, text in drawn.ticks]
@@ -167,7 +165,7 @@ def test_an_axis_has_few_round_ticks(ends: tuple[float, float]) -> None:
     assert all(len(text) <= 6 and "e" not in text for text in texts)
 
 
-def test_a_browsers_names_wrap_whatever_they_are(tmp_path: Path) -> None:
+def test_a_browsers_names_wrap_whatever_they_are(tmp_path):
     made = stored_in(tmp_path)
     long = "a" * 300
     store(made, "r", result(model=long), result(model=long, runtime="onnxruntime"))
@@ -180,9 +178,7 @@ def test_a_browsers_names_wrap_whatever_they_are(tmp_path: Path) -> None:
     ("ratios", "beyond"),
     [((0.1, 1.33), lambda ticks: max(ticks) > 1.0), ((0.8, 20.0), lambda ticks: min(ticks) < 1.0)],
 )
-def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(
-    ratios: tuple[float, float], beyond: Callable[[list[float]], bool]
-) -> None:
+def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(ratios, beyond):
     """A mark at 1.33× stood beyond the last tick, which was 1×."""
     drawn = picture_of([(1.0, None, None), *((ratio, None, None) for ratio in ratios)])
     assert drawn is not None
@@ -191,7 +187,7 @@ def test_an_axis_has_a_tick_towards_each_end_that_a_mark_reaches(
     assert all(after - before > 4.0 for before, after in pairwise(places))
 
 
-def test_intervals_are_named_where_there_are_some(tmp_path: Path) -> None:
+def test_intervals_are_named_where_there_are_some(tmp_path):
     made = stored_in(tmp_path / "single.duckdb")
     ends = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
     theirs = {"provenance": "imported", "samples": {}, **ends}
@@ -227,23 +223,21 @@ def held(**other: Any) -> ComparedCell:
         ({"throughput_unit": "tokens/s"}, ["figure p50 → mean", "unit sequences/s → tokens/s"]),
     ],
 )
-def test_what_is_beside_one_axis_makes_a_ratio_doubtful(
-    other: dict[str, Any], doubts: list[str]
-) -> None:
+def test_what_is_beside_one_axis_makes_a_ratio_doubtful(other, doubts):
     """A row said “0.678×” of fp4 on eight cards and fp8 on sixteen, and no more."""
     found = held(**other)
     assert found.ratio is not None
     assert found.doubts == doubts
 
 
-def test_scenarios_are_not_held_against_each_other() -> None:
+def test_scenarios_are_not_held_against_each_other():
     """A server was “1.01×” of what was offline."""
     found = held(scenario="server")
     assert (found.ratio, found.refused) == (None, "not alike: scenario")
     assert not held(scenario=None).refused
 
 
-def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
+def test_the_mark_is_in_the_row(tmp_path):
     database = stored_in(tmp_path)
     unlike = result(precision="fp16", batch_size=4)
     store(database, "r", result(), result(batch_size=2), unlike)
@@ -257,7 +251,7 @@ def test_the_mark_is_in_the_row(tmp_path: Path) -> None:
     assert "≠: beside what is compared" in marked
 
 
-def test_quantised_outputs_are_said_in_the_row(tmp_path: Path) -> None:
+def test_quantised_outputs_are_said_in_the_row(tmp_path):
     """int8 stood beside fp32 as twice as fast, and nothing said that its outputs were unknown."""
     database = stored_in(tmp_path)
     unverified = {"verification": "not_done", "verification_error": None}

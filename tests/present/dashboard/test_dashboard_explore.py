@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from chrome import Chrome
 from dashboard_world import result, served, store, stored_in, visitor
 from starlette.testclient import TestClient
 
@@ -73,7 +71,7 @@ def models(text: str) -> list[str]:
     return re.findall(r'<a href="/cell/\w+"><bdi>(.*?)</bdi>', table)
 
 
-def test_points_and_fronts(there: TestClient, site: TestClient) -> None:
+def test_points_and_fronts(there, site):
     # Points are those with usable times and imports are hollow.
     text = page(there, "/explore?x=latency&y=throughput")
     assert "5 configurations with both figures · 2 without" in text
@@ -125,20 +123,18 @@ def test_points_and_fronts(there: TestClient, site: TestClient) -> None:
         ("x-from=5&x-to=2", "Give the smaller one first"),
     ],
 )
-def test_a_slip_is_told_in_a_sentence(there: TestClient, words: str, said: str) -> None:
+def test_a_slip_is_told_in_a_sentence(there, words, said):
     answer = there.get(f"/explore?{words}")
     assert answer.status_code == 400
     assert said in answer.text
 
 
-def test_what_has_no_such_figures_says_so(there: TestClient, empty: TestClient) -> None:
+def test_what_has_no_such_figures_says_so(there, empty):
     assert "Nothing has both" in page(there, "/explore?x=energy&y=latency")
     assert "There are no results yet" in page(empty, "/explore")
 
 
-def test_many_points_are_counts_at_places_and_the_same_front(
-    there: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_points_are_counts_at_places_and_the_same_front(there, database, monkeypatch):
     monkeypatch.setattr(explore_points, "MOST_POINTS", 3)
     text = page(visitor(database), "/explore?x=latency&y=throughput")
     assert "<circle" not in text.partition('<g class="marks')[2].partition("</g>")[0]
@@ -146,7 +142,7 @@ def test_many_points_are_counts_at_places_and_the_same_front(
     assert models(text) == ["a", "c", "theirs"]
 
 
-def test_pictures_of_points(there: TestClient) -> None:
+def test_pictures_of_points(there):
     # Columns for a script are where the marks stand.
     said: dict[str, Any] = there.get("/explore/points.json?x=latency&y=throughput").json()
     assert said["count"] == 5
@@ -193,14 +189,12 @@ def test_pictures_of_points(there: TestClient) -> None:
     assert there.get("/chart/hardware-latency.svg?theme=pink").status_code == 400
 
 
-def test_ticks_stand_on_round_numbers() -> None:
+def test_ticks_stand_on_round_numbers():
     assert ticks_of(ChartAxis("", 0.0, 9.63)) == [0, 2, 4, 6, 8]
     assert ticks_of(ChartAxis("", 0.7, 30.0, log=True)) == [1, 2, 5, 10, 20]
 
 
-def test_thousands_are_summarised_and_no_alphabet_chooses(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thousands_are_summarised_and_no_alphabet_chooses(database, monkeypatch):
     from accelbench.present.dashboard.pictures import pages
 
     monkeypatch.setattr(pages, "MOST_CELLS", 3)
@@ -211,7 +205,7 @@ def test_thousands_are_summarised_and_no_alphabet_chooses(
     assert '/charts?model=a"' in text
 
 
-def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path: Path) -> None:
+def test_pictures_of_many_are_of_the_models_with_the_most(tmp_path):
     from accelbench.present.dashboard.page_query import PageQuery
     from accelbench.present.dashboard.snapshots import cells, snapshot
 
@@ -230,7 +224,7 @@ def address(database: Database) -> Iterator[str]:
         yield one
 
 
-def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: str) -> None:
+def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab, address):
     tab.look()
     tab.go(f"{address}/explore?x=latency&y=throughput")
     tab.until(lambda: tab.js("document.querySelector('.explored').dataset.ready === '5'"))
@@ -257,13 +251,13 @@ def test_a_point_says_what_it_is_and_a_frame_shows_a_part(tab: Chrome, address: 
     tab.until(lambda: tab.js("document.querySelectorAll('.marks circle').length") == 3)
 
 
-def test_a_precision_that_nobody_said_is_no_data(tmp_path: Path) -> None:
+def test_a_precision_that_nobody_said_is_no_data(tmp_path):
     database = stored_in(tmp_path, result(precision=None, provenance="imported"))
     text = page(visitor(database), "/explore")
     assert "None" not in text.partition("The front as a table")[2]
 
 
-def test_names_of_points() -> None:
+def test_names_of_points():
     # Points of one model are each named by what tells them apart.
     rows: list[dict[str, object]] = [
         {"model": "vit", "batch_size": 1, "precision": "fp16"},
@@ -281,9 +275,7 @@ def test_names_of_points() -> None:
     assert len(set(lines)) == len(lines) == 6
 
 
-def test_a_count_has_the_shade_that_the_legend_gives_it(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_count_has_the_shade_that_the_legend_gives_it(database, monkeypatch):
     monkeypatch.setattr(explore_points, "MOST_POINTS", 3)
     text = page(visitor(database), "/explore?x=batch&y=batch")
     legend = text.partition('aria-label="Shades')[2].partition("</ul>")[0]

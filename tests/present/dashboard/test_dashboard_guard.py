@@ -31,13 +31,11 @@ TOKEN = "a-token-of-some-length"
         ("", 421),
     ],
 )
-def test_another_sites_name_that_points_here_gains_nothing(
-    site: TestClient, host: str, status: int
-) -> None:
+def test_another_sites_name_that_points_here_gains_nothing(site, host, status):
     assert site.get("/", headers={"host": host}).status_code == status
 
 
-def test_the_host_that_it_was_bound_to_is_known(stored: Database) -> None:
+def test_the_host_that_it_was_bound_to_is_known(stored):
     bound = visitor(stored, AccessRule("lab.example", TOKEN))
     said = {"authorization": f"Bearer {TOKEN}"}
     assert bound.get("/", headers={**said, "host": "LAB.example:8501"}).status_code == 200
@@ -45,12 +43,12 @@ def test_the_host_that_it_was_bound_to_is_known(stored: Database) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_nothing_can_be_changed(site: TestClient, method: str) -> None:
+def test_nothing_can_be_changed(site, method):
     answer = site.request(method, "/")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_answers_without_programs(site: TestClient) -> None:
+def test_answers_without_programs(site):
     answer = site.head("/")
     assert (answer.status_code, answer.content) == (200, b"")
     # A picture opened by itself runs nothing.
@@ -73,7 +71,7 @@ def test_answers_without_programs(site: TestClient) -> None:
 @pytest.mark.parametrize(
     "address", ["/", "/static/app.js", "/cells.csv", "/nothing", "/results?hardware=abacus"]
 )
-def test_every_answer_forbids_all_that_is_not_ours(site: TestClient, address: str) -> None:
+def test_every_answer_forbids_all_that_is_not_ours(site, address):
     headers = site.get(address).headers
     assert headers["content-security-policy"] == POLICY
     assert headers["x-content-type-options"] == "nosniff"
@@ -91,7 +89,7 @@ def locked(stored: Database) -> TestClient:
 
 
 @pytest.mark.parametrize("address", ["/", "/cells.csv", "/static/app.js", "/chart/trend.svg"])
-def test_without_the_token_nothing_is_shown(locked: TestClient, address: str) -> None:
+def test_without_the_token_nothing_is_shown(locked, address):
     for query, headers in (
         ("", {}),
         ("?token=wrong", {}),
@@ -108,7 +106,7 @@ def test_without_the_token_nothing_is_shown(locked: TestClient, address: str) ->
         assert "set-cookie" not in answer.headers
 
 
-def test_a_token(locked: TestClient) -> None:
+def test_a_token(locked):
     said = {"authorization": f"Bearer {TOKEN}"}
     assert locked.get("/", headers=said).status_code == 200
     # The token becomes a cookie and leaves the address.
@@ -143,7 +141,7 @@ def test_a_token(locked: TestClient) -> None:
         ("2130706433", False),
     ],
 )
-def test_what_is_this_machine_alone(host: str, here: bool) -> None:
+def test_what_is_this_machine_alone(host, here):
     assert is_loopback(host) is here
 
 
@@ -185,7 +183,7 @@ def raw(port: int, path: bytes, *headers: bytes) -> bytes:
         b"/templates/base.html",
     ],
 )
-def test_nothing_but_our_own_files_is_served(port: int, path: bytes) -> None:
+def test_nothing_but_our_own_files_is_served(port, path):
     answer = raw(port, path)
     status = int(answer.split(b" ", 2)[1])
     assert status in (400, 404)
@@ -211,7 +209,7 @@ def test_nothing_but_our_own_files_is_served(port: int, path: bytes) -> None:
         (b"/results?cell=" + b"&cell=".join(b"x%d" % n for n in range(500)), ()),
     ],
 )
-def test_nonsense_is_no_trouble(port: int, path: bytes, headers: tuple[bytes, ...]) -> None:
+def test_nonsense_is_no_trouble(port, path, headers):
     status = int(raw(port, path, *headers).split(b" ", 2)[1])
     assert status < 500
     assert raw(port, b"/").startswith(b"HTTP/1.1 200")

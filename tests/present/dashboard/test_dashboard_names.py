@@ -90,7 +90,7 @@ def addresses(site: TestClient) -> list[str]:
     ]
 
 
-def test_no_name_becomes_an_element_or_an_attribute(bad_site: TestClient) -> None:
+def test_no_name_becomes_an_element_or_an_attribute(bad_site):
     for address in addresses(bad_site):
         answer = bad_site.get(address)
         assert answer.status_code in (200, 400), address
@@ -113,7 +113,7 @@ def test_no_name_becomes_an_element_or_an_attribute(bad_site: TestClient) -> Non
             assert re.search(r'<input [^>]*value="[^"<>]*$', before), (address, before[-200:])
 
 
-def test_names_are_text_in_pages_links_and_files(bad_site: TestClient) -> None:
+def test_names_are_text_in_pages_links_and_files(bad_site):
     results = bad_site.get("/results").text
     said = " ".join(read(results).said)
     assert all(visible(name) in said for name in HOSTILE)
@@ -134,7 +134,7 @@ def test_names_are_text_in_pages_links_and_files(bad_site: TestClient) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_name_can_be_filtered_by(bad_site: TestClient, name: str) -> None:
+def test_a_name_can_be_filtered_by(bad_site, name):
     for query in (f"model={quote(name)}", f"hardware={quote(name)}&status=ok"):
         rows = list(
             csv.DictReader(io.StringIO(bad_site.get(f"/cells.csv?{query}").text, newline=""))
@@ -143,7 +143,7 @@ def test_a_name_can_be_filtered_by(bad_site: TestClient, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-by-batch", "cold-warm", "pareto"])
-def test_a_picture_is_whole_whatever_is_in_it(bad_site: TestClient, name: str) -> None:
+def test_a_picture_is_whole_whatever_is_in_it(bad_site, name):
     from xml.etree import ElementTree
 
     drawn = bad_site.get(f"/chart/{name}.svg").content
@@ -154,7 +154,7 @@ def test_a_picture_is_whole_whatever_is_in_it(bad_site: TestClient, name: str) -
     assert b"\xe2\x80\xae" not in drawn
 
 
-def test_a_cell_of_several_devices_says_how_many() -> None:
+def test_a_cell_of_several_devices_says_how_many():
     row = {"runtime": "pytorch", "hardware": "cuda", "precision": "fp16", "batch_size": 48}
     card = {**row, "device_name": "NVIDIA GeForce RTX 2080 Ti", "world_size": 4}
     assert title(card) == "pytorch on cuda · 4 devices · fp16 · batch 48"

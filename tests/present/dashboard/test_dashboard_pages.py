@@ -52,14 +52,14 @@ def count(page: str) -> str:
         ("/compare", "Choose configurations first"),
     ],
 )
-def test_every_page_is_there(site: TestClient, address: str, says: str) -> None:
+def test_every_page_is_there(site, address, says):
     answer = site.get(address)
     assert answer.status_code == 200
     assert says in text(answer.text)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
 
 
-def test_results_and_cells(site: TestClient) -> None:
+def test_results_and_cells(site):
     # The results say what there is.
     page = site.get("/results").text
     assert count(page) == (
@@ -84,9 +84,7 @@ def test_results_and_cells(site: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("bad", "said"), [(0, False), (1, False), (2, True), (3, True)])
-def test_a_cell_that_is_unusable_says_so_beside_its_figure(
-    tmp_path: Path, bad: int, said: bool
-) -> None:
+def test_a_cell_that_is_unusable_says_so_beside_its_figure(tmp_path, bad, said):
     """As verdicts have it: where half of its launches or more are."""
     database = stored_in(tmp_path)
     words = ["unusable"] * bad + ["converged"] * (4 - bad)
@@ -104,9 +102,7 @@ def test_a_cell_that_is_unusable_says_so_beside_its_figure(
         ("unexplained_share", REASON_TEXTS[UnusableReason.UNACCOUNTED]),
     ],
 )
-def test_a_cell_names_the_reason_of_its_unusable_launches(
-    tmp_path: Path, column: str, reason: str, unusable: int, of: int
-) -> None:
+def test_a_cell_names_the_reason_of_its_unusable_launches(tmp_path, column, reason, unusable, of):
     database = stored_in(tmp_path)
     bad = {"quality": "unusable", column: 0.7}
     launches = (result(launch=n, **(bad if n < unusable else {})) for n in range(of))
@@ -131,7 +127,7 @@ def test_a_cell_names_the_reason_of_its_unusable_launches(
         ("nothing=of-ours&hardware=", 8),
     ],
 )
-def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected: int) -> None:
+def test_filters_leave_what_was_asked_for(site, query, expected):
     page = site.get(f"/results?{query}").text
     assert len(keys(page)) == expected
     assert count(page).startswith(
@@ -152,16 +148,14 @@ def test_filters_leave_what_was_asked_for(site: TestClient, query: str, expected
         ("page=%EF%BC%91", "is not a page."),
     ],
 )
-def test_a_wrong_value_is_told_with_those_there_are(
-    site: TestClient, query: str, sentence: str
-) -> None:
+def test_a_wrong_value_is_told_with_those_there_are(site, query, sentence):
     for address in ("/results", "/charts", "/cells.csv"):
         answer = site.get(f"{address}?{query}")
         assert answer.status_code == 400
         assert sentence in text(answer.text)
 
 
-def test_pages_of_the_site(site: TestClient) -> None:
+def test_pages_of_the_site(site):
     # Order is what was asked for and said to whoever cannot see it.
     def latencies(query: str) -> list[float]:
         rows = csv.DictReader(io.StringIO(site.get(f"/cells.csv?{query}").text))
@@ -262,7 +256,7 @@ def test_pages_of_the_site(site: TestClient) -> None:
         assert f'href="{address}?model=bert&amp;hardware=cuda"' in page
 
 
-def test_what_all_launches_were_warned_of_is_said_once(tmp_path: Path) -> None:
+def test_what_all_launches_were_warned_of_is_said_once(tmp_path):
     database = stored_in(tmp_path / "w.duckdb")
     words = ["few iterations", "slower by {} %"]
     several = [[one.format(n) for one in words] for n in range(5)]
@@ -285,7 +279,7 @@ def history(tmp_path: Path, *runs: Mapping[str, Any]) -> TestClient:
 
 @pytest.mark.parametrize("form", ["svg", "png", "html"])
 @pytest.mark.parametrize("name", ["hardware-latency", "latency-distribution", "trend"])
-def test_charts_are_files(site: TestClient, name: str, form: str) -> None:
+def test_charts_are_files(site, name, form):
     answer = site.get(f"/chart/{name}.{form}?model=bert")
     assert answer.status_code == 200
     starts = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!doctype html>"}
@@ -295,7 +289,7 @@ def test_charts_are_files(site: TestClient, name: str, form: str) -> None:
     assert kept == (f'attachment; filename="{name}.html"' if form == "html" else "")
 
 
-def test_a_chart_without_anything_to_show_says_so(site: TestClient) -> None:
+def test_a_chart_without_anything_to_show_says_so(site):
     answer = site.get("/chart/trend.svg?hardware=webgpu")
     assert (answer.status_code, "nothing to show" in answer.text) == (200, True)
     assert site.get("/chart/trend.png?hardware=webgpu").status_code == 404
@@ -305,20 +299,20 @@ def test_a_chart_without_anything_to_show_says_so(site: TestClient) -> None:
     "address",
     ["/nothing", "/cell/0123456789abcdef", "/run/none", "/chart/trend.exe", "/cell/x.json"],
 )
-def test_what_is_not_there_is_said_in_a_sentence(site: TestClient, address: str) -> None:
+def test_what_is_not_there_is_said_in_a_sentence(site, address):
     answer = site.get(address)
     assert answer.status_code == 404
     assert re.search(r"(There is no such|A chart is an)[^<]*\.", answer.text)
 
 
-def test_an_empty_database_says_what_to_run(empty: TestClient) -> None:
+def test_an_empty_database_says_what_to_run(empty):
     for address in ("/results", "/runs"):
         assert "accelbench run --set small" in empty.get(address).text
     for address in ("/charts", "/history", "/matrix", "/compare", "/cells.csv"):
         assert empty.get(address).status_code == 200
 
 
-def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path: Path) -> None:
+def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path):
     database = stored_in(tmp_path / "many.duckdb", *(result(launch=n) for n in range(15)))
     store(database, "few", *(result(launch=n, model="gpt2") for n in range(3)))
     with visitor(database) as site:
@@ -331,7 +325,7 @@ def test_a_page_says_of_how_many_launches_steps_are_drawn(tmp_path: Path) -> Non
     assert "Every step of each launch ·" in few
 
 
-def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path: Path) -> None:
+def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path):
     """Newest measured first, of two measured at one moment the last by name."""
     database = stored_in(tmp_path / "two.duckdb", result(), run="lab")
     store(database, "office", result(batch_size=2), machine=OTHER)
@@ -343,9 +337,7 @@ def test_the_matrix_is_of_the_machine_that_the_command_chooses(tmp_path: Path) -
     assert "on office" in done.output, done.output
 
 
-def test_a_platform_that_is_not_here_is_not_said_to_be_unmeasured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_platform_that_is_not_here_is_not_said_to_be_unmeasured(tmp_path, monkeypatch):
     """As `accelbench matrix` says it, in the page and in the chart; of another machine neither."""
     absent = {"cuda": [Absent("cuda", "no NVIDIA driver is loaded", "x")]}
     monkeypatch.setattr(matrices, "Detected", lambda: absent)
@@ -384,9 +376,7 @@ def page_of(database: Database, precision: str) -> str:
     raise AssertionError(precision)
 
 
-def test_a_cell_has_its_accuracy_with_its_interval_and_what_its_precision_costs(
-    tmp_path: Path,
-) -> None:
+def test_a_cell_has_its_accuracy_with_its_interval_and_what_its_precision_costs(tmp_path):
     database = Database(tmp_path / "results.duckdb")
     int8 = result(precision="int8", **accuracy(160))
     store(database, "run-1", result(**accuracy(180)), int8)
@@ -398,9 +388,7 @@ def test_a_cell_has_its_accuracy_with_its_interval_and_what_its_precision_costs(
     assert "another run" not in int8_page
 
 
-def test_a_later_run_without_labelled_data_leaves_the_accuracy_of_an_earlier_one(
-    tmp_path: Path,
-) -> None:
+def test_a_later_run_without_labelled_data_leaves_the_accuracy_of_an_earlier_one(tmp_path):
     database = stored_in(tmp_path / "results.duckdb", result(**accuracy(180)), run="run-1")
     store(database, "run-2", result(weights_digest="v2", **LATER))
     store(database, "run-3", result(**accuracy(20), **LATER), machine=OTHER)
@@ -409,6 +397,6 @@ def test_a_later_run_without_labelled_data_leaves_the_accuracy_of_an_earlier_one
     assert "Accuracy was measured by another run , of other weights than these launches." in page
 
 
-def test_a_cell_without_accuracy_says_nothing_of_it(tmp_path: Path) -> None:
+def test_a_cell_without_accuracy_says_nothing_of_it(tmp_path):
     database = stored_in(tmp_path / "results.duckdb", result(), run="run-1", machine=MACHINE)
     assert "Accuracy" not in page_of(database, "fp32")

@@ -39,13 +39,13 @@ def text(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page).split())
 
 
-def test_too_few_cases_are_one_line(site: TestClient) -> None:
+def test_too_few_cases_are_one_line(site):
     said = text(site.get("/predictions").text)
     assert "Predictions are judged by 10 measured cases of 3 models or more; there are" in said
     assert site.get("/predictions/predicted-measured.svg").status_code == 404
 
 
-def test_predictions_of_a_store(judged: TestClient) -> None:
+def test_predictions_of_a_store(judged):
     # It has scores by engine and both pictures.
     page = judged.get("/predictions")
     assert page.status_code == 200
@@ -80,15 +80,13 @@ def test_predictions_of_a_store(judged: TestClient) -> None:
     assert '<a href="/charts?model=bert">' in page
 
 
-def test_nothing_is_written_beside_the_store(tmp_path: Path) -> None:
+def test_nothing_is_written_beside_the_store(tmp_path):
     page = visitor(measured(tmp_path / "a.duckdb", 1, 4, 16)).get("/predictions")
     assert "pytorch/cpu" in page.text
     assert not [path for path in tmp_path.iterdir() if "prediction" in path.name]
 
 
-def test_no_other_page_waits_for_it_and_it_is_judged_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_other_page_waits_for_it_and_it_is_judged_once(tmp_path, monkeypatch):
     database = measured(tmp_path / "a.duckdb", 1, 4, 16)
     judged: list[Any] = []
     evidence_in = prediction_pages.evidence_in

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from html import unescape
-from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pytest
@@ -98,7 +97,7 @@ def link(page: str, text: str) -> str:
         "group=hardware&order=-best&view=My+%3Cb%3E+view&cell=x&cell=y",
     ],
 )
-def test_an_address_is_read_as_it_was_written(address: str) -> None:
+def test_an_address_is_read_as_it_was_written(address):
     query = query_of(address)
     assert query_of(query.query().removeprefix("?")) == query
     every = {name for name, _ in parse_qsl(address)}
@@ -108,7 +107,7 @@ def test_an_address_is_read_as_it_was_written(address: str) -> None:
         assert (PageQuery().query(), query.query()) == ("", "")
 
 
-def test_between_pages_go_the_filters_alone() -> None:
+def test_between_pages_go_the_filters_alone():
     query = query_of("model=b&latency-max=5&group=model&col=run&view=v&cell=x&sort=-memory")
     assert query.pairs(order=False, picked=False) == [("model", "b"), ("latency-max", "5")]
 
@@ -126,13 +125,13 @@ def test_between_pages_go_the_filters_alone() -> None:
         ("order=beauty", "There is no order 'beauty'"),
     ],
 )
-def test_a_wrong_word_is_told_with_those_there_are(address: str, sentence: str) -> None:
+def test_a_wrong_word_is_told_with_those_there_are(address, sentence):
     with pytest.raises(UsageError, match=re.escape(sentence)):
         query_of(address)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_every_column_can_be_ordered_by_both_ways(snapshot: Snapshot, name: str) -> None:
+def test_every_column_can_be_ordered_by_both_ways(snapshot, name):
     rising, falling = (
         [cell["key"] for cell in cells.page(snapshot, query_of(f"sort={way}{name}"))]
         for way in ("", "-")
@@ -141,7 +140,7 @@ def test_every_column_can_be_ordered_by_both_ways(snapshot: Snapshot, name: str)
     assert len(rising) == 8
 
 
-def test_columns_and_pivots(site: TestClient) -> None:
+def test_columns_and_pivots(site):
     # Every column can be shown and grouped by.
     names = [name for name in COLUMNS if name != "cost"]
     page = site.get("/results?" + urlencode([("col", name) for name in names])).text
@@ -191,7 +190,7 @@ def test_columns_and_pivots(site: TestClient) -> None:
     assert all("data-label=" in one for one in figures)
 
 
-def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
+def test_a_device_is_a_filter_and_a_column(tmp_path):
     made = stored_in(tmp_path)
     cards = ("NVIDIA H100", "NVIDIA A100")
     rows = [
@@ -217,7 +216,7 @@ def test_a_device_is_a_filter_and_a_column(tmp_path: Path) -> None:
     assert "<bdi>H100</bdi></a>" in heading.partition("</div>")[0]
 
 
-def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
+def test_figures_stand_before_what_tells_few_rows_apart(tmp_path):
     """Scenario, threads and machine pushed them out of a page of 1440 pixels."""
     made = stored_in(tmp_path, result(), result(batch_size=2, threads=4, scenario="offline"))
     page = visitor(made).get("/results").text
@@ -228,7 +227,7 @@ def test_figures_stand_before_what_tells_few_rows_apart(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -> None:
+def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path):
     made = stored_in(tmp_path)
     rows = [result(batch_size=n + 1, latency_p50_ms=1.0 + n) for n in range(210)]
     store(made, "run", *rows)
@@ -258,7 +257,7 @@ def test_what_was_chosen_stays_through_filters_sorts_and_pages(tmp_path: Path) -
     assert unescape(link(tray, "remove")).count("cell=") == 1
 
 
-def test_intervals_of_a_snapshot(snapshot: Snapshot) -> None:
+def test_intervals_of_a_snapshot(snapshot):
     # An interval is that of the launches.
     for cell in snapshot.ask("SELECT * FROM cell WHERE launches = 3"):
         times = TIMES[str(cell["runtime"]), int(str(cell["batch_size"]))]
@@ -288,7 +287,7 @@ def test_intervals_of_a_snapshot(snapshot: Snapshot) -> None:
     assert rate.best == ""
 
 
-def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
+def test_an_interval_of_one_launch_is_that_within_it(tmp_path):
     made = stored_in(tmp_path)
     row = result(latency_std_ms=0.4, effective_sample_count=50.0, latency_mean_ms=8.5)
     store(made, "run", row)
@@ -302,7 +301,7 @@ def test_an_interval_of_one_launch_is_that_within_it(tmp_path: Path) -> None:
     assert "<small>mean 8.50</small>" in page
 
 
-def test_a_single_figure_has_none(tmp_path: Path) -> None:
+def test_a_single_figure_has_none(tmp_path):
     made = stored_in(tmp_path)
     nothing = dict.fromkeys(("latency_ci_low_ms", "latency_ci_high_ms"))
     store(made, "run", result(**nothing, sample_count=None))
@@ -311,7 +310,7 @@ def test_a_single_figure_has_none(tmp_path: Path) -> None:
     assert 'class="sure"' not in visitor(made).get("/results").text
 
 
-def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path: Path) -> None:
+def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path):
     made = stored_in(tmp_path / "many.duckdb")
     names = [f"model-{n:03d}" for n in range(105)]
     rows = [
@@ -343,7 +342,7 @@ def test_a_pivot_of_many_rows_is_turned_and_keeps_what_nobody_said(tmp_path: Pat
     assert (beyond.count, list(beyond.rows)) == (105, [])
 
 
-def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> None:
+def test_rates_of_different_things_have_no_figure_in_common(tmp_path):
     made = stored_in(tmp_path)
     rows = [
         result(batch_size=n, throughput_unit=unit) for n, unit in ((1, "tokens/s"), (2, "images/s"))
@@ -355,7 +354,7 @@ def test_rates_of_different_things_have_no_figure_in_common(tmp_path: Path) -> N
     assert "can&#39;t tell" in visitor(made).get("/results?group=model&figure=throughput").text
 
 
-def test_groups_never_mix_training_with_inference(tmp_path: Path) -> None:
+def test_groups_never_mix_training_with_inference(tmp_path):
     made = stored_in(tmp_path)
     rows = [
         result(mode=mode, threads=threads, throughput=rate, series_key=f"{mode}{threads}")
@@ -390,7 +389,7 @@ def test_groups_never_mix_training_with_inference(tmp_path: Path) -> None:
         assert not grouping.grouped(snapshot, query_of(asked_for, known)).modes_apart
 
 
-def test_hostile_names_in_headings_and_groups_are_text(bad_site: TestClient) -> None:
+def test_hostile_names_in_headings_and_groups_are_text(bad_site):
     for address in (
         "group=model&group=hardware&as=pivot",
         "group=runtime&group=precision&as=pivot&figure=throughput",
@@ -422,7 +421,7 @@ def models(page: str) -> set[str]:
     return set(re.findall(r'<a href="/cell/[0-9a-f]+"><bdi>([^<]+)</bdi>', page))
 
 
-def test_names_of_groups(named: TestClient) -> None:
+def test_names_of_groups(named):
     # A group leads to its own rows and to no other model s.
     page = named.get("/results?group=model").text
     for name in NAMES:
@@ -432,14 +431,14 @@ def test_names_of_groups(named: TestClient) -> None:
 
 
 @pytest.mark.parametrize("page", ["results", "history"])
-def test_all_of_this_model_are_of_this_model(named: TestClient, page: str) -> None:
+def test_all_of_this_model_are_of_this_model(named, page):
     key = re.findall(r'<a href="/cell/([0-9a-f]+)"><bdi>bert</bdi>', named.get("/results").text)[0]
     addresses = re.findall(rf'href="(/{page}\?[^"]+)"', named.get(f"/cell/{key}").text)
     (address,) = {unescape(address) for address in addresses if "model=" in address}
     assert query_of(address.partition("?")[2]).where() == ("true AND model = ?", ["bert"])
 
 
-def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path: Path) -> None:
+def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path):
     database = stored_in(tmp_path / "int8.duckdb")
 
     def launches(precision: str, ms: float, **changes: object) -> list[dict[str, object]]:
@@ -467,7 +466,7 @@ def test_int8_that_nobody_verified_is_not_the_best_of_its_row(tmp_path: Path) ->
     assert (net.best, net.unlike) == ("int8", [])
 
 
-def test_every_device_can_be_chosen(tmp_path: Path) -> None:
+def test_every_device_can_be_chosen(tmp_path):
     """60 of 158 devices were offered, and the page did not mention the others."""
     database = stored_in(tmp_path)
     names = [f"Card {number:03d}" for number in range(MOST_CHOICES + 25)]
@@ -488,14 +487,14 @@ def test_every_device_can_be_chosen(tmp_path: Path) -> None:
     assert f'value="{others[-1]}" checked' in chosen
 
 
-def test_few_values_have_no_list_below_them(tmp_path: Path) -> None:
+def test_few_values_have_no_list_below_them(tmp_path):
     database = stored_in(
         tmp_path, result(), result(hardware="cuda", device_name="A card", case_id="b")
     )
     assert "device-more" not in visitor(database).get("/results").text
 
 
-def test_an_implausible_result_is_listed_with_its_calculation(tmp_path: Path) -> None:
+def test_an_implausible_result_is_listed_with_its_calculation(tmp_path):
     database = Database(tmp_path / "a.duckdb")
     about = {
         "provenance": "imported",

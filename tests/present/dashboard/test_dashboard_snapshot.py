@@ -37,7 +37,7 @@ def database(tmp_path: Path) -> Database:
     return stored_in(tmp_path)
 
 
-def test_one_that_failed_among_launches_is_counted_and_not_averaged(database: Database) -> None:
+def test_one_that_failed_among_launches_is_counted_and_not_averaged(database):
     store(
         database,
         "r",
@@ -50,7 +50,7 @@ def test_one_that_failed_among_launches_is_counted_and_not_averaged(database: Da
     assert cell["latency"] == pytest.approx(3**0.5)
 
 
-def test_a_failure_is_overtaken_by_a_later_success_of_the_same(database: Database) -> None:
+def test_a_failure_is_overtaken_by_a_later_success_of_the_same(database):
     failed = result(status="failed", reason="fallback", started_at="2026-01-01T00:00:00Z")
     store(database, "a", failed)
     store(database, "b", result(started_at="2026-01-02T00:00:00Z"))
@@ -59,7 +59,7 @@ def test_a_failure_is_overtaken_by_a_later_success_of_the_same(database: Databas
     assert sorted(str(cell["status"]) for cell in cells(database)) == ["failed", "ok"]
 
 
-def test_machines_kinds_and_versions_are_never_mixed(database: Database) -> None:
+def test_machines_kinds_and_versions_are_never_mixed(database):
     store(database, "here", result())
     store(database, "there", result(), machine=OTHER)
     store(database, "kinds", *(result(provenance=p) for p in ("imported", "simulated")))
@@ -75,7 +75,7 @@ def test_machines_kinds_and_versions_are_never_mixed(database: Database) -> None
     assert len({cell["machine"] for cell in found}) == 2
 
 
-def test_an_imports_newest_moment_is_its_cell(database: Database) -> None:
+def test_an_imports_newest_moment_is_its_cell(database):
     rows = [
         result(provenance="imported", latency_p50_ms=day, started_at=f"2026-01-{day:02}T00:00:00Z")
         for day in (1, 3, 2)
@@ -85,7 +85,7 @@ def test_an_imports_newest_moment_is_its_cell(database: Database) -> None:
     assert (cell["latency"], cell["launches"], cell["runs"]) == (3.0, 1, 3)
 
 
-def test_what_has_no_series_is_told_apart_by_what_was_asked(database: Database) -> None:
+def test_what_has_no_series_is_told_apart_by_what_was_asked(database):
     store(
         database,
         "r",
@@ -94,7 +94,7 @@ def test_what_has_no_series_is_told_apart_by_what_was_asked(database: Database) 
     assert sorted(int(str(cell["launches"])) for cell in cells(database)) == [1, 2]
 
 
-def test_keys_stay_the_same(database: Database, tmp_path: Path) -> None:
+def test_keys_stay_the_same(database, tmp_path):
     """An address that was sent to somebody leads to the same cell after the next run."""
     store(database, "a", result())
     (before,) = cells(database, "key")
@@ -102,7 +102,7 @@ def test_keys_stay_the_same(database: Database, tmp_path: Path) -> None:
     assert cells(database, "key") == [before]
 
 
-def test_a_lake_is_looked_at_like_a_database(tmp_path: Path, monkeypatch: object) -> None:
+def test_a_lake_is_looked_at_like_a_database(tmp_path, monkeypatch):
     folder = tmp_path / "lake"
     folder.mkdir()
     lake = store_at(folder)
@@ -114,9 +114,7 @@ def test_a_lake_is_looked_at_like_a_database(tmp_path: Path, monkeypatch: object
 # -- when the store changes
 
 
-def test_a_changed_store_is_read_again_without_anybody_waiting(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_store_is_read_again_without_anybody_waiting(database, monkeypatch):
     monkeypatch.setattr(snapshot, "_LOOK_SECONDS", 0.0)
     keeper = SnapshotKeeper(database)
     first = keeper.newest()
@@ -132,7 +130,7 @@ def test_a_changed_store_is_read_again_without_anybody_waiting(
     assert found.cells == 1
 
 
-def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path):
     path = tmp_path / "other.duckdb"
     path.write_text("no database at all")
     with pytest.raises(StoreError, match="not a DuckDB database"):
@@ -142,9 +140,7 @@ def test_a_store_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
     assert "it was left as it is" in answer.text
 
 
-def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(database, monkeypatch):
     monkeypatch.setattr(snapshot, "_LOOK_SECONDS", 0.0)
     store(database, "a", result())
     site = visitor(database)
@@ -157,7 +153,7 @@ def test_one_that_was_read_before_is_still_shown_with_what_is_wrong(
     assert "1 configuration" in page
 
 
-def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) -> None:
+def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database):
     fetched: list[int] = []
     keeper = SnapshotKeeper(database, lambda: fetched.append(1))
     keeper.newest()
@@ -173,7 +169,7 @@ def test_what_others_gave_to_a_lake_is_fetched_now_and_then(database: Database) 
 # -- addresses
 
 
-def test_addresses() -> None:
+def test_addresses():
     # Values never become sql.
     nasty = "x' OR 1=1 --"
     found = PageQuery(model=nasty, chosen={"hardware": (nasty,)}, since="2026-01-01", until=nasty)
@@ -198,7 +194,7 @@ def test_addresses() -> None:
         asked([("hardware", "x" * 10_000)], KNOWN)
 
 
-def test_cells_lie_in_the_order_of_the_usual_page(database: Database) -> None:
+def test_cells_lie_in_the_order_of_the_usual_page(database):
     """A page's order is where cells lie: it has to be that of its six columns."""
     store(
         database,
@@ -242,9 +238,7 @@ while not Path(sys.argv[2]).exists():
 """
 
 
-def test_a_program_that_ends_under_the_first_snapshot_lets_it_end(
-    database: Database, tmp_path: Path
-) -> None:
+def test_a_program_that_ends_under_the_first_snapshot_lets_it_end(database, tmp_path):
     told = tmp_path / "told"
     words = [sys.executable, "-c", _ENDS_MEANWHILE, str(database.path), str(told)]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -252,9 +246,7 @@ def test_a_program_that_ends_under_the_first_snapshot_lets_it_end(
     assert told.read_text() == "ended"
 
 
-def test_who_waits_for_the_first_snapshot_sees_how_far_it_is(
-    stored: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_waits_for_the_first_snapshot_sees_how_far_it_is(stored, monkeypatch):
     reached, let_go = threading.Event(), threading.Event()
 
     def held_up(con: DuckDBPyConnection) -> DuckDBPyRelation:

@@ -1,13 +1,9 @@
 """Pages of models and devices: their figures are the store's."""
 
-from __future__ import annotations
-
 import html
 import re
-from pathlib import Path
 from urllib.parse import urlencode
 
-import pytest
 from dashboard_world import HOSTILE, result, store, stored_in, visitor
 from entity_store import (
     FAST,
@@ -20,7 +16,6 @@ from entity_store import (
     rows_of,
     text,
 )
-from starlette.testclient import TestClient
 from test_dashboard_names import read
 
 from accelbench.present.dashboard.entities import lists as entities
@@ -28,7 +23,7 @@ from accelbench.present.dashboard.entities.lists import address_of
 from accelbench.present.dashboard.words import seen
 
 
-def test_pages_of_models_and_devices(visited: TestClient, bad_site: TestClient) -> None:
+def test_pages_of_models_and_devices(visited, bad_site):
     # A list is filtered ordered and searched by its address.
     page = visited.get("/models?model=vit&sort=-date").text
     assert [line[0] for line in rows_of(page, "Table of models")] == ["vit-tiny"]
@@ -68,7 +63,7 @@ def test_pages_of_models_and_devices(visited: TestClient, bad_site: TestClient) 
         assert bad_site.get(link).status_code == 200, link
 
 
-def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path: Path) -> None:
+def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path):
     database = stored_in(tmp_path)
     early, late = "2026-01-01T00:00:00+00:00", "2026-05-01T00:00:00+00:00"
     both = {**card(FAST), "device_name": "Anything"}
@@ -96,7 +91,7 @@ def test_lists_begin_with_what_is_newest_and_the_alphabet_is_a_choice(tmp_path: 
     assert [line[:2] for line in devices] == [["Anything", "cuda, openvino"], [SLOW, "cuda"]]
 
 
-def test_what_overlaps_is_said_to_be_untold(tmp_path: Path) -> None:
+def test_what_overlaps_is_said_to_be_untold(tmp_path):
     database = stored_in(tmp_path)
     noisy = [
         result(launch=n, latency_p50_ms=ms, **card(name))
@@ -110,7 +105,7 @@ def test_what_overlaps_is_said_to_be_untold(tmp_path: Path) -> None:
     assert answers(page).startswith("Can't tell how Fast card compares with Slow card")
 
 
-def test_outputs_are_listed_with_error_and_reference(tmp_path: Path) -> None:
+def test_outputs_are_listed_with_error_and_reference(tmp_path):
     database = stored_in(tmp_path)
     found = {"verification_error": 0.003, "verification_tolerance": 0.02}
     near = {**found, "verification_error": 0.001, "launch": 1}
@@ -132,9 +127,7 @@ def test_outputs_are_listed_with_error_and_reference(tmp_path: Path) -> None:
     assert "Of 1 way to run it (engine and precision on a device) outputs were not" in text(page)
 
 
-def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(tmp_path, monkeypatch):
     database = stored_in(tmp_path)
     devices = {"A card": 9.0, "B card": 8.0, "C card": 2.0}
     rows = [
@@ -153,8 +146,8 @@ def test_the_fastest_is_that_of_all_where_a_page_has_no_room_for_all(
 
 
 def test_the_table_of_a_model_turns_its_pages_and_leaves_answers_and_pictures_whole(
-    visited: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    visited, monkeypatch
+):
     monkeypatch.setattr(entities, "CONFIGURATIONS", 2)
     monkeypatch.setattr("accelbench.present.dashboard.entities.pages.CONFIGURATIONS", 2)
     first = visited.get("/model/bert-tiny").text
@@ -174,7 +167,7 @@ def test_the_table_of_a_model_turns_its_pages_and_leaves_answers_and_pictures_wh
     assert pictures[0] == pictures[1]
 
 
-def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path: Path) -> None:
+def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path):
     database = stored_in(tmp_path)
     rough = {"quality": "unusable", "latency_p50_ms": 0.1, "throughput": 1e4}
     store(
@@ -192,9 +185,7 @@ def test_what_counts_nowhere_stands_behind_what_does_and_failures_last(tmp_path:
     ]
 
 
-def test_what_pictures_and_answers_leave_out_is_said_and_stands_in_the_table(
-    visited: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_pictures_and_answers_leave_out_is_said_and_stands_in_the_table(visited, monkeypatch):
     monkeypatch.setattr(entities, "MOST_CELLS", 2)
     monkeypatch.setattr("accelbench.present.dashboard.entities.pages.MOST_CELLS", 2)
     page = visited.get("/model/bert-tiny").text
@@ -202,14 +193,14 @@ def test_what_pictures_and_answers_leave_out_is_said_and_stands_in_the_table(
     assert "pictures and outputs are of 2 of 4 configurations" in text(page)
 
 
-def test_an_empty_store_says_how_to_begin(empty: TestClient) -> None:
+def test_an_empty_store_says_how_to_begin(empty):
     for address in ("/models", "/devices", "/runs/compare"):
         page = empty.get(address)
         assert page.status_code == 200
         assert "accelbench run" in text(page.text)
 
 
-def test_whatever_a_model_or_device_is_called_its_page_is_there(bad_site: TestClient) -> None:
+def test_whatever_a_model_or_device_is_called_its_page_is_there(bad_site):
     first = HOSTILE[0]
     rest = (
         f"/engines?{urlencode({'a': first, 'b': HOSTILE[1]})}",
@@ -234,7 +225,7 @@ def test_whatever_a_model_or_device_is_called_its_page_is_there(bad_site: TestCl
                         assert re.match(r"#main$|[/?](?!/)", str(attributes[key])), address
 
 
-def test_names_that_are_steps_through_folders_are_names(tmp_path: Path) -> None:
+def test_names_that_are_steps_through_folders_are_names(tmp_path):
     names = ["", ".", "..", "a/b", "a?b#c", "50 %"]
     database = stored_in(tmp_path, *(result(model=name) for name in names))
     site = visitor(database)

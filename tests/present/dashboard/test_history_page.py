@@ -76,8 +76,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
     ],
 )
 def test_one_line_has_one_answer_on_the_page_in_a_notebook_and_in_a_terminal(
-    tmp_path: Path, levels: tuple[float, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, levels, said, capsys
+):
     database = stored_in(tmp_path / "one.duckdb")
     for night, level in enumerate(levels):
         moment = f"2026-01-{night + 2:02}T03:04:05.000000Z"
@@ -113,7 +113,7 @@ def models(site: TestClient, **asked: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*><bdi>([^<]+)<', table.partition("</tbody>")[0])
 
 
-def test_the_page_of_histories(site: TestClient, database: Database) -> None:
+def test_the_page_of_histories(site, database):
     assert models(site) == ["much", "worse", "better", "new", "alike"]
     # The page counts series as the command does.
     done = CliRunner().invoke(app, ["history", "--json", "--db", str(database.path)])
@@ -144,9 +144,7 @@ def test_the_page_of_histories(site: TestClient, database: Database) -> None:
     assert "`" not in page
 
 
-def test_a_store_that_changes_is_judged_a_tenth_of_the_time(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_changes_is_judged_a_tenth_of_the_time(database, monkeypatch):
     judged: list[str] = []
 
     def slow(*arguments: object) -> changes.JudgedLines:
@@ -165,9 +163,7 @@ def test_a_store_that_changes_is_judged_a_tenth_of_the_time(
     assert judged == ["once"]
 
 
-def test_lines_that_cannot_be_judged_are_shown_with_the_reason(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_that_cannot_be_judged_are_shown_with_the_reason(database, monkeypatch):
     def broken(*_: object) -> None:
         raise OSError("the disk is gone")
 
@@ -183,7 +179,7 @@ def test_lines_that_cannot_be_judged_are_shown_with_the_reason(
     assert models(site)[0] == "new"
 
 
-def test_what_all_lines_are_is_said_once(tmp_path: Path) -> None:
+def test_what_all_lines_are_is_said_once(tmp_path):
     """A badge stood on each of twelve rows, and in each field of a pivot."""
     database = stored_in(tmp_path / "theirs.duckdb")
     theirs = {"provenance": "imported", "conditions": {"source": {"name": "s"}}}
@@ -213,7 +209,7 @@ def test_what_all_lines_are_is_said_once(tmp_path: Path) -> None:
     assert re.findall(r"badge kind (\w+)", table) == ["measured"]
 
 
-def test_a_change_of_many_times_is_no_percentage() -> None:
+def test_a_change_of_many_times_is_no_percentage():
     assert [change(share) for share in (0.0501, -0.92, 9.5, 58.459)] == [
         "+5.0 %",
         "-92.0 %",
@@ -222,7 +218,7 @@ def test_a_change_of_many_times_is_no_percentage() -> None:
     ]
 
 
-def test_runs_and_series_that_are_not_in_a_line_are_named(tmp_path: Path) -> None:
+def test_runs_and_series_that_are_not_in_a_line_are_named(tmp_path):
     database = stored_in(tmp_path / "left.duckdb")
     for day in range(5):
         moment = f"2026-03-{day + 1:02d}T03:04:05+00:00"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chrome import Chrome
 from dashboard_world import result, served, store, stored_in
 from entity_store import FAST, FIVE, SLOW, card, launches
 from playwright.sync_api import Locator, Page, expect
@@ -416,14 +415,7 @@ TASKS: tuple[Callable[[Visit], None], ...] = (
 
 @pytest.mark.parametrize("hand", [Mouse, Keyboard], ids=["mouse", "keyboard alone"])
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__.replace("_", " "))
-def test_a_visitor_comes_to(
-    tab: Chrome,
-    address: str,
-    database: Database,
-    tmp_path: Path,
-    task: Callable[[Visit], None],
-    hand: type[Mouse],
-) -> None:
+def test_a_visitor_comes_to(tab, address, database, tmp_path, task, hand):
     tab.look()
     tab.go(address)
     expect(tab.page.get_by_role("heading", name="Overview")).to_be_visible()

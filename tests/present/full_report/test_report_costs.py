@@ -32,7 +32,7 @@ def sentences(*rows: dict[str, Any]) -> list[str]:
     return list(first.sentences)
 
 
-def test_costs_in_a_report() -> None:
+def test_costs_in_a_report():
     # The cheapest place and the next where launches tell.
     cpu, card = launches(100.0, 101.0, 99.0), launches(500.0, 501.0, 499.0, **CARD)
     (said,) = sentences(*cpu, *card)

@@ -41,7 +41,7 @@ def findings(made: Document) -> Sequence[KeyFinding]:
     return block.findings
 
 
-def test_findings_of_a_report() -> None:
+def test_findings_of_a_report():
     # Each finding stands at the head and leads into the report.
     made = report(known(*launches(8.0, "pytorch"), *launches(4.0, "jax")))
     (finding,) = findings(made)
@@ -77,7 +77,7 @@ def test_findings_of_a_report() -> None:
     assert re.search(r"@media print \{[^@]*\.findings \{ break-after: page", page)
 
 
-def test_many_findings_and_commands() -> None:
+def test_many_findings_and_commands():
     # Of thousands the table has what matters and says how many more there are.
     many = [
         line

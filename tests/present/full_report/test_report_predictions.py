@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from dashboard_world import result, store
 
@@ -39,7 +37,7 @@ def sections(database: Database, **filters: tuple[str, ...]) -> list[DocumentSec
     return [section for section in made.sections if section.title in TITLES]
 
 
-def test_predictions_in_a_report(database: Database) -> None:
+def test_predictions_in_a_report(database):
     # Both sections with picture and scores.
     against, scaling = sections(database)
     assert [section.title for section in (against, scaling)] == TITLES
@@ -76,9 +74,7 @@ def test_predictions_in_a_report(database: Database) -> None:
     assert "predicted" not in {cell for table in tables for row in table.rows for cell in row}
 
 
-def test_a_large_store_that_was_never_learned_from_is_not_fitted(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_store_that_was_never_learned_from_is_not_fitted(database, monkeypatch):
     from accelbench.present import prediction_evidence
 
     monkeypatch.setattr(prediction_evidence, "MOST_FITTED", 11)
@@ -87,7 +83,7 @@ def test_a_large_store_that_was_never_learned_from_is_not_fitted(
     assert evidence.picture is None
 
 
-def test_where_nobody_asked_there_is_no_section(tmp_path: Path) -> None:
+def test_where_nobody_asked_there_is_no_section(tmp_path):
     assert not list(predictions(None))
     (section,) = predictions(PredictionEvidence(why="Because."))
     (block,) = section.blocks

@@ -70,7 +70,7 @@ def tables(made: Document, title: str) -> list[Table]:
     return [block for block in section.blocks if isinstance(block, Table)]
 
 
-def test_what_a_report_says() -> None:
+def test_what_a_report_says():
     # It says what there is and what there is not.
     made = report(two_platforms())
     assert titles(made)[:3] == ["Summary", "By task", "Results"]
@@ -132,7 +132,7 @@ def test_what_a_report_says() -> None:
     assert "stream" not in results.caption
 
 
-def test_figures_of_a_report() -> None:
+def test_figures_of_a_report():
     # 3000 tokens/s of one platform stood beside 196.5 images/s of another in one column.
     card = {"hardware": "cuda", "device_name": "A card", "throughput": 200.0}
     told = {"model": "gpt2-tiny", "throughput_unit": "tokens/s"}
@@ -179,7 +179,7 @@ class _Seen(HTMLParser):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_text_everywhere(name: str) -> None:
+def test_a_hostile_name_is_text_everywhere(name):
     rows = [
         measured(1, model=name),
         measured(2, model=name, hardware=name, device_name=name, runtime=name, batch_size=4),
@@ -210,5 +210,5 @@ def test_a_hostile_name_is_text_everywhere(name: str) -> None:
     ("value", "said"),
     [(23964.2, "23,964"), (2400.0, "2,400"), (0.00081234, "0.0008123")],
 )
-def test_no_large_figure_has_an_exponent(value: float, said: str) -> None:
+def test_no_large_figure_has_an_exponent(value, said):
     assert four_digits(value) == said

@@ -73,9 +73,7 @@ _COLUMNS = {
 
 
 @pytest.mark.parametrize("name", ["bundle", "bad_bundle", "large_bundle"])
-def test_every_link_of_every_page_leads_somewhere(
-    request: pytest.FixtureRequest, name: str
-) -> None:
+def test_every_link_of_every_page_leads_somewhere(request, name):
     """To a file, to a place on its page, or to rows that the table in the browser has."""
     folder: Path = request.getfixturevalue(name)
     pages = {path.resolve(): _Links(path) for path in sorted(folder.rglob("*.html"))}
@@ -102,7 +100,7 @@ def test_every_link_of_every_page_leads_somewhere(
 
 
 @pytest.mark.parametrize("name", ["bundle", "large_bundle"])
-def test_what_is_not_in_a_bundle_is_not_offered(request: pytest.FixtureRequest, name: str) -> None:
+def test_what_is_not_in_a_bundle_is_not_offered(request, name):
     """No word of a menu, a pager or a download stands there without leading anywhere."""
     folder: Path = request.getfixturevalue(name)
     offers = ("Recommend", "Predict", "Next", "Before", "PNG", "HTML", "Its history", "Figures")
@@ -115,7 +113,7 @@ def test_what_is_not_in_a_bundle_is_not_offered(request: pytest.FixtureRequest, 
     assert ">Recommend<" not in (folder / "index.html").read_text(encoding="utf-8")
 
 
-def test_lists_of_a_bundle(large_bundle: Path) -> None:
+def test_lists_of_a_bundle(large_bundle):
     # A list has all its pages and other tables say where the rest is.
     models = [large_bundle / "models.html", *large_bundle.glob("models-*.html")]
     listed = "".join(path.read_text(encoding="utf-8") for path in models)
@@ -145,9 +143,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_same_store_is_the_same_bundle_to_the_byte(
-    bundle: Path, stored: Database, tmp_path: Path
-) -> None:
+def test_the_same_store_is_the_same_bundle_to_the_byte(bundle, stored, tmp_path):
     publish(stored, tmp_path / "again", title="A lab's results", most=2)
     first, again = _files(bundle), _files(tmp_path / "again")
     assert first.keys() == again.keys()
@@ -156,8 +152,8 @@ def test_the_same_store_is_the_same_bundle_to_the_byte(
 
 @pytest.mark.parametrize("step", ["write_results", "rename"])
 def test_an_interrupted_publish_leaves_the_earlier_bundle_whole(
-    reader: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+    reader, tmp_path, monkeypatch, step
+):
     database = Database(tmp_path / "empty.duckdb")
     database.ensure()
     public = tmp_path / "served" / "public"
@@ -181,7 +177,7 @@ def test_an_interrupted_publish_leaves_the_earlier_bundle_whole(
     assert list(public.parent.iterdir()) == [public]
 
 
-def test_publishing() -> None:
+def test_publishing():
     # Who interrupts it waits for one page and not for all.
     asked: list[str] = []
 
@@ -227,7 +223,7 @@ def test_publishing() -> None:
     assert silent(said).endswith(f'<path d="M0"/>{text}</g>')
 
 
-def test_pages_of_a_bundle(bundle: Path, stored: Database) -> None:
+def test_pages_of_a_bundle(bundle, stored):
     # The parquet file has the cells and which have a page.
     rows = duckdb.execute(
         f"SELECT key, page FROM '{bundle / 'results.parquet'}' ORDER BY 1"
@@ -256,7 +252,7 @@ def test_pages_of_a_bundle(bundle: Path, stored: Database) -> None:
     assert "being worked out" not in (bundle / "index.html").read_text(encoding="utf-8")
 
 
-def test_hostile_names_are_text_and_no_paths(bad_bundle: Path) -> None:
+def test_hostile_names_are_text_and_no_paths(bad_bundle):
     for path in bad_bundle.rglob("*"):
         assert re.fullmatch(r"[A-Za-z0-9._-]+", path.name), path
     for page in bad_bundle.rglob("*.html"):
@@ -288,7 +284,7 @@ def private(tmp_path: Path) -> Database:
 
 
 @pytest.mark.parametrize("as_recorded", [False, True])
-def test_what_is_private_is_in_no_table_of_the_copy(tmp_path: Path, as_recorded: bool) -> None:
+def test_what_is_private_is_in_no_table_of_the_copy(tmp_path, as_recorded):
     copy = copied(private(tmp_path), tmp_path, "Lab", as_recorded=as_recorded)
     told = json.dumps(
         [copy.query(f"FROM {table}")[1] for table in ("fact", "fact_result")], default=str
@@ -299,7 +295,7 @@ def test_what_is_private_is_in_no_table_of_the_copy(tmp_path: Path, as_recorded:
     assert copy.name == "Lab"
 
 
-def test_what_was_private_stays_in_the_store_itself(tmp_path: Path) -> None:
+def test_what_was_private_stays_in_the_store_itself(tmp_path):
     database = private(tmp_path)
     before = database.path.read_bytes()
     copied(database, tmp_path, "Lab", as_recorded=False)
@@ -309,7 +305,7 @@ def test_what_was_private_stays_in_the_store_itself(tmp_path: Path) -> None:
 HOST = "secret-lab.corp.example"
 
 
-def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path: Path) -> None:
+def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path):
     database = Database(tmp_path / "fleet.duckdb")
     database.ensure()
     fleet, node = "20260101-000000-abcdef0123", node_name("f00dbabe", HOST)
@@ -351,11 +347,11 @@ def test_a_fleets_runs_do_not_name_the_machines_of_its_nodes(tmp_path: Path) -> 
         ("new_tokens=64, task-oriented, risk-free-estimate", None),
     ],
 )
-def test_what_is_secret_wherever_it_stands_goes(text: str, told: str | None) -> None:
+def test_what_is_secret_wherever_it_stands_goes(text, told):
     assert PrivateFacts().text(text) == (text if told is None else told)
 
 
-def test_what_is_secret_by_its_key_goes_from_every_table(tmp_path: Path) -> None:
+def test_what_is_secret_by_its_key_goes_from_every_table(tmp_path):
     secrets = {"User": "jane", "serial-number": "S3CR", "uuid": "GPU-12345678", "ip": "203.0.113.9"}
     database = Database(tmp_path / "keys.duckdb")
     database.ensure()
@@ -366,7 +362,7 @@ def test_what_is_secret_by_its_key_goes_from_every_table(tmp_path: Path) -> None
         assert [value for value in secrets.values() if value in told] == [], table
 
 
-def test_texts_keep_what_is_no_path() -> None:
+def test_texts_keep_what_is_no_path():
     facts = PrivateFacts({"lab": "machine 1"})
     for text in (
         "read https://example.org/a/b/c, images/s, 1/2, n/a",
@@ -379,7 +375,7 @@ def test_texts_keep_what_is_no_path() -> None:
     assert facts.text("~/a/b.txt, /home/jane/c") == "…/b.txt, …/c"
 
 
-def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle: Path, tmp_path: Path) -> None:
+def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle, tmp_path):
     check_folder(bundle)
     check_folder(tmp_path)
     check_folder(tmp_path / "not there")
@@ -394,7 +390,7 @@ def test_an_earlier_bundle_is_replaced_and_nothing_else(bundle: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "empty"])
-def test_a_bundle_with_anything_else_in_it_is_not_replaced(tmp_path: Path, kind: str) -> None:
+def test_a_bundle_with_anything_else_in_it_is_not_replaced(tmp_path, kind):
     (tmp_path / "index.html").write_text("")
     (tmp_path / MARKER).write_text('{"files": ["index.html"]}')
     check_folder(tmp_path)
@@ -409,7 +405,7 @@ def test_a_bundle_with_anything_else_in_it_is_not_replaced(tmp_path: Path, kind:
         check_folder(tmp_path)
 
 
-def test_of_a_link_what_it_leads_to_is_replaced(tmp_path: Path, reader: None) -> None:
+def test_of_a_link_what_it_leads_to_is_replaced(tmp_path, reader):
     """A server has the folder: with the link replaced it would go on to show the old one."""
     served, link = tmp_path / "served", tmp_path / "public"
     served.mkdir()
@@ -421,7 +417,7 @@ def test_of_a_link_what_it_leads_to_is_replaced(tmp_path: Path, reader: None) ->
     assert (served / MARKER).is_file()
 
 
-def test_addresses_and_text() -> None:
+def test_addresses_and_text():
     # Addresses become files that hold anywhere.
     assert Address("/").file == "index.html"
     assert Address("/cell/ab12.json").file == "cell/ab12.json"
@@ -468,8 +464,6 @@ def test_addresses_and_text() -> None:
         ("<p>&lt;gone&gt; · a</p>", "<p>&lt;gone&gt; · a</p>"),
     ],
 )
-def test_what_leads_nowhere_goes_with_its_words_and_what_separates_them(
-    page: str, told: str
-) -> None:
+def test_what_leads_nowhere_goes_with_its_words_and_what_separates_them(page, told):
     led = {"/there": "f.html"}
     assert rewritten(page, lambda link: led.get(link, Unled.GONE)) == told
